@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# Any command that installs as pip does, such as "uv pip".
+PIP ?= $(BIN)/python -m pip --disable-pip-version-check
 # Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
 WORKERS ?= 3
 
@@ -13,15 +15,15 @@ help:  ## list the commands
 $(VENV)/refold-user: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("refold needs Python 3.11 or newer, this is %s; try make PYTHON=python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) install --quiet --editable .
 	@touch $@
 
 $(VENV)/refold-suite: $(VENV)/refold-user
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[suite]'
+	$(PIP) install --quiet --editable '.[suite]'
 	@touch $@
 
 $(VENV)/refold-dev: $(VENV)/refold-user
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) install --quiet --editable '.[dev]'
 	@touch $@
 
 demo: $(VENV)/refold-user  ## play the Game of 24, step through it again, search, and watch an Agent; no model is asked

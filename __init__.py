@@ -1,1 +1,1 @@
-"""The root of the refold checkout; the packages are the folders beside this file."""
+"""The root of the checkout; the packages are the folders here."""

@@ -1,4 +1,7 @@
-"""Prints the lowest version of each dependency that pyproject.toml allows, as constraints for pip."""
+"""Prints the lowest version of each dependency, as constraints for pip.
+
+These are the lowest versions that pyproject.toml allows.
+"""
 
 import re
 import tomllib

@@ -10,19 +10,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .agent import agent
-from .crowd import crowd
-from .explore import explore
 from .figure import QUICK, Figure, Sizes
-from .fork import forks
-from .game import game
-from .imports import imports
-from .load import loads
-from .mcp_calls import mcp_calls
-from .memory import memory
+from .figures.agent import agent
+from .figures.crowd import crowd
+from .figures.explore import explore
+from .figures.fork import forks
+from .figures.game import game
+from .figures.imports import imports
+from .figures.load import loads
+from .figures.mcp_calls import mcp_calls
+from .figures.memory import memory
+from .figures.size import trace_bytes
+from .figures.steps import growth, step_times
+from .figures.stores import stores
+from .figures.view import view
 from .report import as_json, show
-from .size import trace_bytes
-from .steps import growth, step_times
 
 GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "step": step_times,
@@ -30,6 +32,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "bytes": trace_bytes,
     "load": loads,
     "fork": forks,
+    "store": stores,
     "import": imports,
     "crowd": crowd,
     "memory": memory,
@@ -37,6 +40,7 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "game": game,
     "mcp": mcp_calls,
     "agent": agent,
+    "view": view,
 }
 
 

@@ -1,4 +1,7 @@
-"""Makes the table of an Agent's events and their fields in `docs/agent-events.md` from the classes."""
+"""Writes the table of an Agent's events in `docs/agent-events.md`.
+
+The table has the events' fields, as their classes declare them.
+"""
 
 import inspect
 import re
@@ -11,7 +14,10 @@ START, END = "<!-- fields of events: python docs/events.py -->\n", "<!-- end of 
 
 
 def table() -> str:
-    """The table: each event with the fields that are its own, and the two bases with theirs."""
+    """Return the table of events.
+
+    Each event has the fields of its own; the two bases have theirs.
+    """
     classes = [each for _, each in inspect.getmembers(events, inspect.isclass) if issubclass(each, events.AgentEvent)]
     rows = ["| event | fields |", "|---|---|"]
     for cls in sorted(

@@ -1,4 +1,7 @@
-"""Draws `docs/loop.svg` and the diagram in `docs/design.md` from the engine's loop: `python docs/loop.py`."""
+"""Draws the engine's loop for the documentation: `python docs/loop.py`.
+
+It writes `docs/loop.svg` and the diagram in `docs/design.md`.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Draws `docs/replay.svg` from a real run of the Game of 24: `python docs/picture.py`."""
+"""Draws `docs/replay.svg` from a real run: `python docs/picture.py`.
+
+The run is one of the Game of 24.
+"""
 
 import io
 import re
@@ -18,7 +21,10 @@ STEPS = (7, 8, 9, 10)
 
 
 def draw() -> str:
-    """The picture: the last steps of a replay, as the command prints them; it loads nothing from anywhere."""
+    """Return the picture: a replay's last steps, as the command prints.
+
+    The picture loads nothing from anywhere.
+    """
     pages = Pages(GameOf24().run(load_task(TASK)).trace)
     console = Console(
         file=io.StringIO(), record=True, width=92, markup=False, highlight=False, color_system="truecolor"

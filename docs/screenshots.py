@@ -1,4 +1,7 @@
-"""Makes `docs/pictures/`: the page in Chromium, light and dark, with runs made for it: `make screenshots`."""
+"""Makes the pictures of the page in `docs/pictures/`: `make screenshots`.
+
+Chromium shows the page, light and dark, with runs made for it.
+"""
 
 import sys
 import tempfile

@@ -1,4 +1,7 @@
-"""Writes the table of attributes in `docs/exporting.md` from the table in the code: `python docs/spans.py`."""
+"""Writes the table of attributes in `docs/exporting.md`: `python docs/spans.py`.
+
+The attributes come from the table in the code.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""The engine: state, decisions, the loop and its runner, effects, budgets, replay and resuming."""
+"""The engine: what carries out a module's run, step by step.
+
+It has the state, decisions, the loop and its runner, effects, budgets, replay and resuming.
+"""
 
 from .agent_module import AgentModule
 from .children.child_result import ChildResult

@@ -1,4 +1,7 @@
-"""The ways in which a run can end: one table of stop reasons, statuses and exit codes."""
+"""The endings of a run: stop reasons, statuses and exit codes.
+
+They are in one table.
+"""
 
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
@@ -11,7 +14,10 @@ class _Named(EnumType):
     if not TYPE_CHECKING:  # with a __getattr__, type checkers would accept any name
 
         def __getattr__(cls, name):
-            """Raise AttributeError; for a name in capitals, suggest the name in small letters."""
+            """Raise AttributeError, with a hint for a name in capitals.
+
+            The hint is the name in small letters.
+            """
             hint = f"; write {cls.__name__}.{name.lower()}" if name.lower() in cls.__members__ else ""
             raise AttributeError(f"{cls.__name__} has no {name!r}{hint}")
 
@@ -64,7 +70,10 @@ class StopReason(StrEnum, metaclass=_Named):
 
     @classmethod
     def _missing_(cls, value: object) -> "StopReason | None":
-        """Raise ValueError with the right name for a name in capitals, as other libraries write it."""
+        """Raise ValueError, with a hint for a name in capitals.
+
+        Other libraries write the names in capitals; the hint is the name in small letters.
+        """
         if isinstance(value, str) and value != value.lower() and value.lower() in cls.__members__:
             raise ValueError(f"{value!r} is not a stop reason; write {value.lower()!r}, or StopReason.{value.lower()}")
         return None
@@ -72,7 +81,10 @@ class StopReason(StrEnum, metaclass=_Named):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The meaning of a stop reason: the run's status, and the exit code of the command line."""
+    """The meaning of a stop reason.
+
+    It has the run's status, and the exit code of the command line.
+    """
 
     status: RunStatus
     exit_code: int
@@ -81,23 +93,23 @@ class Ending:
 
 _S = RunStatus
 ENDINGS: dict[StopReason, Ending] = {
-    StopReason.success: Ending(_S.completed, 0, "the module said that the goal is reached"),
+    StopReason.success: Ending(_S.completed, 0, "the module reported that its goal is reached"),
     StopReason.final: Ending(_S.completed, 0, "a final decision gave the answer"),
-    StopReason.env_terminal: Ending(_S.completed, 0, "the environment reached its end"),
-    StopReason.agent_condition: Ending(_S.completed, 0, "a condition of the module's own was met"),
-    StopReason.max_steps: Ending(_S.stopped, 10, "a MaxStepsCriteria was met"),
-    StopReason.budget_steps: Ending(_S.stopped, 10, "the budget's steps are used up"),
-    StopReason.budget_time: Ending(_S.stopped, 11, "the budget's time is used up"),
-    StopReason.budget_tokens: Ending(_S.stopped, 12, "the budget's tokens are used up"),
-    StopReason.budget_cost: Ending(_S.stopped, 13, "the budget's money is used up"),
+    StopReason.env_terminal: Ending(_S.completed, 0, "the environment reached a terminal state"),
+    StopReason.agent_condition: Ending(_S.completed, 0, "a condition of the module was met"),
+    StopReason.max_steps: Ending(_S.stopped, 10, "the criterion MaxStepsCriteria was met"),
+    StopReason.budget_steps: Ending(_S.stopped, 10, "the run used up the steps of its budget"),
+    StopReason.budget_time: Ending(_S.stopped, 11, "the run used up the time of its budget"),
+    StopReason.budget_tokens: Ending(_S.stopped, 12, "the run used up the tokens of its budget"),
+    StopReason.budget_cost: Ending(_S.stopped, 13, "the run used up the money of its budget"),
     StopReason.context_overflow: Ending(_S.stopped, 14, "the conversation no longer fits the model"),
     StopReason.critic_stop: Ending(_S.stopped, 15, "a critic ended the run"),
     StopReason.stagnation: Ending(_S.stopped, 16, "nothing changed for too many steps"),
-    StopReason.waiting: Ending(_S.waiting, 20, "a person is asked; `refold resume` goes on"),
-    StopReason.task_validation_failed: Ending(_S.failed, 3, "the task or its resources are not as they must be"),
+    StopReason.waiting: Ending(_S.waiting, 20, "the run waits for an answer; `refold resume` continues the run"),
+    StopReason.task_validation_failed: Ending(_S.failed, 3, "the task or its resources are invalid"),
     StopReason.env_capability_mismatch: Ending(_S.failed, 4, "the environment lacks what the task requires"),
-    StopReason.unrecoverable_error: Ending(_S.failed, 1, "the module, or the writing of the trace, failed"),
-    StopReason.cancelled: Ending(_S.cancelled, 130, "somebody cancelled it (143 for SIGTERM)"),
+    StopReason.unrecoverable_error: Ending(_S.failed, 1, "the module failed, or the trace could not be written"),
+    StopReason.cancelled: Ending(_S.cancelled, 130, "the run was cancelled (143 for SIGTERM)"),
 }
 
 

@@ -1,4 +1,7 @@
-"""The Engine class: it turns each task, trace or fork into a RunPlan, has it carried out, and returns the result."""
+"""The Engine class: it runs, resumes, forks and verifies runs.
+
+The Engine turns each task, trace or fork into a RunPlan, has the plan carried out, and returns the result.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,14 +17,18 @@ from ..tasks import Task, as_task
 from ..traces import Trace
 from ..traces.file.store import SUFFIX
 from ..traces.file.writer import TraceWriter
+from ..traces.stores import RunRef, TraceStore
+from ..traces.stores.opening import run_at
+from . import options
 from .children.registry import ChildRegistry
 from .concurrency.signals import run_blocking
 from .effects.budget import RuntimeBudget
-from .effects.redaction import Redactor, make_redactor
+from .effects.redaction import Redactor
 from .effects.tools import check_tools
 from .loop.stop_criteria import StopCriteria
 from .module import MakesModule, Module, module_of
 from .module_import import refuse_while_importing
+from .options import checked, has
 from .replay.divergence import Divergence
 from .replay.recorded_step import Settled
 from .replay.unknown_effects import Answers
@@ -29,15 +36,16 @@ from .replay.verify import find_divergences
 from .result import UNANSWERED, RunResult
 from .run.clock import Clock, SystemClock
 from .run.drive import execute, logged
-from .run.fork import Edit, Origin, origin_of
-from .run.plan import Observer, RunOptions, RunPlan
-from .run.resume import prepare_resume
+from .run.start.fork import Edit, Origin, origin_of
+from .run.start.plan import Observer, RunOptions, RunPlan
+from .run.start.resume import prepare_resume
+from .run.start.trace_place import TraceHome
 from .run.stream import RunStream
 from .run.waits import OnWait
 from .state.model import StateSchema
 from .strategies.protocol import BranchStrategy
 
-TraceLike = Trace | Path | str
+TraceLike = Trace | Path | str | RunRef
 R = TypeVar("R")
 S = TypeVar("S", bound=StateSchema, default=Any)
 
@@ -54,7 +62,8 @@ class Engine(Generic[S]):
         branch: the strategy for branch decisions; by default the module's, which usually is `SelectFirst`.
         on_wait: a function, sync or async, that answers a WaitRequest, so that the run continues at once. A request
             that it answers with `UNANSWERED` stays open. Without an answer, the run is suspended until `resume`.
-        traces: a folder that gets one file for each run; None keeps each trace in memory.
+        traces: a folder that gets one file for each run, or a store, or its URL (see `open_store`); None keeps each
+            trace in memory.
         observers: functions that are called with each record when it is written. An observer that raises is reported
             once, and not called again.
         durability: "process", "power" or "none"; see `TraceWriter`.
@@ -75,7 +84,7 @@ class Engine(Generic[S]):
         stop: Sequence[StopCriteria] = (),
         branch: BranchStrategy | None = None,
         on_wait: OnWait | None = None,
-        traces: Path | str | None = None,
+        traces: Path | str | TraceStore | None = None,
         observers: Sequence[Observer] = (),
         durability: Literal["process", "power", "none"] = "process",
         redact: bool | Redactor | Iterable[str] | Mapping[str, str] = True,
@@ -88,29 +97,30 @@ class Engine(Generic[S]):
         module = module_of(module)
         check_tools(module.tools)
         self.module = module
-        self.budget = budget or RuntimeBudget()
-        self.stop = _several("stop", stop)
-        if on_wait is not None and not callable(on_wait):
-            raise EngineUsageError(f"on_wait must be a function of a WaitRequest, got {type(on_wait).__name__}")
-        self.on_wait = on_wait
-        self.traces = _folder("traces", traces)
-        self.observers = _several("observers", observers)
-        self.durability: Literal["process", "power", "none"] = durability
-        self.clock = clock or SystemClock()
-        if seed is not None and not (type(seed) is int and -(2**63) <= seed < 2**64):
-            raise EngineUsageError(f"seed must be a whole number of at most 64 bits, got {seed!r}")
-        self.seed = seed
-        self.workspace = _folder("workspace", workspace)
+        self.budget = options.budget(budget) or RuntimeBudget()
+        self.stop = options.stop_criteria(stop)
+        self.on_wait = checked("on_wait", on_wait, on_wait is None or callable(on_wait), "a function of a WaitRequest")
+        self.traces = options.home(traces)
+        self.observers = options.observers(observers)
+        self.durability = options.durability(durability)
+        clock = SystemClock() if clock is None else clock
+        self.clock = checked("clock", clock, has(clock, "time", "monotonic"), "a Clock")
+        whole = seed is None or (type(seed) is int and -(2**63) <= seed < 2**64)
+        self.seed = checked("seed", seed, whole, "a whole number of at most 64 bits")
+        self.workspace = options.folder("workspace", workspace)
         branch = module.branch if branch is None else branch
-        if isinstance(branch, type) or not callable(getattr(branch, "choose", None)):
-            given = f"the class; write {branch.__name__}()" if isinstance(branch, type) else type(branch).__name__
-            raise EngineUsageError(f"branch must be a strategy, such as SelectFirst(), got {given}")
-        self.branch = branch
-        if type(max_children) is not int or max_children < 1:
-            raise EngineUsageError(f"max_children must be a whole number of at least 1, got {max_children!r}")
-        self.max_children = max_children
-        self.shared_env = shared_env
-        self._redactor = make_redactor(redact)
+        self.branch = checked("branch", branch, has(branch, "choose"), "a strategy, such as SelectFirst()")
+        several = type(max_children) is int and max_children >= 1
+        self.max_children = checked("max_children", max_children, several, "a whole number of at least 1")
+        self.shared_env = checked("shared_env", shared_env, type(shared_env) is bool, "True or False")
+        self._redactor = options.redactor(redact)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Options are checked in the constructor only, and runs of this engine may be at work with them.
+        made = "_redactor" in self.__dict__  # by the last line of the constructor; a subclass may add its own
+        if name in self.__dict__ or (made and type(self) is Engine and not name.startswith("__")):
+            raise EngineUsageError(f"Engine.{name} cannot be changed after construction; make another Engine with it")
+        super().__setattr__(name, value)
 
     # running
 
@@ -144,8 +154,8 @@ class Engine(Generic[S]):
 
             async def work() -> None:
                 try:
-                    options = replace(self._options(), observers=(*self.observers, stream.put))
-                    stream.end(await self._begun(as_task(task), options))
+                    observed = replace(self._options(), observers=(*self.observers, stream.put))
+                    stream.end(await self._begun(as_task(task), observed))
                 except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
                     stream.end(error=error)
                 except BaseException as cancelled:
@@ -196,7 +206,7 @@ class Engine(Generic[S]):
         have returned, `{"failed": text}` and `{"retry": True}`.
 
         Args:
-            trace: the trace, the path of its file, or the run's id in the folder `traces`.
+            trace: the trace, the path of its file, or the run's id in the folder or store `traces`.
             value: the answer to the one open request (`result.waiting`), or to the one named by `request`. A mapping
                 of request ids to values answers several.
             request: the id of the request that `value` answers.
@@ -214,12 +224,13 @@ class Engine(Generic[S]):
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
         refuse_while_importing()
-        if on_divergence not in ("fail", "fork", "ignore"):
-            raise EngineUsageError(f"on_divergence must be 'fail', 'fork' or 'ignore', got {on_divergence!r}")
-        source = self._trace_source(trace)
-        options = replace(self._options(), on_divergence="ignore" if on_divergence == "ignore" else "fail")
+        checked(
+            "on_divergence", on_divergence, on_divergence in ("fail", "fork", "ignore"), "'fail', 'fork' or 'ignore'"
+        )
+        budget, source = options.budget(budget), self._trace_source(trace)
+        run_options = replace(self._options(), on_divergence="ignore" if on_divergence == "ignore" else "fail")
         try:
-            plan = await prepare_resume(self.module, source, options, budget, value, request)
+            plan = await prepare_resume(self.module, source, run_options, budget, value, request)
             return logged(await execute(plan))
         except DivergenceError as error:
             if error.result is not None:
@@ -232,18 +243,26 @@ class Engine(Generic[S]):
             return await self._fork_diverged(source, None if first.run else first.step, value, request, budget)
 
     async def _fork_diverged(
-        self, source: Trace | Path, at: int | None, value: Any, request: str | None, budget: RuntimeBudget | None
+        self,
+        source: Trace | Path | RunRef,
+        at: int | None,
+        value: Any,
+        request: str | None,
+        budget: RuntimeBudget | None,
     ) -> RunResult[S]:
-        """Fork a run whose code has diverged, from its state `at`, and run the fork to its end.
+        """Fork a run whose code has diverged, and run the fork.
 
-        Answers given for the run's unfinished step carry over to the fork; the run itself is not changed.
+        The fork starts from the run's state `at`. Answers given for the run's unfinished step carry over to the fork;
+        the run itself is not changed.
         """
         writer, trace = TraceWriter.reopen(source)
         writer.close()
         settled = Settled()
         Answers(trace, settled.write, self._redactor, self.module, self.clock.time()).take(value, request)
         folder = self.traces
-        if folder is None and trace.path is not None:
+        if folder is None and trace.place is not None:
+            folder = trace.place.store
+        elif folder is None and trace.path is not None:
             folder = trace.path.parent
         cls, redactor = self.module.state_class, self._redactor
         origin = origin_of(trace, at, None, cls, budget, redactor, folder, reuse_effects=True, settled=settled)
@@ -293,7 +312,7 @@ class Engine(Generic[S]):
             EngineOwnedFieldError: the edit sets a field that the engine alone writes.
             StateValueError, StateMigrationError: the state, edited or not, does not fit the module's class.
         """
-        source = trace if isinstance(trace, Trace) else self._trace_source(trace)
+        budget, source = options.budget(budget), trace if isinstance(trace, Trace) else self._trace_source(trace)
         loaded = source if isinstance(source, Trace) else Trace.load(source)
         cls, redactor, folder = self.module.state_class, self._redactor, self.traces
         origin = origin_of(loaded, at, edit, cls, budget, redactor, folder, reuse_effects=reuse_effects)
@@ -313,22 +332,42 @@ class Engine(Generic[S]):
 
     # how a run is made
 
-    def _trace_source(self, trace: TraceLike) -> Trace | Path:
-        """Return a trace in memory, or the path of a trace's file.
+    def _trace_source(self, trace: TraceLike) -> Trace | Path | RunRef:
+        """Return a trace in memory, or its path or place.
 
-        `trace` may also be a run's id. Raises TraceNotFoundError if there is no such run in the folder `traces`.
+        The path is that of the trace's file, and the place that in a store. `trace` may also be a run's id. Raises
+        TraceNotFoundError if there is no such run in the folder `traces`.
         """
         if isinstance(trace, Trace):
+            if trace.place is not None:
+                return self._own(trace.place)
             return trace if trace.path is None else trace.path
+        if isinstance(trace, RunRef):
+            return self._own(trace)
         if not isinstance(cast(object, trace), Path | str):
-            raise EngineUsageError(f"a trace is a Trace, the path of its file, or a run's id, got {trace!r:.80}")
+            raise EngineUsageError(f"trace must be a Trace, the path of its file, or a run's id, got {trace!r:.80}")
+        if (place := run_at(trace)) is not None:
+            return self._own(place)
         path = Path(trace)
         if path.exists() or self.traces is None:
             return path
+        if not isinstance(self.traces, Path):
+            return RunRef(self.traces, str(trace))
         named = self.traces / f"{trace}{SUFFIX}"
         if not named.exists():
             raise TraceNotFoundError(f"there is no trace at {path}, and no run {str(trace)!r} in {self.traces}", path)
         return named
+
+    def _own(self, place: RunRef) -> RunRef:
+        """Return a place in this engine's store, if it is there.
+
+        This engine's store may have a lease, which the store of the given place lacks. Otherwise the place is returned
+        as it is.
+        """
+        home = self.traces
+        if home is None or isinstance(home, Path) or home.url != place.store.url:
+            return place
+        return RunRef(home, place.run_id, place.above)
 
     def _options(self) -> RunOptions:
         """Return what this engine sets for its runs."""
@@ -346,34 +385,14 @@ class Engine(Generic[S]):
             shared_env=self.shared_env,
         )
 
-    async def _begun(self, task: Task, options: RunOptions) -> RunResult[S]:
+    async def _begun(self, task: Task, run_options: RunOptions) -> RunResult[S]:
         refuse_while_importing()
         budget = self.budget.under(task.budget)
-        return logged(await execute(RunPlan.fresh(self.module, task, budget, options, self.traces, self.seed)))
+        return logged(await execute(RunPlan.fresh(self.module, task, budget, run_options, self.traces, self.seed)))
 
-    async def _forked(self, origin: Origin, folder: Path | None) -> RunResult[S]:
+    async def _forked(self, origin: Origin, folder: TraceHome) -> RunResult[S]:
         refuse_while_importing()
         return logged(await execute(RunPlan.forked(self.module, origin, self._options(), folder)))
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         return run_blocking(work, f"await engine.{twin}(...)")
-
-
-def _folder(name: str, given: Any) -> Path | None:
-    """Return the path of a folder, or None.
-
-    Raises EngineUsageError, naming the parameter, for anything else.
-    """
-    if given is None or isinstance(given, Path | str):
-        return None if given is None else Path(given)
-    raise EngineUsageError(f"{name} must be the path of a folder, got {given!r:.80}")
-
-
-def _several(name: str, given: Any) -> tuple[Any, ...]:
-    """Return the items of a list.
-
-    Raises EngineUsageError, naming the parameter, for anything else.
-    """
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        return tuple(given)
-    raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")

@@ -1,4 +1,7 @@
-"""Makes a run's first state, live and in verification: init_state's, with the engine's own fields."""
+"""Makes a run's first state, live and in verification.
+
+That is the state of `init_state`, with the engine's own fields.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -24,7 +27,10 @@ async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
 
 
 def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
-    """Return the issues of a task's inputs: inputs that init_state does not take, and those it lacks."""
+    """Return the issues of a task's inputs.
+
+    They are inputs that init_state does not take, and required inputs that are missing.
+    """
     takes_all, known, required = _parameters(type(module).init_state)
     where = f"{type(module).__name__}.init_state"
     issues = []
@@ -41,7 +47,11 @@ def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
 
 @lru_cache(maxsize=256)
 def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    """Return whether init_state takes any input, the inputs that it names, and those of them that it requires."""
+    """Return the inputs that init_state takes.
+
+    They are returned as whether init_state takes any input, the inputs that it names, and those of them that it
+    requires.
+    """
     parameters = [p for p in inspect.signature(init_state).parameters.values() if p.name not in ("self", "task")]
     named = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,6 +1,7 @@
-"""Module, the contract between the engine and a user's module (an `AgentModule`): the hooks.
+"""Module, the contract between the engine and a user's module.
 
-When a subclass is defined, its hooks are checked here, so that a bad hook does not wait for a run to show.
+A user's module is an `AgentModule`, and the contract is its hooks. They are checked when a subclass is defined, so that
+a bad hook does not wait for a run to show.
 """
 
 import inspect
@@ -31,9 +32,9 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 
 
 class Module(Generic[S]):
-    """A module as the engine sees it: the hooks, and what they work with.
+    """A module as the engine sees it.
 
-    Users subclass `AgentModule`.
+    It has the hooks, and what they work with. Users subclass `AgentModule`.
 
         init_state(task, **inputs)              returns the first state
         decide(state)                           returns a Decision
@@ -54,6 +55,21 @@ class Module(Generic[S]):
     """The strategy for branch decisions, unless the engine has one of its own."""
     state_class: ClassVar[type[StateSchema]] = StateSchema
     _hook_names: ClassVar[dict[str, tuple[str, ...]]] = _HOOKS
+    _refold_arguments: tuple[str, ...] = ()
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> "Module[Any]":
+            """Make a module, and record its arguments that are not defaults.
+
+            They distinguish it from the module that its class makes by default.
+            """
+            if cls.__init__ is object.__init__ and (args or kwargs):
+                raise TypeError(f"{cls.__name__}() takes no arguments")
+            made = super().__new__(cls)
+            if args or kwargs:
+                object.__setattr__(made, "_refold_arguments", _differing(cls, args, kwargs))
+            return made
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -92,18 +108,21 @@ class Module(Generic[S]):
         return run_actions(self.tools, decision)
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
-        """Change the draft `state` according to the observation and return None, or return another state."""
+        """Change the draft `state`, or return another state.
+
+        The change follows from the observation. Returns None if the draft was changed.
+        """
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
     def child_module(self, name: str, task: Task) -> "Module[Any] | None":
-        """Return the module of the background child `name`, so that resuming the run can resume the child.
+        """Return the module of the background child `name`.
 
-        For None, the default, the child is not resumed.
+        With the module, resuming the run can resume the child. For None, the default, the child is not resumed.
         """
         return None
 
     def told_result(self, name: str, result: Any) -> Any:
-        """Return the form in which to record a tool's result that a person reports.
+        """Return the recorded form of a result that a person reports.
 
         A person reports the result of an unknown effect as `{"ran": result}`. Its recorded form is the result itself,
         unless the module's tools wrap what they return. An override raises ValueError, with the reason, for a result
@@ -113,7 +132,7 @@ class Module(Generic[S]):
 
 
 class MakesModule(Protocol[MadeS]):
-    """An object that makes the module that runs it, as an Agent does."""
+    """An object that makes its own module, as an Agent does."""
 
     def module(self) -> Module[MadeS]:
         """Return the module."""
@@ -121,7 +140,7 @@ class MakesModule(Protocol[MadeS]):
 
 
 def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
-    """Return a module as it is, or the one that an Agent makes.
+    """Return a module as it is, or an Agent's module.
 
     Raises EngineUsageError for anything else.
     """
@@ -133,8 +152,35 @@ def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
     raise EngineUsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 
 
+def arguments_of(module: Module[Any]) -> tuple[str, ...]:
+    """Return the names of the constructor's arguments that differ from their defaults."""
+    return module._refold_arguments
+
+
+def _differing(cls: type[Module[Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    signature = inspect.signature(cls.__init__)
+    try:
+        given = signature.bind_partial(None, *args, **kwargs).arguments
+    except TypeError:
+        return ()  # the constructor is called next, and refuses them
+    names = list(given)[1:]  # without `self`
+    return tuple(name for name in names if not _same(given[name], signature.parameters[name].default))
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Return whether an argument is the default.
+
+    The `==` of a stranger's class is not called, as it may do anything.
+    """
+    plain = type(value) is type(default) and isinstance(value, bool | int | float | str | bytes)
+    return value is default or (plain and value == default)
+
+
 def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
-    """Return a module's state class: from `AgentModule[State]`, the return annotation of init_state, or the base."""
+    """Return a module's state class.
+
+    It comes from `AgentModule[State]`, from the return annotation of init_state, or from the base.
+    """
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Module):
@@ -158,7 +204,10 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
 
 
 def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozenset()) -> None:
-    """Raise StateDefinitionError if @dataclass has replaced the `__init__` of a state, or of a model inside it."""
+    """Raise StateDefinitionError if a state is decorated with @dataclass.
+
+    @dataclass replaces the `__init__` of the state. Models inside the state are checked, too.
+    """
     for cls in state.__mro__:
         if "__dataclass_fields__" in vars(cls):
             raise StateDefinitionError(
@@ -180,9 +229,10 @@ def _models_in(annotation: Any) -> list[type[StateModel]]:
 
 
 def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names, of those that the engine passes, that a hook takes.
+    """Return the engine's arguments that a hook takes, by name.
 
-    Raises ModuleDefinitionError for a parameter that nobody fills, and one that cannot be passed by keyword.
+    Raises ModuleDefinitionError for a parameter that the engine does not fill, and for one that cannot be passed by
+    keyword.
     """
     signature = inspect.signature(getattr(cls, hook))
     parameters = [p for p in signature.parameters.values() if p.name != "self"]

@@ -1,6 +1,7 @@
-"""Refuses to start a run while refold imports a module only to read a trace.
+"""Refuses to start a run while refold imports its module.
 
-A script without a `__main__` guard would otherwise start its run again whenever one of its traces is looked at.
+refold imports a module to read its trace. A script without a `__main__` guard would otherwise start its run again
+whenever one of its traces is read.
 """
 
 from contextvars import ContextVar
@@ -12,7 +13,7 @@ importing: ContextVar[str | None] = ContextVar("refold_importing", default=None)
 
 
 def refuse_while_importing() -> None:
-    """Raise EngineUsageError if a run would start while its module is being imported for a trace."""
+    """Raise EngineUsageError if a module is being imported for a trace."""
     if (script := importing.get()) is not None:
         raise EngineUsageError(
             f'{script} starts a run while it is imported; put what starts it under `if __name__ == "__main__":`'

@@ -1,27 +1,37 @@
-"""The options of an Engine, for code that passes them on."""
+"""The options of an Engine, and the checks of their values.
+
+Code that passes the options on uses the types.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, NoReturn, TypedDict, TypeVar, cast, get_args
 
+from ..errors import EngineUsageError
+from ..traces.file.writer import Durability
+from ..traces.stores import TraceStore, open_store
+from ..traces.stores.opening import is_url, without_password
 from .effects.budget import RuntimeBudget
-from .effects.redaction import Redactor
+from .effects.redaction import Redactor, make_redactor
 from .loop.stop_criteria import StopCriteria
 from .run.clock import Clock
-from .run.plan import Observer
+from .run.start.plan import Observer
+from .run.start.trace_place import TraceHome
 from .run.waits import OnWait
 from .strategies.protocol import BranchStrategy
 
+T = TypeVar("T")
+
 
 class CommonOptions(TypedDict, total=False):
-    """The options that an Engine and an Agent take in the same form."""
+    """The options that an Engine and an Agent have in common."""
 
     stop: Sequence[StopCriteria]
     branch: BranchStrategy | None
     on_wait: OnWait | None
-    traces: Path | str | None
+    traces: Path | str | TraceStore | None
     observers: Sequence[Observer]
-    durability: Literal["process", "power", "none"]
+    durability: Durability
     redact: bool | Redactor | Iterable[str] | Mapping[str, str]
     clock: Clock | None
     seed: int | None
@@ -37,3 +47,96 @@ class EngineOptions(CommonOptions, total=False):
     """
 
     budget: RuntimeBudget | None
+
+
+def checked(name: str, given: T, fits: bool, wanted: str) -> T:
+    """Return the value of an option that fits.
+
+    Raises EngineUsageError if it does not fit.
+    """
+    if not fits:
+        refuse(name, given, wanted)
+    return given
+
+
+def refuse(name: str, given: Any, wanted: str) -> NoReturn:
+    """Raise EngineUsageError: what an option must be, and what it is."""
+    if isinstance(given, type):
+        shown = f"the class {given.__name__}; write {given.__name__}(...)"
+    else:
+        shown = without_password(f"{given!r:.80}")
+    raise EngineUsageError(f"{name} must be {wanted}, got {shown}")
+
+
+def has(given: Any, *methods: str) -> bool:
+    """Tell whether `given` is an object, not a class, with these methods."""
+    return not isinstance(given, type) and all(callable(getattr(given, each, None)) for each in methods)
+
+
+def several(name: str, given: Any) -> tuple[Any, ...]:
+    """Return the items of a list."""
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return tuple(given)
+    raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")
+
+
+def stop_criteria(given: Any) -> tuple[StopCriteria, ...]:
+    """Return the stop criteria."""
+    wanted = "a list of stop criteria, such as MaxStepsCriteria(20)"
+    return tuple(checked("stop", each, has(each, "should_stop"), wanted) for each in several("stop", given))
+
+
+def observers(given: Any) -> tuple[Observer, ...]:
+    """Return the functions that are called with each record."""
+    wanted = "a list of functions of a Record"
+    return tuple(checked("observers", each, callable(each), wanted) for each in several("observers", given))
+
+
+def budget(given: RuntimeBudget | None) -> RuntimeBudget | None:
+    """Return the limits of a run.
+
+    A task's budget is not taken for an engine's.
+    """
+    fits = given is None or isinstance(given, RuntimeBudget)
+    return checked("budget", given, fits, "a RuntimeBudget (a TaskBudget belongs to a Task)")
+
+
+def durability(given: Any) -> Durability:
+    """Return the durability: what kind of crash records must survive.
+
+    They survive a crash of the process, one of the machine, or none.
+    """
+    return cast(Durability, checked("durability", given, given in get_args(Durability), "'process', 'power' or 'none'"))
+
+
+def redactor(given: Any) -> Redactor | None:
+    """Return the redactor of a run.
+
+    The message of an error does not show what is meant to be secret.
+    """
+    if isinstance(given, bool | Redactor | Mapping):
+        return make_redactor(given)
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        values = list(given)
+        if all(isinstance(each, str) for each in values):
+            return make_redactor(values)
+    raise EngineUsageError(
+        f"redact must be True, False, a list of secret texts, or a mapping of names to them, got {type(given).__name__}"
+    )
+
+
+def home(given: Any) -> TraceHome:
+    """Return the folder or store for traces."""
+    if isinstance(given, str) and is_url(given):
+        return open_store(given)
+    if given is None or isinstance(given, Path | str):
+        return None if given is None else Path(given)
+    wanted = "the path of a folder, a store, or the URL of one"
+    return cast(TraceStore, checked("traces", given, has(given, "create", "under"), wanted))
+
+
+def folder(name: str, given: Any) -> Path | None:
+    """Return the path of a folder, or None."""
+    if given is None or isinstance(given, Path | str):
+        return None if given is None else Path(given)
+    refuse(name, given, "the path of a folder")

@@ -1,6 +1,7 @@
-"""The context variable with the running hook or call, and the mark of places that must be pure.
+"""The context variable with the running hook or call.
 
-An effect looks up its hook or call here. If it finds NOWHERE instead, it is inside a pure place, and raises an error.
+It also marks the places that must be pure. An effect looks up its hook or call here. If it finds NOWHERE instead, it is
+inside a pure place, and raises an error.
 """
 
 from contextvars import ContextVar
@@ -8,7 +9,10 @@ from typing import Any
 
 
 class _Nowhere:
-    """The class of NOWHERE, the frame inside reduce() and stop criteria, where no effect is allowed."""
+    """The class of NOWHERE, the frame in which effects are forbidden.
+
+    It is the frame inside reduce() and stop criteria.
+    """
 
 
 NOWHERE = _Nowhere()

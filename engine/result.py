@@ -1,4 +1,4 @@
-"""The result of a run, and its parts: the error and the open requests."""
+"""The result of a run, its error and its open requests."""
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +86,10 @@ class RunFailure:
 
     @classmethod
     def of_issues(cls, type_: str, issues: Sequence[Issue], phase: str) -> "RunFailure":
-        """Return one error for all issues of a task or its environment, each with its code."""
+        """Return one error for all issues of a task or environment.
+
+        The message has the code of each issue.
+        """
         message = "; ".join(f"{issue.code}: {issue.place}{issue.message}" for issue in issues)
         names = ("code", "message", "field", "details")
         facts = tuple({name: getattr(issue, name) for name in names} for issue in issues)
@@ -110,10 +113,10 @@ S = TypeVar("S", default=Any)
 
 @dataclass(frozen=True, slots=True)
 class RunResult(Generic[S]):
-    """The result of a run: how it ended, its last state, its usage and its trace.
+    """The result of a run.
 
-    `state` is None if `init_state` returned none. `steps` is the number of committed steps. `waiting` has the open
-    requests of a suspended run.
+    It says how the run ended, and has its last state, its usage and its trace. `state` is None if `init_state` returned
+    none. `steps` is the number of committed steps. `waiting` has the open requests of a suspended run.
     """
 
     status: RunStatus
@@ -202,3 +205,14 @@ def told_live(trace: Trace) -> Iterator[Record]:
         for record in trace.records:
             if record.kind == "event" and record["name"] == "live_from" and "reused" in record:
                 yield record
+
+
+def unfinished(task_id: str) -> TaskResult:
+    """Return the task result of a waiting run."""
+    return TaskResult(
+        task_id=task_id,
+        success=False,
+        stop_reason=str(StopReason.waiting),
+        final_result=None,
+        reason="the run waits for an answer",
+    )

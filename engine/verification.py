@@ -1,4 +1,4 @@
-"""Verifying a trace by the module that has written it, without an engine's options."""
+"""Verifies a trace by its module, without an engine's options."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from .replay.divergence import Divergence
 
 
 def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
-    """Run the hooks of a trace again with its recorded outcomes, and return the divergences.
+    """Run a trace's hooks with its outcomes, and return the divergences.
 
     An empty list says that the module does what its trace recorded. `trace` is a Trace or the path of its file; for a
     run's id there is `Engine(module, traces=...).verify(run_id)`. Nothing but `init_state`, `decide` and `reduce` runs:
@@ -18,7 +18,7 @@ def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) ->
 
     Raises:
         EngineUsageError: inside a running event loop; use `await averify(module, trace)` there.
-        TraceNotFoundError, TraceCorruptError: there is no such trace, or its file is damaged.
+        TraceNotFoundError, TraceCorruptError: there is no such trace, or its file is corrupt.
     """
     return Engine(module).verify(trace)
 

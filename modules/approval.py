@@ -37,14 +37,20 @@ class Invoice(StateModel):
 
 
 class Settled(StateModel):
-    """What became of an invoice: how it was paid, or why it was not."""
+    """An invoice that was paid or refused.
+
+    `outcome` says how it was paid, or why it was not.
+    """
 
     invoice: Invoice
     outcome: str
 
 
 class Payments(StateSchema):
-    """Invoices that are open, those that are settled, and the amount up to which nobody has to be asked."""
+    """Open and settled invoices.
+
+    No person is asked about invoices up to the amount `limit`.
+    """
 
     open: list[Invoice] = []
     settled: list[Settled] = []
@@ -83,7 +89,9 @@ async def pay(to: str, amount: int, limit: int, book: str) -> str:
 
 @effect(idempotent=True)
 def transfer(to: str, amount: int, book: str) -> str:
-    """Write the payment into a text file, in place of a bank, unless it is there already.
+    """Write the payment into a text file, in place of a bank.
+
+    A payment that the file already has is not written again.
 
     After a crash nobody knows whether a call that had started has happened. This call may be made again, as its key
     (the same in every attempt) shows whether it was made before; a bank takes such a key with each order.

@@ -1,4 +1,6 @@
-"""The Game of 24: make 24 out of four numbers with + - * /, each number used once.
+"""The Game of 24: make 24 out of four numbers.
+
+The operations are + - * /, and each number is used once.
 
 Read it to learn to write a module.
 
@@ -24,14 +26,20 @@ Operator = Literal["+", "-", "*", "/"]
 
 
 class Number(StateModel):
-    """A number on the table: its exact value, such as "8/3", and the expression that made it, such as "(8 / 3)"."""
+    """A number on the table.
+
+    It has an exact value, such as "8/3", and the expression that made it, such as "(8 / 3)".
+    """
 
     value: str
     made: str
 
 
 class Hand(StateModel):
-    """The numbers that are left to play with, and how many of the moves from here have been tried."""
+    """The numbers that are left to play with.
+
+    `tried` is how many of the moves from here have been tried.
+    """
 
     numbers: list[Number]
     tried: int = 0
@@ -41,7 +49,10 @@ class Hand(StateModel):
 
 
 class Game(StateSchema):
-    """Where the search stands: the way from the hand that was dealt to the hand in play, and the hands given up."""
+    """The progress of a search.
+
+    `hands` leads from the hand that was dealt to the hand in play; `dead_ends` are the hands that were given up.
+    """
 
     hands: list[Hand] = []
     dead_ends: list[str] = []
@@ -52,7 +63,10 @@ class Game(StateSchema):
 
 
 def combine(left: str, op: Operator, right: str) -> str:
-    """Return the exact value of `left op right`, with numbers such as "6" or "8/3"."""
+    """Return the exact value of `left op right`.
+
+    Numbers are texts such as "6" or "8/3".
+    """
     return str(_calculate(Fraction(left), op, Fraction(right)))
 
 
@@ -129,12 +143,18 @@ def _hopeless(values: Sequence[Fraction]) -> bool:
 
 
 class GameOf24(AgentModule[Game]):
-    """A depth-first search with one move per step, which takes back moves that fail."""
+    """A depth-first search with one move per step.
+
+    The search takes back moves that fail.
+    """
 
     tools = {"combine": combine}
 
     def init_state(self, task: str, numbers: list[int] | None = None) -> Game:
-        """Return the first hand: the input `numbers`, or the numbers in the objective."""
+        """Return the first hand.
+
+        Its numbers are the input `numbers`, otherwise those in the objective.
+        """
         return Game(hands=[dealt(task, numbers)])
 
     def decide(self, state: Game) -> Decision:
@@ -142,7 +162,7 @@ class GameOf24(AgentModule[Game]):
 
         The search ends when no hand is left, or when one number is left.
         """
-        # The state is frozen here: `decide` reads it and can't change it. That is what `reduce` is for.
+        # The state is frozen here: `decide` reads it and cannot change it. That is what `reduce` is for.
         if not state.hands:
             return Decision.final("no solution", rationale="every move has been tried")
         hand = state.hands[-1]
@@ -158,7 +178,10 @@ class GameOf24(AgentModule[Game]):
         )
 
     def reduce(self, state: Game, decision: Decision, observation: Observation) -> None:
-        """Play the move: put the new hand on top, and remove hands without moves."""
+        """Play the move: add the new hand, and remove dead ones.
+
+        The new hand is on top. Hands without moves are removed.
+        """
         # The state is a draft here: plain Python changes it, and the engine finds out what was touched. No effects in
         # here, no clock and no randomness: the same three arguments must always lead to the same state.
         if decision.mode == "final":

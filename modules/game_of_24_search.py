@@ -1,4 +1,6 @@
-"""The Game of 24 by search: the game of `game_of_24.py`, with all moves as candidates.
+"""The Game of 24 by search, with all moves as candidates.
+
+The rules are those of `game_of_24.py`.
 
 Read it to learn to branch.
 
@@ -26,7 +28,10 @@ class Table(StateSchema):
 
 
 def promise(table: Table) -> float:
-    """Return how good a hand looks: 1 for the first, 4 for one number, 0 for a dead end."""
+    """Return the score of a hand.
+
+    It is 1 for the first hand, 4 for one number, and 0 for a dead end.
+    """
     return 0.0 if table.final_result == NO_SOLUTION else 5.0 - len(table.hand.numbers)
 
 
@@ -37,13 +42,16 @@ BEAM = BeamSearch(width=2, depth=3, score=promise)
 
 
 class GameOf24Search(AgentModule[Table]):
-    """A module that offers all moves from the hand in play as candidates."""
+    """A module that offers all moves of a hand as candidates."""
 
     tools = {"combine": combine}
     branch = BEST_FIRST
 
     def init_state(self, task: str, numbers: list[int] | None = None) -> Table:
-        """Return the first hand: the input `numbers`, or the numbers in the objective."""
+        """Return the first hand.
+
+        Its numbers are the input `numbers`, otherwise those in the objective.
+        """
         return Table(hand=dealt(task, numbers))
 
     def decide(self, state: Table) -> Decision:

@@ -223,7 +223,10 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker shall refuse a name that is not there
 
     def __getattr__(name: str) -> Any:
-        """Load a name on its first use. Errors are importable from here, too; `refold.errors` is their home."""
+        """Load a name on its first use.
+
+        Errors can be imported from here, too; their home is `refold.errors`.
+        """
         room = _ROOM_OF.get(name)
         if room is None:
             errors = import_module(".errors", __name__)

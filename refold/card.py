@@ -1,4 +1,6 @@
-"""A small card of HTML, for notebooks: a title, facts, and blocks that open on a click.
+"""A small HTML card for notebooks.
+
+It has a title, facts, and blocks that open on a click.
 
 This is the one place that makes HTML of the project's objects. All text is escaped and cut here; there is no script, no
 link, no image and no style sheet: colours are those of the page around it, thinned, so that both themes are served.
@@ -19,6 +21,16 @@ BLOCK = 4000
 """How many characters of a value stand in a block."""
 ROWS = 20
 """How many rows a card has at most."""
+
+
+def short_text(value: object) -> str:
+    """Return a value's text for a notebook.
+
+    The notebook saves the text beside the card.
+    """
+    text = repr(value)
+    return text if len(text) <= BLOCK else f"{text[: BLOCK - 1]}…"
+
 
 _WHOLE = 32
 """Up to how many characters a cell is not broken into lines."""
@@ -55,7 +67,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What an object shows of itself; every text in it may be a stranger's."""
+    """An object's card; all text in it may be foreign."""
 
     kind: str
     title: str
@@ -96,12 +108,15 @@ def short(value: Any) -> str:
 
 
 def block_of(label: str, value: Any, *, open: bool = False) -> Block:
-    """Return a block of a value: a text as it is, anything else as JSON."""
+    """Return a value as a block: a text, or JSON."""
     return Block(label, value if isinstance(value, str) else _json(value, indent=1), open)
 
 
 def rows_of(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the members of a document as facts, and how many there are beyond those a card has room for."""
+    """Return a document's members as facts, as many as fit.
+
+    Also returns the number of the others.
+    """
     shown = tuple((name, short(value)) for name, value in islice(document.items(), ROWS))
     left = len(document) - len(shown)
     return (*shown[: ROWS - 1], ("…", f"and {left + 1:,} more")) if left else shown
@@ -119,7 +134,10 @@ def _table(rows: Iterable[str]) -> str:
 
 
 def _row(cells: Sequence[str], first: str, others: str) -> str:
-    """Return a row of a table; short cells in front of the last one are not broken."""
+    """Return a row of a table.
+
+    Short cells before the last one are not broken.
+    """
     made = []
     for number, text in enumerate(cells):
         whole = ";white-space:nowrap" if number < len(cells) - 1 and len(text) <= _WHOLE else ""

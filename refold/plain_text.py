@@ -1,4 +1,7 @@
-"""Values as plain text that is safe to print: JSON, and durations in words."""
+"""Values as plain text that is safe to print.
+
+They are JSON; durations are in words.
+"""
 
 import json
 from typing import Any
@@ -7,7 +10,10 @@ from .printable import printable_json
 
 
 def value_text(value: Any, *, indent: int | None = None) -> str:
-    """Return a JSON value as text; in one line, unless `indent` is set."""
+    """Return a JSON value as text.
+
+    The text is one line, unless `indent` is set.
+    """
     return printable_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 

@@ -13,7 +13,8 @@ _UNSEEN = (
     "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Characters that reverse text, have no width, or are noncharacters: Unicode's Default_Ignorable_Code_Point without the
-emoji variation selector, line separators, lone surrogates, noncharacters."""
+emoji variation selector, line separators, lone surrogates, noncharacters.
+"""
 _UNSAFE = re.compile(f"[{_CONTROL}{_UNSEEN}]")
 _UNSAFE_BUT_LINES = re.compile(f"[{_CONTROL}{_UNSEEN}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{_UNSEEN}]")
@@ -50,7 +51,10 @@ def _as_json(found: re.Match[str]) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return an exception's message as text that can be written as UTF-8, even if its own `__str__` fails."""
+    """Return an exception's message as text in UTF-8.
+
+    The function works even if the exception's own `__str__` fails.
+    """
     try:
         return str(error).encode("utf-8", "replace").decode()
     except Exception as failed:  # noqa: BLE001 - a stranger's __str__

@@ -32,7 +32,12 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the folders to the paths that pytest collects."""
+    """Add the marker, and the folders to the paths that pytest collects."""
+    config.addinivalue_line(
+        "markers",
+        "refold_eval(evaluation, fail_under=None): run an Evaluation, a function that makes one, or an EVAL.yaml; the "
+        "test fails if a verdict is missing or the pass rate is lower, and gets the result as `eval_result`",
+    )
     here = config.invocation_params.dir
     asked = [(here / each).resolve() for each in config.getoption("refold_traces")]
     configured = [Path(each).resolve() for each in config.getini("refold_traces")]
@@ -52,6 +57,48 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "TraceFile
     if file_path.name.endswith(_SUFFIX) and file_path.parent.resolve() in parent.config.stash[_FOLDERS]:
         return TraceFile.from_parent(parent, path=file_path)
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let each marked test use the fixture.
+
+    The test is then gated without asking for the result.
+    """
+    for item in items:
+        names = getattr(item, "fixturenames", None)
+        if names is not None and item.get_closest_marker("refold_eval") and "eval_result" not in names:
+            names.append("eval_result")
+
+
+@pytest.fixture
+def eval_result(request: pytest.FixtureRequest) -> Any:
+    """The result of the evaluation that the marker `refold_eval` names."""
+    mark = request.node.get_closest_marker("refold_eval")
+    if mark is None or len(mark.args) != 1 or set(mark.kwargs) - {"fail_under"}:
+        raise pytest.UsageError("write @pytest.mark.refold_eval(EVALUATION, fail_under=0.9) to use eval_result")
+    given, threshold = mark.args[0], None
+    if isinstance(given, str | Path):
+        from .errors import RefoldError
+        from .testing.eval_marker import evaluation_of_file
+
+        try:
+            given, threshold = evaluation_of_file(request.path.parent / given)
+        except RefoldError as error:
+            pytest.fail(str(error), pytrace=False)
+    made = given() if callable(given) else given
+    if not callable(getattr(made, "run_sync", None)):
+        raise pytest.UsageError(
+            "refold_eval takes an Evaluation, a function that makes one, or the path of an EVAL.yaml, "
+            f"got {type(made).__name__}"
+        )
+    result = made.run_sync()
+    threshold = mark.kwargs.get("fail_under", threshold)
+    if not result.is_complete:
+        pytest.fail(f"{result.error_count} runs have no verdict: {result.error_samples[0]}", pytrace=False)
+    if threshold is not None and (result.pass_rate is None or result.pass_rate < threshold):
+        pytest.fail(f"the pass rate {result.passing} is below {threshold}", pytrace=False)
+    return result
 
 
 class TraceFile(pytest.File):

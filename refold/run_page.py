@@ -14,17 +14,25 @@ _makers: list[PageMaker] = []
 
 
 def register_page_maker(maker: PageMaker) -> None:
-    """Let traces show the page that `maker` makes; the last one that is registered is used."""
+    """Let traces show the page that `maker` makes.
+
+    The maker that was registered last is used.
+    """
     _makers.append(maker)
 
 
 def page_of(trace: Any) -> str | None:
-    """Return the page of a trace; None if it has no whole record."""
+    """Return the page of a trace.
+
+    Returns None if the trace has no whole record.
+    """
     return _makers[-1](trace)
 
 
 class RunView:
-    """A run's page, as a notebook shows it: in a frame of its own, without access to the notebook.
+    """A run's page in a notebook.
+
+    It is shown in its own frame, without access to the notebook.
 
     The frame may run the page's own script. It is of no origin (`sandbox` without `allow-same-origin`), so that a
     script can reach neither the notebook, nor its server, nor what the browser stores for either.

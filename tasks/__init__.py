@@ -6,24 +6,30 @@ one that a task's `EnvSpec` asks for. Nothing here knows the engine or traces.
 """
 
 from ..errors.tasks import FileProblem
-from .environment import Environment, ExecResult, _current_environment, current_environment, use_environment
-from .evaluation import evaluate_task
-from .evaluators import evaluator, evaluator_names, register_evaluator
-from .folder import FolderEnvironment, HostEnvironment
-from .issues import TaskValidationIssue
-from .loading import load_task, load_tasks
-from .opening import open_environment
-from .preflight import check_task
-from .registry import (
+from .criteria.evaluation import evaluate_task
+from .criteria.evaluators import evaluator, evaluator_names, register_evaluator
+from .criteria.results import CriterionResult, TaskResult
+from .criteria.run_view import Evaluator, RunView, Verdict
+from .environments.environment import (
+    Environment,
+    ExecResult,
+    _current_environment,
+    current_environment,
+    use_environment,
+)
+from .environments.folder import FolderEnvironment, HostEnvironment
+from .environments.open_environment import open_environment
+from .environments.registry import (
     EnvironmentFactory,
     check_environment,
     create_environment,
     environment_types,
     register_environment,
 )
-from .results import CriterionResult, TaskResult
-from .run_view import Evaluator, RunView, Verdict
-from .scratch import ScratchEnvironment
+from .environments.scratch import ScratchEnvironment
+from .files.task_files import load_task, load_tasks
+from .issues import TaskValidationIssue
+from .preflight import check_task
 from .task import EnvSpec, Task, TaskBudget, TaskResource, as_task
 from .workspace import workspace_of
 

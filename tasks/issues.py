@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .json_values import Path, render_path, shown
+from .files.json_values import Path, render_path, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

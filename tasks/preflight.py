@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..errors import OutsideWorkspaceError
+from .environments.mounts import mount_issues
 from .issues import TaskValidationIssue, located_issues
-from .mounts import mount_issues
 from .task import Task, TaskResource
 from .urls import url_problem, url_unreachable
 from .workspace import inside, workspace_of
@@ -45,7 +45,7 @@ def _wrong_with(root: Path) -> str:
     try:
         there = _kind_there(root)
     except OSError as error:
-        return f"can't be looked at ({error.strerror})"
+        return f"cannot be looked at ({error.strerror})"
     return {"dir": "", None: "does not exist"}.get(there, "is not a folder")
 
 
@@ -93,7 +93,7 @@ def _path_issues(resource: TaskResource, field: str, root: Path) -> Iterator[Tas
     try:
         there = _kind_there(real)
     except OSError as error:
-        yield _issue("TASK_RESOURCE_NOT_READABLE", field, f"{path!a} can't be looked at: {error.strerror}", **facts)
+        yield _issue("TASK_RESOURCE_NOT_READABLE", field, f"{path!a} cannot be looked at: {error.strerror}", **facts)
         return
     if resource.kind == "artifact":
         yield from _artifact_issues(resource, real, there, field, facts)
@@ -125,10 +125,10 @@ def _artifact_issues(
         return
     above = next(parent for parent in real.parents if parent.exists())
     if not above.is_dir():
-        message = f"{path} can't be made: {above} is not a dir"
+        message = f"{path} cannot be made: {above} is not a dir"
         yield _issue("TASK_RESOURCE_KIND_MISMATCH", field, message, **facts, found=_kind_there(above))
     elif not os.access(above, os.W_OK | os.X_OK):
-        message = f"{path} can't be made: {above} is not writable by this user"
+        message = f"{path} cannot be made: {above} is not writable by this user"
         yield _issue("TASK_RESOURCE_PARENT_NOT_WRITABLE", field, message, **facts)
 
 

@@ -17,8 +17,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ..errors import TaskInvalidError
+from .files.json_values import JsonObject, WholeText, exact_json
 from .issues import TaskValidationIssue, located_issues
-from .json_values import JsonObject, WholeText, exact_json
 from .task_id import derived_id, id_problem
 
 

@@ -23,7 +23,7 @@ def id_problem(task_id: str) -> str | None:
     if not task_id.isprintable() or task_id != task_id.strip():
         return "must be usable as a file name: no control characters or odd spaces, no space at either end"
     if task_id[0] in ".-" or task_id[-1] == ".":
-        return "must be usable as a file name: it can't start with '.' or '-', nor end with '.'"
+        return "must be usable as a file name: it cannot start with '.' or '-', nor end with '.'"
     if task_id.split(".")[0].upper() in _RESERVED:
         return "must be usable as a file name: Windows reserves this one"
     return None

@@ -44,7 +44,7 @@ def url_unreachable(url: str, seconds: float = 10.0) -> str | None:
                 continue
             return f"answers {error.code} {error.reason}"
         except urllib.error.URLError as error:
-            return f"can't be reached: {error.reason}"
+            return f"cannot be reached: {error.reason}"
         except (OSError, http.client.HTTPException) as error:
-            return f"can't be reached: {error or type(error).__name__}"
+            return f"cannot be reached: {error or type(error).__name__}"
     raise AssertionError("GET either succeeds or says why")

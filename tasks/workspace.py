@@ -52,7 +52,7 @@ def inside(root: Path, relative: str | Path) -> Path:
     try:
         real = followed(real_root / relative)
     except (OSError, RuntimeError) as error:
-        raise OutsideWorkspaceError(text, root, "can't be followed: its links go round, or it is too long") from error
+        raise OutsideWorkspaceError(text, root, "cannot be followed: its links go round, or it is too long") from error
     if not real.is_relative_to(real_root):
         raise OutsideWorkspaceError(text, root, f"leads out of the workspace, to {real}")
     return real

@@ -1,5 +1,6 @@
 """What every test shares: hypothesis profiles, a SIGINT that is heard, and what `make test-fast` passes over."""
 
+import gc
 import os
 import signal
 import threading
@@ -26,6 +27,8 @@ SLOW = (
     "modules/tools/commands/test_tool_commands.py",
     "modules/agent/models/test_agent_litellm.py",
     "modules/examples/*",
+    "run_sets/test_set_command.py",
+    "run_sets/test_set_ray.py",
     # Chromium
     "view/browser/views/*",
     # SIGKILL at many moments
@@ -42,6 +45,7 @@ SLOW = (
     "modules/agent/trajectory/test_agent_converters.py",
     "testing/test_state_strategies.py",
     "testing/test_check_resume.py",
+    "stores/test_store_kills.py",
     "traces/test_trace_damage.py",
 )
 """Files whose tests are marked `slow`, as globs below this folder; `make test-fast` passes over them."""
@@ -55,6 +59,12 @@ settings.register_profile(
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deep", deadline=None, max_examples=5000, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the thousands of collected tests out of garbage collections, which would look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

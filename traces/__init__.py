@@ -1,4 +1,4 @@
-"""What happened in a run: its records and everything read from them.
+"""The trace of a run, and everything that is read from it.
 
 `Trace` is the face for reading. The rooms: `file` holds a trace as bytes, `json_patch` makes and applies patches,
 `states` folds patches into states, and `analysis` answers questions about one trace or many. Nothing here imports user
@@ -16,6 +16,7 @@ from .file.record import Record
 from .file.repair import Repair, repair
 from .file.writer import Durability
 from .json_patch.apply import apply_patch
+from .json_patch.changed import changed_between
 from .json_patch.share import Change, changes_of
 from .replay import Replay, replay
 from .step import Effect, Step
@@ -39,6 +40,7 @@ __all__ = [
     "TraceDiff",
     "TraceSummary",
     "apply_patch",
+    "changed_between",
     "changes_of",
     "family",
     "list_traces",

@@ -1,4 +1,7 @@
-"""The cards of traces and steps, for notebooks; they are made from plain values, and know no trace."""
+"""The cards of traces and steps, for notebooks.
+
+They are made from plain values and know no trace.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -43,15 +46,14 @@ def step_card(
     facts += [("error", f"{error[0]}: {error[1]}") for error in errors if error is not None]
     if seconds is not None:
         facts.append(("time", f"{seconds:.3g} s"))
-    shown = [change for change in changes if change.path != "/current_step"]
-    rows = [_change_row(change) for change in shown[:ROWS]]
+    rows = [_change_row(change) for change in changes[:ROWS]]
     return Card(
         "Step",
         str(index),
         None if committed else "interrupted",
         tuple(facts),
         tuple(rows),
-        f"and {len(shown) - ROWS:,} more changes" if len(shown) > ROWS else "",
+        f"and {len(changes) - ROWS:,} more changes" if len(changes) > ROWS else "",
     )
 
 
@@ -64,7 +66,10 @@ def trace_card(
     steps: int,
     last: Iterable[tuple[int, Mapping[str, Any] | None]],
 ) -> Card:
-    """Return the card of a trace; `last` are the numbers and decisions of its last steps."""
+    """Return the card of a trace.
+
+    `last` has the numbers and decisions of the last steps.
+    """
     used, error = end.get("usage") or {}, end.get("error") or {}
     tokens = (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
     facts = [
@@ -83,7 +88,7 @@ def trace_card(
     return Card("Trace", run_id, status, tuple(facts), tuple(rows), more, tuple(blocks))
 
 
-def damaged_card(name: str, error: Exception) -> Card:
+def corrupt_card(name: str, error: Exception) -> Card:
     """Return the card of a trace that cannot be read."""
     return Card("Trace", name, "corrupt", (("problem", str(error)),))
 

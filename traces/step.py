@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..errors import TraceCorruptError
+from ..errors import TraceCorruptError, TraceNotFoundError
 from .cards import step_card
 from .file.record import BEAT, Record
-from .json_patch.share import Change, changes_of
+from .json_patch.changed import changed_between
+from .json_patch.share import Change
 
 
 class Documents(Protocol):
@@ -87,14 +88,14 @@ class Step:
 
     @property
     def committed(self) -> bool:
-        """Whether the step was committed."""
+        """True if the step was committed."""
         return self._commit is not None
 
     @cached_property
     def decision(self) -> dict[str, Any] | None:
         """The decision that was carried out.
 
-        None if the step ended before it was made.
+        It is None if the step ended before it was made.
         """
         return next((record["decision"] for record in reversed(self.records) if record.kind == "decide"), None)
 
@@ -102,7 +103,7 @@ class Step:
     def decided(self) -> dict[str, Any] | None:
         """The decision of `decide`.
 
-        None if it was not asked, as in the first step of a candidate's run.
+        It is None if it was not asked, as in the first step of a candidate's run.
         """
         first = next((record for record in self.records if record.kind == "decide"), None)
         return None if first is None or "candidate" in first else first["decision"]
@@ -174,17 +175,32 @@ class Step:
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """The changes of the patch, with old and new values.
+        """The changed places of the state, with old and new values.
 
-        Real indices replace `-`.
+        They are counted as everywhere in refold: see `changed_between`. The engine's counter is none of them. Raises
+        `TraceNotFoundError` if the run starts at a state of another run, whose trace is missing.
         """
-        return changes_of(self.before, self.patch)
+        return changed_between(self.before, self.state) if self.patch else ()
+
+    @property
+    def change_count(self) -> int | None:
+        """The number of changes; None if it is not known.
+
+        It is not known of a step that was not committed, nor if the run starts at a state of another run, whose trace
+        is missing.
+        """
+        if not self.committed:
+            return None
+        try:
+            return len(self.changes)
+        except TraceNotFoundError:
+            return None
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """What the run had used so far when the step was committed.
+        """The usage of the run when the step was committed.
 
-        None if it had used nothing.
+        It is None if the run had used nothing.
         """
         return self._commit.get("usage") if self._commit is not None else None
 
@@ -208,7 +224,7 @@ class Step:
         return step_card(self.index, self.committed, self.decision, self.errors, self.changes, seconds).html()
 
     def __repr__(self) -> str:
-        return f"<Step {self.index}: {(self.decision or {}).get('mode')}, {len(self.patch)} changes>"
+        return f"<Step {self.index}: {(self.decision or {}).get('mode')}, {len(self.patch)} operations>"
 
     def _outcome(self, commit: Record, seq: int) -> tuple[Record, Record]:
         outcome = self._lookup("outcome", seq, commit)
@@ -231,7 +247,10 @@ class Step:
 
 
 def told_error(output: Any) -> tuple[str, str] | None:
-    """Return the type and message of an error that a tool returned to the model."""
+    """Return the error that a tool reported to the model.
+
+    It has a type and a message.
+    """
     told = output.get("metadata") if isinstance(output, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("error_type"), str):
         return None

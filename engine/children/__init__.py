@@ -1,4 +1,6 @@
-"""Child runs: the runs of a branch's candidates, and the runs that a hook or tool starts.
+"""Child runs.
+
+These are the runs of a branch's candidates, and the runs that a hook or tool starts.
 
 Each child has its own trace beside its parent's, and spends from its parent's budget. `child_run` starts or resumes a
 child, and asks its questions on its behalf; `called_run` and `candidate_run` say what differs between the two kinds.

@@ -1,4 +1,7 @@
-"""A background child: started by one call, inspected and awaited by later ones, while the run takes steps."""
+"""A background child.
+
+One call starts it, later ones inspect and await it, while the run takes steps.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,7 +14,7 @@ from ..concurrency.tasks import Job
 from ..effects.call import Call
 from ..effects.usage import RunUsage
 from ..result import RunResult
-from ..run.usage import used_so_far
+from ..run.start.usage import used_so_far
 from .called_run import CalledRun, as_child_error
 from .child_result import ChildResult, Reads
 
@@ -49,7 +52,9 @@ class BackgroundChild:
             self._job.result()
 
     async def wait(self, call: Call, seconds: float | None) -> None:
-        """Wait for the end of the child, for at most `seconds`, for a call of the parent.
+        """Wait for the end of the child, at most `seconds`.
+
+        A call of the parent waits.
 
         The child's requests are forwarded only if there is no limit: otherwise each short wait would ask them anew.
         """
@@ -94,7 +99,7 @@ class BackgroundChild:
 
     @property
     def used(self) -> RunUsage:
-        """The usage of the child, from its account, its result or its trace."""
+        """The child's usage, from its account, result or trace."""
         if self._job.result_or_none is not None:
             return self._job.result_or_none.usage
         trace = self._trace

@@ -1,4 +1,7 @@
-"""A child run that a call of its parent has started: by `run_child`, or in the background by `start_child`."""
+"""A child run that a call of its parent has started.
+
+`run_child` starts it, or `start_child` in the background.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,14 +21,17 @@ from ..module import Module
 from ..replay.reuse import Reuse
 from ..result import RunResult
 from ..run.live_run import LiveRun
-from ..run.plan import Parent, RunPlan
+from ..run.start.plan import Parent, RunPlan
 from .child_run import ChildRun, child_plan
 from .parent import child_id
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The call that starts a child: its step, phase, match and idempotency key."""
+    """The call that starts a child.
+
+    It has a step, phase, match and idempotency key.
+    """
 
     step: int
     phase: str
@@ -39,7 +45,9 @@ class Place:
         return cls(call.frame.step, call.frame.phase, *call.match, call.key)
 
     def label(self, name: str, step: int | None = None) -> str:
-        """Return the child's label, such as `2.helper-1f3a9c2b04`: step, name, and a digest of the place.
+        """Return the child's label, such as `2.helper-1f3a9c2b04`.
+
+        It holds the step, the name, and a digest of the place.
 
         The label does not depend on the parent's id, so that it is the same in a fork. `step` replaces the place's own.
         """
@@ -132,7 +140,9 @@ class CalledRun(ChildRun):
 
 @contextmanager
 def as_child_error(run_id: str) -> Iterator[None]:
-    """Turn an error that keeps a child from running into ChildRunError, which fails the run.
+    """Turn an error into the ChildRunError that fails the run.
+
+    The error keeps a child from running.
 
     As an ordinary error it would become the result of the tool that has started the child.
     """

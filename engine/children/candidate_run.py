@@ -1,4 +1,6 @@
-"""The run of a candidate: it carries out one candidate of a branch from a state of another run, in its own trace.
+"""The run of a candidate.
+
+It carries out one candidate of a branch from a state of another run, in its own trace.
 
 The trace starts with a reference to that state, and the run with the state object itself, so nothing is copied.
 """
@@ -16,9 +18,9 @@ from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision
 from ..replay.reuse import Reuse
 from ..result import RunFailure, RunResult
-from ..run.live_run import STATES, LiveRun
-from ..run.plan import Candidate, Limit, Parent, RunPlan
+from ..run.live_run import LiveRun
 from ..run.runner import Runner
+from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
 from ..state.model import StateSchema, dump
 from .child_run import BUDGETS, ChildRun, child_plan
 from .parent import child_id
@@ -26,7 +28,10 @@ from .parent import child_id
 
 @dataclass(frozen=True, slots=True)
 class BranchPoint:
-    """A state that a run has reached, from which candidates' runs can start."""
+    """A state from which candidates' runs can start.
+
+    A run has reached it.
+    """
 
     run_id: str
     step: int
@@ -63,7 +68,10 @@ class ChildEnd:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Facts about earlier attempts at a step: the children they started, and whether the run had failed."""
+    """Facts about earlier attempts at a step.
+
+    They are the children that were started, and whether the run had failed.
+    """
 
     opened: frozenset[str] = frozenset()
     failed: bool = False
@@ -118,7 +126,10 @@ class CandidateRun(ChildRun):
         super().__init__(run, at_work, plan, {"run": run_id}, run_id in earlier.opened)
 
     async def bring_in(self, environment: Environment | None) -> ChildEnd:
-        """Run the candidate up to its limit, in this environment, and return its end."""
+        """Run the candidate up to its limit, in this environment.
+
+        Returns its end.
+        """
         candidate = self.plan.candidate
         assert candidate is not None
         self.plan = replace(self.plan, candidate=replace(candidate, environment=environment))
@@ -132,7 +143,10 @@ class CandidateRun(ChildRun):
         return self.point.redactor
 
     def _belongs(self, trace: Trace) -> bool:
-        """Return whether a trace is of the same candidate, and starts from a record of the run of `point`."""
+        """Return whether a trace is that of the same candidate.
+
+        It must start from a record of the run of `point`, too.
+        """
         link, own = trace.header["parent"] or {}, self.plan.link or {}
         origin = self._family().relative(self.point.run_id)
         first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
@@ -141,7 +155,10 @@ class CandidateRun(ChildRun):
         return same and first in (None, wanted) and any(record.hash == link.get("hash") for record in origin.records)
 
     def _runs_again(self, trace: Trace) -> bool:
-        """Return whether a failed candidate is tried again, as the run has failed with it, or it had no state."""
+        """Return whether a failed candidate is tried again.
+
+        It is if the run has failed with it, or it had no state.
+        """
         failed = trace.status == RunStatus.failed
         return failed and (self._earlier.failed or trace.first_state is None)
 

@@ -1,4 +1,7 @@
-"""The result of a child run, in the form that the outcome of its call carries."""
+"""The result of a child run, as an outcome carries it.
+
+The outcome is that of its call.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +46,7 @@ class ChildResult:
 
     @property
     def ended(self) -> bool:
-        """Whether the child has ended."""
+        """True if the child has ended."""
         return self.hash is not None
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""One child run, whoever started it: a call of its parent, or the exploration of a branch.
+"""One child run, whoever started it.
+
+This is a call of its parent, or the exploration of a branch.
 
 A child has its own trace in the family's folder, and spends from its parent's budget. Its id depends only on its place
 in the parent, so a resumed parent finds its children again. `ChildRun.advance` decides what to do from the child's
@@ -25,8 +27,6 @@ import anyio
 
 from ...errors import ChildRunError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Trace
-from ...traces.analysis.locate import branches_folder
-from ...traces.file.store import SUFFIX
 from ..effects.redaction import Redactor
 from ..endings import RunStatus, StopReason
 from ..replay.reuse import Reuse
@@ -34,10 +34,11 @@ from ..replay.unknown_effects import Answers
 from ..result import UNANSWERED, RunResult, WaitRequest
 from ..run.drive import drive, opened
 from ..run.live_run import LiveRun
-from ..run.plan import Parent, RunPlan
-from ..run.resume import prepare_resume, result_of
 from ..run.runner import Runner
-from ..run.usage import used_so_far
+from ..run.start.plan import Parent, RunPlan
+from ..run.start.resume import prepare_resume, result_of
+from ..run.start.trace_place import discard, exists, place_of_child, set_aside
+from ..run.start.usage import used_so_far
 
 BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
 """The stop reasons of a child that may continue, because the budget may be larger now."""
@@ -67,7 +68,7 @@ class ChildRun:
         self._recorded = recorded
 
     async def bring(self) -> RunResult:
-        """Run the child to its end, with the requests that it makes on the way."""
+        """Run the child to its end, with its requests."""
         result = await self.advance()
         while result.waiting:
             result = await self.go_on(await self.answers(result.waiting))
@@ -91,7 +92,10 @@ class ChildRun:
             return self._told(await self._drive(await self._resumed(answers)))
 
     def _told(self, result: RunResult) -> RunResult:
-        """Close the requests that the parent shows for the child, and that the child no longer has: they expired."""
+        """Close the child's requests that have expired.
+
+        The parent shows them, and the child no longer has them.
+        """
         waits = self.run.waits
         shown = [each for each in waits.open_requests() if each.details.get("run") == self.run_id]
         if shown:
@@ -123,7 +127,7 @@ class ChildRun:
                 return answers
 
     async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answers that are there, by id, or wait for the first.
+        """Return the answers by id, or wait for the first.
 
         Returns no answers if a deadline passes before.
         """
@@ -160,27 +164,28 @@ class ChildRun:
     # the trace of an earlier attempt
 
     def _begun(self) -> Trace | None:
-        """Return the child's trace, if an earlier attempt has started one with at least one whole record.
+        """Return the child's trace from an earlier attempt, or None.
+
+        It has at least one whole record.
 
         A crash may have lost the end of the parent's trace, so that a child's file exists without a record of its
         start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed.
         """
         path = self.plan.file
-        if path is not None and not path.exists():
+        if path is not None and not exists(path):
             return None
         try:
             trace = self._family().relative(self.run_id)
         except TraceNotFoundError:
             return None
         if path is not None and not len(trace.records):
-            path.unlink()
+            discard(path)
             return None
         if self._recorded:
             check_place(trace, self.run_id, self.plan.link or {})
         else:
             if path is not None and not self._belongs(trace):
-                free = next(n for n in count(1) if not path.with_name(f"{path.name}.{n}").exists())
-                path.rename(path.with_name(f"{path.name}.{free}"))
+                next(n for n in count(1) if set_aside(path, n))
                 return None
             self.run.account.add(used_so_far(trace))
         return trace
@@ -263,7 +268,10 @@ class ChildRun:
         return False
 
     def _reuse(self) -> Reuse | None:
-        """Return the outcomes that a new child takes from the child at the same place in a fork's source."""
+        """Return the outcomes that a new child reuses, or None.
+
+        They are those of the child at the same place in a fork's source.
+        """
         return None
 
     def _check_end(self, child: LiveRun) -> None:
@@ -271,23 +279,31 @@ class ChildRun:
 
 
 def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
-    """Raise ChildRunError if a trace at the place of a recorded child is not the child's."""
+    """Raise ChildRunError if a trace is not the child's.
+
+    It is at the place of a recorded child.
+    """
     found = trace.parent or {}
     same = all(found.get(name) == value for name, value in link.items() if name != "hash")
     if trace.header.get("run_id") != run_id or not same:
         raise ChildRunError(
             f"the trace at the place of child run {run_id} is of another run ({trace.header.get('run_id')}): "
-            f"{trace.path or 'in memory'}; put the child's own trace there, or fork the parent from an earlier state"
+            f"{trace.path or trace.place or 'in memory'}; put the child's own trace there, or fork the parent from an "
+            "earlier state"
         )
 
 
 def child_plan(run: LiveRun, plan: RunPlan, link: Mapping[str, Any]) -> RunPlan:
-    """Return the plan of a child with its trace: in the folder of the family of `run`, with this link to its parent."""
-    path = run.writer.path
-    file = None if path is None else branches_folder(path) / f"{plan.run_id}{SUFFIX}"
-    return replace(plan, file=file, family=run.writer, link=link)
+    """Return the plan of a child with its trace.
+
+    The trace is in the folder of the family of `run`, with this link to its parent.
+    """
+    return replace(plan, file=place_of_child(run.writer, plan.run_id), family=run.writer, link=link)
 
 
 def _again(request: str, number: int) -> str:
-    """Return the id of a request that is asked again, after so many refused answers."""
+    """Return the id of a request that is asked again.
+
+    It holds the number of refused answers.
+    """
     return blake2b(f"{request}|{number}".encode(), digest_size=8).hexdigest() if number else request

@@ -34,7 +34,10 @@ class Worlds:
             )
 
     async def fork(self, place: str, child: str) -> Environment | None:
-        """Return the environment for the child at place `child`, forked from the one at `place`."""
+        """Return the environment for the child at place `child`.
+
+        It is forked from the one at `place`.
+        """
         environment = self._at[place]
         if environment is not None and not self._shared:
             environment = await environment.fork()

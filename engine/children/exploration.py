@@ -1,4 +1,6 @@
-"""The exploration of one branch in a live run: the tree of nodes with which a strategy works.
+"""The exploration of one branch in a live run.
+
+It is the tree of nodes with which a strategy works.
 
 A node is a state that the exploration has reached. Its place is the path of candidate numbers that leads there:
 
@@ -37,7 +39,7 @@ from ..loop.loop import Adopted
 from ..purity import reset_frame, set_frame
 from ..run.finish import with_reason
 from ..run.live_run import LiveRun
-from ..run.plan import Limit
+from ..run.start.plan import Limit
 from ..state.model import StateSchema
 from ..strategies.choice import checked_choice, in_order, verdict
 from ..strategies.protocol import BranchStrategy, CandidateScore, Node, Score
@@ -83,7 +85,10 @@ class Exploration:
         self._chosen = False
 
     async def decide(self, strategy: BranchStrategy) -> int | Adopted:
-        """Call the strategy, write its choice, and return the candidate's number or the state to adopt."""
+        """Call the strategy, and write its choice.
+
+        Returns the candidate's number, or the state to adopt.
+        """
         run = self._run
         chosen: Any = None
         # a used up budget ends the exploration and not the work, so that a finished child can be adopted
@@ -139,7 +144,10 @@ class Exploration:
         wanted = [(node, n) for node in nodes for n in (range(len(node.candidates)) if asked is None else asked)]
         for node, number in wanted:
             if not 0 <= number < len(node.candidates):
-                raise DecisionError(f"the node at {node.place!r} has no candidate {number!r}")
+                raise DecisionError(
+                    f"the node at {node.place!r} has no candidate {number!r}; "
+                    f"it has {len(node.candidates)}, numbered from 0"
+                )
         fresh = {_below(node, n): (node, n) for node, n in wanted if _below(node, n) not in self._growing}
         self._growing.update({place: anyio.Event() for place in fresh})
         try:
@@ -153,7 +161,7 @@ class Exploration:
             if place not in self._nodes:
                 await self._growing[place].wait()  # another task grows this node
             if place not in self._nodes:
-                raise DecisionError(f"candidate {place} was left before it had come to its end")
+                raise DecisionError(f"candidate {place} was cancelled before it ended; grow it again")
         return [self._nodes[place] for place in places]
 
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
@@ -177,11 +185,13 @@ class Exploration:
 
     def _check_known(self, node: Node) -> None:
         if self._chosen:
-            raise DecisionError("this branch is decided; a strategy works with the one that choose() is given")
+            raise DecisionError("this branch has been decided; use the branch that choose() was called with")
         if not isinstance(cast(object, node), Node):
             raise DecisionError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
         if self._nodes.get(node.place) is not node:
-            raise DecisionError(f"the node at {node.place!r} is not one of this branch")
+            raise DecisionError(
+                f"the node at {node.place!r} is not of this branch; use nodes that its grow() has returned"
+            )
 
     # children
 
@@ -212,7 +222,10 @@ class Exploration:
         return self._trace
 
     def _follow(self, place: str, run_id: str) -> None:
-        """End this run's reuse if the child has gone live: all that follows depends on the child."""
+        """End this run's reuse if the child has gone live.
+
+        All that follows depends on the child.
+        """
         run, point = self._run, self._points.get(place)
         went = point.reuse.live_from if point is not None and point.reuse is not None else None
         if run.reuse is not None and went is not None:
@@ -252,7 +265,9 @@ class Exploration:
     # a budget that ends
 
     def _cut_off(self) -> None:
-        """End the exploration for a budget: end the children, and cancel the strategy.
+        """End the exploration for a budget.
+
+        The children are ended, and the strategy is cancelled.
 
         Called in place of `LiveRun.cancel_work` while the strategy chooses, so that the run itself can still adopt a
         finished child.
@@ -271,7 +286,9 @@ class Exploration:
             child.stop(why)
 
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
-        """Return the best child that had finished when the budget ended the exploration, the first among equals.
+        """Return the best child that had finished.
+
+        It had finished when the budget ended the exploration; among equals, the first counts.
 
         Raises BudgetExceededError if none had finished.
         """

@@ -1,4 +1,4 @@
-"""What a child's id is made of: its place in its parent."""
+"""The parts of a child's id: its place in its parent."""
 
 from hashlib import blake2b
 
@@ -12,7 +12,9 @@ id (25), and leaves room for some levels of places before a digest is needed. Wi
 
 
 def child_id(parent: str, place: str) -> str:
-    """Return the id of a run's child at a place, such as `run~3.0`.
+    """Return the id of a child, such as `run~3.0`.
+
+    It is the child of a run, at a place.
 
     A digest replaces the end of a long id.
 

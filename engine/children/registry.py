@@ -1,4 +1,6 @@
-"""The child runs of one run: called ones, background ones, and the candidates of the branch being explored.
+"""The child runs of one run.
+
+These are called ones, background ones, and the candidates of the branch being explored.
 
 A run that ends normally waits for its background children, within its budget, and forwards their requests. A run that
 fails or is cancelled cancels them. A resumed run resumes those that had not ended.
@@ -19,7 +21,7 @@ from ..loop.loop import Adopted
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
 from ..run.live_run import LiveRun
-from ..run.usage import background_of, relative_or_none, used_so_far
+from ..run.start.usage import background_of, relative_or_none, used_so_far
 from ..state.model import StateSchema
 from .background import BackgroundChild
 from .called_run import CalledRun, Place
@@ -109,7 +111,10 @@ class ChildRegistry:
         return known.status(read)
 
     def _status_elsewhere(self, label: str) -> ChildResult:
-        """Return the status of a child that is not at work here: an abandoned one, or one of a fork's source."""
+        """Return the status of a child that is not at work here.
+
+        It was abandoned, or is one of a fork's source.
+        """
         near: Trace | None = self._run.writer.trace()
         while near is not None:
             try:
@@ -117,7 +122,10 @@ class ChildRegistry:
                 return ChildResult.of_trace(trace, used_so_far(trace))
             except TraceNotFoundError:
                 near = _source(near)
-        raise EngineUsageError(f"this run has started no child {label!r}, and no run that it was forked from has")
+        raise EngineUsageError(
+            f"this run has started no child {label!r}, and no run that it was forked from has; "
+            "use a label that start_child() returned"
+        )
 
     # with the run
 
@@ -165,7 +173,10 @@ class ChildRegistry:
             await each.stop()
 
     def end(self, why: EndedFromAbove) -> None:
-        """See Children.end. If the run itself is ended from above, the candidates of its branch are ended, too."""
+        """See Children.end.
+
+        If the run itself is ended from above, the candidates of its branch are ended, too.
+        """
         for child in tuple(self._at_work):
             child.stop(why)
         if self._exploration is not None and isinstance(self._run.stopping, EndedFromAbove):
@@ -198,5 +209,8 @@ def _source(trace: Trace) -> Trace | None:
 
 
 def _counted(used: RunUsage) -> dict[str, Any]:
-    """Return the usage in the form in which an account counts it, without steps and seconds."""
+    """Return the usage as an account counts it.
+
+    It leaves out steps and seconds.
+    """
     return {name: value for name, value in used.to_dict().items() if name not in ("steps", "seconds")}

@@ -24,7 +24,7 @@ from ..module_import import refuse_while_importing
 from ..result import RunResult
 from ..run.drive import execute, logged
 from ..run.live_run import LiveRun
-from ..run.plan import RunOptions, RunPlan
+from ..run.start.plan import RunOptions, RunPlan
 from .child_result import ChildResult, Reads
 from .registry import ChildRegistry, registry_of
 
@@ -42,7 +42,7 @@ async def run_child(
     stop: Sequence[StopCriteria] = (),
     value: Reads = None,
 ) -> ChildResult:
-    """Run a module's task as a child of this run, to its end.
+    """Run a module's task as a child of this run.
 
     Call it in `init_state`, `decide`, `act` or a tool.
 
@@ -90,7 +90,10 @@ async def run_child(
 async def _alone(
     module: Module[Any], task: Task, budget: RuntimeBudget, stop: Sequence[StopCriteria]
 ) -> RunResult[Any]:
-    """Run a module outside of any run, as an engine with its defaults does."""
+    """Run a module outside of any run.
+
+    An engine with its defaults does the same.
+    """
     refuse_while_importing()
     check_tools(module.tools)
     redactor = make_redactor(True)
@@ -99,7 +102,7 @@ async def _alone(
 
 
 async def made(call: Call, work: Any) -> Any:
-    """Run a new call with `work`, and return its result as JSON values."""
+    """Run a new call with `work`, and return its JSON result."""
     if call.order is not None:
         await call.order.all()
     if not started(call, (), {}):
@@ -136,7 +139,10 @@ def named(name: str, task: Task) -> dict[str, Any]:
 
 
 def name_of(name: str | None, module: Module[Any]) -> str:
-    """Return a child's name as used in ids: lower-case letters, digits and hyphens."""
+    """Return a child's name as used in ids.
+
+    It has lower-case letters, digits and hyphens.
+    """
     plain = _NAME.sub("-", (name if name is not None else type(module).__name__).lower()).strip("-")
     return plain[:_LONGEST_NAME].strip("-") or "child"
 

@@ -1,4 +1,7 @@
-"""Calls a strategy's score function, each time in its own frame, so that its effects replay in any order."""
+"""Calls a strategy's score function.
+
+Each call has a frame of its own, so that its effects replay in any order.
+"""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -23,7 +26,9 @@ async def ask_scores(
     take: Callable[[str, float], None],
     at_once: int,
 ) -> None:
-    """Call `score(*args)` for each (place, args) of a branch, and pass each place and its number to `take`.
+    """Score each (place, args) of a branch by `score(*args)`.
+
+    Each place and its number are passed to `take`.
 
     Up to `at_once` async scores run at a time; sync ones run one after another. Raises DecisionError for a score that
     is not a finite number.

@@ -7,7 +7,7 @@ from ...tasks import Task, TaskBudget
 from ...traces.file.children import STARTED
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, frame_or_none
-from ..effects.journal import AWAITED
+from ..effects.journal.journal import AWAITED
 from ..effects.spec import EffectSpec, Marks
 from ..module import Module
 from .child_result import ChildResult, Reads

@@ -1,4 +1,6 @@
-"""Helpers around event loops, threads, signals and processes, for asyncio and trio alike.
+"""Helpers around event loops, threads, signals and processes.
+
+They serve asyncio and trio alike.
 
 They know nothing of runs.
 

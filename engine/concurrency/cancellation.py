@@ -1,4 +1,6 @@
-"""Tells the cancellation of a run from a cancellation inside a hook or a tool.
+"""Distinguishes a run's cancellation from one inside the run.
+
+The latter is a cancellation inside a hook or a tool.
 
 The engine cancels a run by a cancel scope around its work, which cancels again at every await. A stray cancellation is
 any other: a tool cancels its own task or its siblings, or a library raises CancelledError. It is an error of the hook
@@ -38,7 +40,10 @@ def own_task() -> "asyncio.Task[Any] | None":
 
 
 async def withdraw(before: int = 0) -> None:
-    """Withdraw the cancellations of the running asyncio task beyond the first `before`, raised or not."""
+    """Withdraw later cancellations of the running asyncio task.
+
+    They are those beyond the first `before`, raised or not.
+    """
     if cancel_requests() <= before:
         return
     task = asyncio.current_task()

@@ -1,4 +1,6 @@
-"""Runs async work from a cell of a notebook, in whose thread an event loop is running already.
+"""Runs async work from a cell of a notebook.
+
+In the cell's thread, an event loop is running already.
 
 The kernel's loop stands still while a cell computes, so the work gets a thread with a loop of its own.
 """
@@ -19,13 +21,18 @@ _LOOK = 0.5
 
 
 def in_notebook() -> bool:
-    """Return whether this is the thread in which an IPython kernel runs its cells."""
+    """Return whether this is the thread of a notebook's cells.
+
+    An IPython kernel runs its cells in one thread.
+    """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None and threading.current_thread() is threading.main_thread()
 
 
 def run_in_thread(work: Callable[[], Awaitable[R]]) -> R:
-    """Run `work` in a new thread with an event loop of its own, and wait for it.
+    """Run `work` in a new thread, and wait for it.
+
+    The thread has an event loop of its own.
 
     What the work prints appears under the cell that runs it. An interrupt cancels the work, waits until it has cleaned
     up, and is raised as KeyboardInterrupt with the cancellation's `result` attribute. A second one is raised at once.

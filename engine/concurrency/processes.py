@@ -1,4 +1,6 @@
-"""Finds the processes that a run's open calls have started, and kills them with their children.
+"""Finds and kills the processes of a run's open calls.
+
+Their children are killed, too.
 
 A deadline cancels a coroutine and abandons a thread, but neither ends a process for which the code waits. Such a
 process is found through the local variables of the frames that are running for the run: the process objects of
@@ -22,7 +24,9 @@ def processes_of_thread(ident: int) -> Iterator[int]:
 
 
 def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
-    """Yield the ids of processes held in the frames of a suspended coroutine.
+    """Yield the ids of processes that a suspended coroutine holds.
+
+    Its frames hold them.
 
     The frames of the coroutines that it awaits are searched, too.
     """

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
-    """Run `work` in an event loop of its own until it is done.
+    """Run `work` in an event loop until it is done.
 
     See `run_with_signals`.
 
@@ -38,7 +38,9 @@ def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
 
 
 def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
-    """Run `work` as `anyio.run` does, and cancel it on Ctrl-C, and on SIGTERM if nobody else handles that.
+    """Run `work` as `anyio.run` does, and cancel it on signals.
+
+    These are Ctrl-C, and SIGTERM if nobody else handles it.
 
     After the cancellation, raises KeyboardInterrupt or SystemExit(143), with the cancellation's `result` attribute.
     After the first signal, further ones change nothing: the clean-up runs to its end. The exception is a Ctrl-C before

@@ -1,4 +1,6 @@
-"""Calls and tasks in the running event loop, on asyncio and on trio.
+"""Calls and tasks in the running event loop.
+
+It may be that of asyncio or of trio.
 
 `soon` and `later` schedule a call, `spawn` starts a task, a `Job` is a task with a result for which several others may
 wait, and `several` runs jobs concurrently.
@@ -66,7 +68,9 @@ def spawn(
     context: Context | None = None,
     over: Callable[[], Any] | None = None,
 ) -> Callable[[], Any]:
-    """Start a task in the running event loop, independent of the task that starts it.
+    """Start a task in the running event loop.
+
+    It is independent of the task that starts it.
 
     Returns a function that cancels the task. The task sees the context variables of `context`, by default those of the
     caller, and calls `over` when it has ended. Without `over`, `work` must raise nothing.
@@ -173,7 +177,9 @@ class Job(Generic[T]):
 
 
 async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -> None:
-    """Run the jobs, started in their order, at most `at_once` at a time.
+    """Run the jobs, at most `at_once` at a time.
+
+    They start in their order.
 
     If a job raises, the others are cancelled and its error is raised, not inside an ExceptionGroup. If this returns,
     every job has returned: a job that something cancelled on its own counts as an error.

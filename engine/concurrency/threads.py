@@ -1,4 +1,6 @@
-"""Runs sync hooks, tools and effects in daemon threads that a deadline can abandon.
+"""Runs sync hooks, tools and effects in daemon threads.
+
+A deadline can abandon such a thread.
 
 Python cannot stop a thread. So when a deadline passes, nobody waits for the thread any longer: it is abandoned, its
 result is dropped, and as a daemon it does not keep the process alive. A child process for which the thread waits
@@ -29,7 +31,7 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from ...errors import NoThreadError
-from ...tasks.apart import kill_work_of
+from ...tasks.processes.apart import kill_work_of
 from . import forks
 from .forks import end_child
 
@@ -98,7 +100,10 @@ class _Job(asyncio.Future[Any]):
 
 
 class _Worker(threading.Thread):
-    """A daemon thread that does one job after another, and is in the pool's idle workers in between."""
+    """A daemon thread that does one job after another.
+
+    In between it is among the pool's idle workers.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="refold worker")
@@ -145,7 +150,10 @@ class _Pool:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all workers and jobs: a forked child has none of its parent's threads."""
+        """Forget all workers and jobs.
+
+        A forked child has none of its parent's threads.
+        """
         self._lock = threading.Lock()
         self._idle: deque[_Worker] = deque()
         self._waiting: deque[_Job] = deque()
@@ -204,7 +212,9 @@ class _Pool:
             return found
 
     def _taken(self) -> _Job | None:
-        """Return the first queued job that is still wanted, counted as at work.
+        """Return the first queued job that is still wanted.
+
+        It is counted as at work from here on.
 
         Returns None if there is no such job, or no room.
         """
@@ -217,7 +227,10 @@ class _Pool:
         return None
 
     def leave(self, job: _Job) -> None:
-        """Abandon a job: it does not count any longer, and is not started if it is still queued."""
+        """Abandon a job.
+
+        It does not count any longer, and is not started if it is still queued.
+        """
         with self._lock:
             if job.left or job.over:
                 return
@@ -229,7 +242,10 @@ class _Pool:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Stop counting one job at work, and start a queued one in its place."""
+        """Start a queued job in place of one at work.
+
+        The latter is no longer counted.
+        """
         with self._lock:
             self._at_work -= 1
             job = self._taken()
@@ -252,7 +268,9 @@ class _Pool:
 
     @contextmanager
     def waits(self) -> "Iterator[None]":
-        """Let another job work in this thread's place while the thread waits inside the block.
+        """Let another job work while the thread waits.
+
+        It takes this thread's place inside the block.
 
         Outside a worker that is doing a job, this does nothing.
         """

@@ -1,4 +1,7 @@
-"""`bind`: carries the current run into a thread, with a lane for each call of the bound function."""
+"""`bind`: carries the current run into a thread.
+
+Each call of the bound function has a lane of its own.
+"""
 
 import threading
 from collections.abc import Callable
@@ -35,7 +38,10 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Lanes:
-    """The lanes of one bound function's calls, such as `3`, `3+1` and, with arguments, `3:1f00aa42`."""
+    """The lanes of one bound function's calls.
+
+    Their names are such as `3`, `3+1` and, with arguments, `3:1f00aa42`.
+    """
 
     def __init__(self, first: Lane) -> None:
         self._first = first

@@ -1,4 +1,6 @@
-"""Budgets: the limits of a run, and the account from which its calls reserve and on which they are booked.
+"""Budgets: the limits of a run, and the account of its calls.
+
+Calls reserve from the account before they start, and are booked on it when they have ended.
 
 A call passes three stations. Before it starts it *reserves* tokens, if its function is marked with `tokens`. While it
 runs it may be *charged* in parts. When it ends, its usage is *settled*: the reservation is released, the charges are
@@ -25,12 +27,17 @@ WARN_AT = 0.8
 
 
 class EndedFromAbove(BudgetExceededError):
-    """The parent run has used up the budget that it shares with its children, and ends them."""
+    """The parent has used up the budget shared with its children.
+
+    It ends them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeBudget:
-    """The limits of a run: steps, seconds of work, tokens (in and out together), US dollars.
+    """The limits of a run.
+
+    They count steps, seconds of work, tokens (in and out together) and US dollars.
 
     None means no limit; steps always have one. `assumed_price` is the price of calls whose real price is unknown, in US
     dollars per million tokens in and out. Without it, such a call ends a run that has a `max_cost_usd`, because it must
@@ -101,7 +108,9 @@ def _price(given: Any) -> tuple[float, float]:
 
 
 class Account:
-    """The account of tokens and money for all calls of a run, safe to use from several threads.
+    """The account of tokens and money for all calls of a run.
+
+    It is safe to use from several threads.
 
     `on_warning(what, used, limit)` is called once for each limit, when 80 % of it are used. With a `parent`, usage is
     booked here and on the parent's account: parent and children share the parent's budget, and `budget` limits the part
@@ -139,7 +148,10 @@ class Account:
         return self.tokens_in + self.tokens_out
 
     def used_up(self) -> StopReason | None:
-        """Return the limit that is reached, here or in a parent, or None."""
+        """Return the limit that is reached, or None.
+
+        The limits of the parents count, too.
+        """
         if not self.is_limited:
             return None
         return self._own_used_up() or (self._parent.used_up() if self._parent is not None else None)
@@ -159,7 +171,10 @@ class Account:
         return (self.unpriced > 0 or self.estimated > 0) and self.budget.assumed_price is None
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
+        """Return the usage with a cost.
+
+        If the real cost is unknown, it is the budget's assumed price.
+        """
         if usage is None or usage.cost is not None or self.budget.assumed_price is None:
             return usage
         price_in, price_out = self.budget.assumed_price
@@ -214,7 +229,7 @@ class Account:
                 self._reserved -= reserved
 
     def charge(self, call: object, usage: Usage, reserved: int) -> None:
-        """Set the charges so far of a running call that has `reserved` tokens.
+        """Set the charges so far of a call that `reserved` tokens.
 
         They count until the call is settled.
         """
@@ -223,7 +238,10 @@ class Account:
             self._parent.charge(call, usage, reserved)
 
     def settle(self, reserved: int, usage: Usage | None, call: object = None) -> None:
-        """Release a call's reservation, and book `usage` in place of its charges so far."""
+        """Release a call's reservation, and book `usage`.
+
+        The usage takes the place of the call's charges so far.
+        """
         if self._parent is not None:
             self._parent.settle(reserved, usage, call)
         self._running.pop(call, None)

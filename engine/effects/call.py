@@ -1,4 +1,6 @@
-"""One recorded call: an intent before it starts, an outcome after it ended, and the value for its caller.
+"""One recorded call.
+
+It has an intent before it starts, an outcome after it ended, and a value for its caller.
 
 A call is made by `Host.begin`. If the journal has its outcome, `recorded` is set and `replayed` returns it. Otherwise
 `Books.open` writes the intent, the function runs in `frame_inside(call)`, and exactly one method writes the outcome:
@@ -16,6 +18,7 @@ import orjson
 from ...errors import CallClosedError, EffectError, RunClosedError, StateValueError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
+from ..state.frozen import FrozenDict
 from ..state.model import StateModel, dump, json_value
 from ..state.serialization import SHALLOW, check_depth
 from .context import Frame, OpenCall, Span
@@ -26,7 +29,10 @@ from .usage import Usage
 
 
 class Books(Protocol):
-    """The part of a live run that a call needs to write its outcome and to book its usage."""
+    """The part of a live run that a call needs.
+
+    The call writes its outcome and books its usage there.
+    """
 
     run_id: str
     writer: TraceWriter
@@ -45,7 +51,10 @@ class Books(Protocol):
         """Return an exception in the form that an outcome carries."""
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
+        """Return the usage with a cost.
+
+        If the real cost is unknown, it is the budget's assumed price.
+        """
 
     def reserve(self, call: "Call", tokens: int) -> bool:
         """Reserve tokens for a call.
@@ -144,14 +153,20 @@ class Call:
     """Returns the seconds that the run was blocked in this call, if the run waits inside it."""
 
     def __init__(
-        self, run: Books | None, frame: Frame, spec: EffectSpec, match: tuple[str, int | str], key: str
+        self,
+        run: Books | None,
+        frame: Frame,
+        spec: EffectSpec,
+        match: tuple[str, int | str],
+        key: str,
+        pending: dict[str, Any],
     ) -> None:
         self.run = run
         self.frame = frame
         self.spec = spec
         self.match = match
         self.key = key
-        self.pending: dict[str, Any] = {}
+        self.pending = pending
         """The members of the intent, until it is written."""
         self.started = perf_counter()
 
@@ -160,16 +175,18 @@ class Call:
         frame = self.frame
         return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
 
-    def describe(self, members: dict[str, Any]) -> None:
-        """Set the members of the intent, which is written when the call starts."""
-        self.pending = members
-
     def carry(self, action_id: str, tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Set the action that the call carries out: its id, its tool, and the checked arguments."""
+        """Set the action that the call carries out.
+
+        The call gets the action's id, its tool, and the checked arguments.
+        """
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
 
     def opened(self, intent: int) -> None:
-        """Set the number of the intent: from here on, the call needs an outcome."""
+        """Set the number of the intent.
+
+        From here on, the call needs an outcome.
+        """
         self.intent = intent
 
     def hold(self, tokens: int) -> None:
@@ -177,7 +194,7 @@ class Call:
         self.reserved = tokens
 
     def come_after(self, order: Any) -> None:
-        """Let the call wait for the recorded outcomes of `order` before it starts."""
+        """Let the call start after the recorded outcomes of `order`."""
         self.order = order
 
     def delivered(self, recorded: Recorded) -> None:
@@ -185,7 +202,9 @@ class Call:
         self.recorded, self.outcome = recorded, recorded.outcome
 
     def running(self, work: Any) -> Any:
-        """Keep the coroutine of the call's function, so that the processes it waits for can be found.
+        """Keep the coroutine of the call's function.
+
+        The processes it waits for are found by it.
 
         Returns it.
         """
@@ -217,11 +236,17 @@ class Call:
         self.pending.update(members)
 
     def waits_by(self, waited: Callable[[], float]) -> None:
-        """Let the outcome tell the seconds that the run was blocked in this call, which `waited` returns."""
+        """Let the outcome tell how long the run was blocked.
+
+        `waited` returns the seconds that it was blocked in this call.
+        """
         self.waited = waited
 
     def on_left(self, stop: Callable[[], Any]) -> None:
-        """Let `stop` end the work on this call if the enclosing hook or call ends first."""
+        """Let `stop` end the work on this call.
+
+        It is called if the enclosing hook or call ends first.
+        """
         self.when_left = stop
 
     def let_go(self) -> None:
@@ -248,7 +273,7 @@ class Call:
             usage = self.charged
             if usage is None and (kind is not str or spec.marks.usage is not None):
                 usage = usage_of(spec, value)
-            if spec.native is not kind and (problem := spec.mistyped(value)) is not None:
+            if spec.native not in (None, kind) and (problem := spec.mistyped(value)) is not None:
                 raise StateValueError(problem)
             if kind is str and spec.returns is None and value.isascii():
                 held, data = value, orjson.dumps(value)
@@ -264,19 +289,25 @@ class Call:
             if cleaned is not data:
                 data = cleaned
                 held = json_value(orjson.loads(data), "the result")
-        small = len(data) < BLOB_FROM and (type(held) is str or not is_blob(held))
+        small = len(data) < BLOB_FROM and not (type(held) is FrozenDict and is_blob(held))
         result: Any = orjson.Fragment(data) if small else run.writer.put_blob(data)
         return held, data, self._close({"result": result}, usage)
 
     def _json(self, held: Any) -> bytes:
-        """Return the JSON of a call's result that is marked `brief`: without the fields that have their defaults."""
+        """Return the JSON of a result that is marked `brief`.
+
+        It leaves out the fields that have their defaults.
+        """
         spec = self.spec
         if spec.returns is not None and type(held) is spec.model:
             return spec.returns.dump_json(held, exclude_defaults=True)
         return dump(held)
 
     def fail(self, error: Exception) -> NoReturn:
-        """Write the error as the outcome, and raise it as the EffectError that a replay would raise."""
+        """Write the error as the outcome, and raise it.
+
+        It is raised as the EffectError that a replay would raise.
+        """
         raised = self.failed(error)[0]
         raise raised from error
 
@@ -292,7 +323,9 @@ class Call:
         return EffectError(form["type"], form["message"], form.get("data")), number
 
     def cancelled(self, why: str) -> None:
-        """Write that the call was cancelled before it ended, so that its effect on the world is unknown.
+        """Write that the call was cancelled before it ended.
+
+        Its effect on the world is unknown.
 
         Do nothing if the run is suspended: the call stays open, and is entered again when the run is resumed.
         """
@@ -307,10 +340,8 @@ class Call:
             usage = run.priced(usage)
         if not run.close(self):
             if self.frame.span.over:
-                raise CallClosedError(
-                    f"the hook or call that has made {self.spec.name} is over; its result comes too late"
-                )
-            raise RunClosedError(f"run {run.run_id} has given up on {self.spec.name}; its result comes too late")
+                raise CallClosedError(f"the hook or call that made {self.spec.name} has ended; its result is discarded")
+            raise RunClosedError(f"run {run.run_id} no longer waits for {self.spec.name}; its result is discarded")
         self.over = True
         if self.open:
             leave(self)
@@ -326,7 +357,10 @@ class Call:
 
 
 def leave(span: Span) -> None:
-    """End a hook or call: cancel the calls still open in it, whose later results will be refused."""
+    """End a hook or call, and cancel the calls open in it.
+
+    Their later results will be refused.
+    """
     span.over = True
     for call in tuple(span.open or ()):
         if call.run is None or call.run.suspended:
@@ -340,7 +374,9 @@ def leave(span: Span) -> None:
 
 
 def replayed(call: Call) -> tuple[Any, bytes, int]:
-    """Deliver a recorded outcome: return the frozen value, its JSON bytes, and the outcome's number.
+    """Deliver a recorded outcome.
+
+    Returns the frozen value, its JSON bytes, and the outcome's number.
 
     Raises EffectError if the recorded outcome is an error.
     """
@@ -355,7 +391,9 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
 
 
 def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
-    """Return the value for the caller of `perform`: the declared type, made from the result's JSON bytes.
+    """Return the value for the caller of `perform`.
+
+    It has the declared type, and is made from the result's JSON bytes.
 
     If `held` is an instance of the declared state model already, return `held`.
     """

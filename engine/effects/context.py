@@ -1,4 +1,6 @@
-"""The frame of the running hook or call, found through one context variable.
+"""The frame of the running hook or call.
+
+It is found through one context variable.
 
 `perform` takes no run as an argument: it reads `frame_variable`, which holds one of four values:
 
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """The run behind a frame: a live run performs the frame's effects, a recorded one serves them from its trace."""
+    """The run behind a frame.
+
+    A live run performs the frame's effects, a recorded one serves them from its trace.
+    """
 
     run_id: str
     seed: int
@@ -45,14 +50,20 @@ class Host(Protocol):
     def writer(self) -> "TraceWriter | None":
         """The writer of the run's trace.
 
-        None if the host serves a trace.
+        It is None if the host serves a trace.
         """
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
-        """Prepare a call: look up its recorded outcome, otherwise prepare the intent to write when the call starts."""
+        """Prepare a call: look up its recorded outcome.
+
+        Without one, the intent is prepared that is written when the call starts.
+        """
 
     async def turn(self, call: Any) -> None:
-        """Wait for the turn of a recorded outcome, so that outcomes arrive in their recorded order."""
+        """Wait for the turn of a recorded outcome.
+
+        So outcomes arrive in their recorded order.
+        """
 
     def turn_in_thread(self, call: Any) -> None:
         """Wait for the turn of a recorded outcome, in sync code."""
@@ -65,7 +76,10 @@ class Host(Protocol):
 
 
 class OpenCall(Protocol):
-    """A call that has started and has no outcome yet, as its hook or call ends it (see `call.leave`)."""
+    """A call that has started and has no outcome yet.
+
+    This is how its hook or call ends it (see `call.leave`).
+    """
 
     run: Any
     when_left: "Callable[[], Any] | None"
@@ -75,7 +89,10 @@ class OpenCall(Protocol):
 
 
 class Span(Protocol):
-    """The lifetime of a hook (its frame) or of a call: calls made in it end with it, and are refused afterwards."""
+    """The lifetime of a hook (its frame) or of a call.
+
+    Calls made in it end with it, and are refused afterwards.
+    """
 
     over: bool
     open: "set[OpenCall] | None"
@@ -83,7 +100,9 @@ class Span(Protocol):
 
 
 class Frame(Lane):
-    """One running hook or call: its step and phase, and the identity of the effects inside it.
+    """One running hook or call.
+
+    It knows its step and phase, and the identity of the effects inside it.
 
     `call` is the call whose function runs here, `parent` the number of its intent, and `prefix` its match (digest and
     number); in a hook they are None, None and empty. A hook that is asked for several candidates at once has a prefix
@@ -134,20 +153,28 @@ class Frame(Lane):
         return self._rngs
 
     def derive(self, what: str) -> bytes:
-        """Return 16 bytes that depend only on the seed, the fork path, the place of this frame and `what`."""
+        """Return 16 bytes that depend on nothing that varies.
+
+        They depend on the seed, the fork path, the place of this frame and `what`.
+        """
         host = self.host
         place = f"{host.seed}|{host.path}|{host.first_step + self.step}|{self.phase}|{what}"
         return blake2b(self.prefix + place.encode(), digest_size=16).digest()
 
 
 def frame_inside(call: Any) -> Frame:
-    """Return the frame for a call's function, whose own effects are recorded inside the call."""
+    """Return the frame for a call's function.
+
+    The function's own effects are recorded inside the call.
+    """
     frame, (digest, n) = call.frame, call.match
     return Frame(frame.host, frame.step, frame.phase, call.intent, f"{digest}.{n}|".encode(), call, call)
 
 
 class _Outside:
-    """The context of code that a run calls but that is no part of it.
+    """The context of code that a run calls without being its own.
+
+    Such code is no part of the run.
 
     Functions just run there, in any thread.
     """
@@ -160,7 +187,10 @@ _live_lock = threading.Lock()
 
 @contextmanager
 def counted_live() -> "Iterator[None]":
-    """Count a run as live in this process, so that `frame_or_none` can detect threads that lost their run."""
+    """Count a run as live in this process.
+
+    So `frame_or_none` can detect threads that lost their run.
+    """
     global _live_runs
     with _live_lock:
         _live_runs += 1
@@ -196,7 +226,10 @@ def frame_or_none() -> Frame | None:
 
 
 def in_event_loop() -> bool:
-    """Return whether this code runs in an event loop, which must not be blocked."""
+    """Return whether this code runs in an event loop.
+
+    An event loop must not be blocked.
+    """
     if events._get_running_loop() is not None:
         return True
     try:

@@ -1,4 +1,7 @@
-"""The JSON form of a result: the value that a module, and any replay, sees of an effect or tool."""
+"""The JSON form of a result.
+
+It is what a module, and any replay, sees of an effect or tool.
+"""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -22,7 +25,9 @@ _TEXTUAL = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
 
 
 def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any:
-    """Return the value in frozen JSON form, converted by its declared type if it has one.
+    """Return the value in frozen JSON form.
+
+    A declared type converts it.
 
     Raises StateValueError, with the path, for a value without a JSON form: NaN, sets, bytes, objects, lone surrogates.
     """
@@ -48,17 +53,22 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
 
 
 def own_observation(value: Any, redactor: Redactor | None) -> Observation:
-    """Return the result of a module's own `act` in frozen JSON form, as its replay will see it.
+    """Return the result of a module's own `act` in JSON form.
+
+    It is frozen, and is what the replay will see.
 
     Results of `super().act` have that form already. Raises StateValueError for a value without a JSON form.
     """
     if not isinstance(value, Observation):
         return Observation((), _clean(json_result(value, None, "the observation"), redactor))
+    results: list[ActionResult] = []
     for result in value.results:
         if not isinstance(result, ActionResult):
-            raise StateValueError(f"Observation.results holds ActionResults, not {type(result).__name__}")
-    results = tuple(r if r._outcome is not None else _own_result(r, redactor) for r in value.results)
-    return Observation(results, _clean(json_result(value.value, None, "Observation.value"), redactor))
+            raise StateValueError(f"Observation.results must hold ActionResults, got {type(result).__name__}")
+        results.append(result if result._outcome is not None else _own_result(result, redactor))
+    if value.value is None:
+        return Observation(tuple(results))
+    return Observation(tuple(results), _clean(json_result(value.value, None, "Observation.value"), redactor))
 
 
 def _own_result(result: ActionResult, redactor: Redactor | None) -> ActionResult:

@@ -1,4 +1,6 @@
-"""Lanes: the tasks and threads inside one hook or call, named by the order in which they were started.
+"""Lanes: the tasks and threads inside one hook or call.
+
+They are named by the order in which they were started.
 
 Two tasks may make equal requests. Each request is numbered within its lane, so scheduling never decides which request
 receives which recorded outcome. A lane is named when its task is created, by the lane that creates it, because there
@@ -40,13 +42,19 @@ class Lane:
         self.started = 0
 
     def number(self, what: str) -> int | str:
-        """Count a request and return its number among equal ones of this lane, with the lane's name if it has one."""
+        """Count a request, and return its number.
+
+        It is its number among equal ones of this lane, with the lane's name if it has one.
+        """
         count = self.counts.get(what, 0)
         self.counts[what] = count + 1
         return f"{self.name}/{count}" if self.name else count
 
     def counted(self, what: str, n: int | str) -> None:
-        """Continue counting after `n`, the number of a recorded call under its recorded digest `what`."""
+        """Continue counting after `n`.
+
+        This is the number of a recorded call under its recorded digest `what`.
+        """
         self.counts[what] = max(self.counts.get(what, 0), _count(n) + 1)
 
     def begin_at(self, what: str, n: int | str) -> None:
@@ -54,13 +62,16 @@ class Lane:
         self.counts[what] = _count(n)
 
     def child(self, frame: "Lane") -> "Lane":
-        """Return the lane of the next task or thread started in this lane, in `frame`."""
+        """Return the lane of the next task or thread.
+
+        It is started in this lane, in `frame`.
+        """
         number, self.started = self.started, self.started + 1
         return Lane(frame, f"{started_in(self.name)}{number}")
 
 
 def started_in(name: str) -> str:
-    """Return the prefix of the names of all lanes started in the lane `name`."""
+    """Return the prefix of lanes started in the lane `name`."""
     return f"{name}." if name and name[-1] != "|" else name
 
 
@@ -77,7 +88,10 @@ def _count(n: int | str) -> int:
 
 
 def lane_name(n: int | str) -> str:
-    """Return the lane in a recorded number: `"0.2"` of `"0.2/5"`, `""` of `5`."""
+    """Return the lane in a recorded number.
+
+    It is `"0.2"` of `"0.2/5"`, and `""` of `5`.
+    """
     return "" if isinstance(n, int) else n.rpartition("/")[0]
 
 
@@ -100,7 +114,9 @@ set_lane = _lane.set
 
 
 class _Factory:
-    """An asyncio task factory that gives each task its lane, and creates it as `before` did.
+    """An asyncio task factory that gives each task its lane.
+
+    It creates the task as `before` did.
 
     `users` counts the live runs of the loop; the last one restores `before`.
     """
@@ -134,7 +150,10 @@ class _Instrument:
 
 
 def _starting() -> Lane | None:
-    """Return the lane for a task that is created here, or None outside of hooks and calls."""
+    """Return the lane for a task that is created here.
+
+    Returns None outside of hooks and calls.
+    """
     frame = frame_here()
     return None if frame is None else lane_in(frame).child(frame)
 

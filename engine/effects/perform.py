@@ -79,7 +79,9 @@ async def perform_as(
     tokens: int = 0,
     returns: Any = Any,
 ) -> Any:
-    """Run `body()` once and record it as an effect called `name` with the arguments `request`.
+    """Run `body()` once and record it as an effect.
+
+    The effect is called `name` and has the arguments `request`.
 
     Use it to wrap another library's calls: only the name and the request identify the effect and are recorded, so
     `body` is free in its clients and callbacks. See `perform`, and `effect` for the marks. `returns` is the type of the
@@ -104,7 +106,7 @@ async def perform_as(
 def in_run() -> bool:
     """Return whether this code runs inside a run.
 
-    Also true inside `reduce`, which may perform no effects.
+    Also returns True inside `reduce`, which may perform no effects.
     """
     return frame_variable.get() not in (None, OUTSIDE)
 
@@ -125,7 +127,9 @@ async def _performed(
 
 
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run `fn` once in this thread and record it: `perform`, for sync code.
+    """Run `fn` once in this thread and record it.
+
+    This is `perform` for sync code.
 
     Raises EngineUsageError if `fn` is async, and the errors of `perform`.
     """
@@ -217,7 +221,9 @@ async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 async def carry_out(
     call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, alone: bool = False
 ) -> tuple[Any, bytes, int]:
-    """Run a started call to its outcome, in this task or in a thread, within its timeout if it has one.
+    """Run a started call to its outcome.
+
+    It runs in this task or in a thread, within its timeout if it has one.
 
     Returns the result of `Call.finish`. `alone` says that only the call awaits in this task, so that a cancellation
     which no scope requested came from the call's own code and is the call's error.
@@ -296,7 +302,9 @@ def _read_clock() -> datetime:
 
 
 def rng(name: str = "") -> random.Random:
-    """Return random numbers that depend on the run's seed, this place and `name`.
+    """Return random numbers for this place and `name`.
+
+    They depend on the run's seed.
 
     Each hook or call has one stream of each name, and so has each task and thread that it starts.
     """
@@ -312,7 +320,10 @@ def rng(name: str = "") -> random.Random:
 
 
 def new_id() -> str:
-    """Return a UUID (version 8, RFC 9562) that depends only on the run's seed and this place."""
+    """Return a UUID that a replay gives again.
+
+    It has version 8 (RFC 9562), and depends only on the run's seed and this place.
+    """
     frame = frame_or_none()
     if frame is None:
         return str(uuid.uuid4())
@@ -333,7 +344,9 @@ def emit(name: str, **data: Any) -> None:
 
 
 def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *, estimated: bool = False) -> None:
-    """Add usage to the running effect or tool, if it cannot be read off the result.
+    """Add usage to the running effect or tool.
+
+    This is for usage that cannot be read off the result.
 
     Tokens are counts, `cost` is in US dollars. `estimated` marks the tokens as an estimate because no provider has
     reported them; budgets count estimated tokens separately.
@@ -362,17 +375,19 @@ def follow_run(known: Follower | None = None) -> Follower:
     frame = frame_or_none()
     writer = None if frame is None else frame.host.writer
     if writer is None:
-        raise NoRunError("a trace can be followed while its run is live, and from inside of it")
+        raise NoRunError("no run is live here; follow a trace from inside a hook, an effect or a tool of its run")
     return known if known is not None and known.follows(writer) else Follower(writer)
 
 
 def call_info() -> CallInfo:
-    """Return facts about the running effect or tool, such as its idempotency key.
+    """Return facts about the running effect or tool.
+
+    One is its idempotency key.
 
     Raises NoRunError outside of an effect or a tool.
     """
     frame: Frame | None = frame_or_none()
     if frame is None or frame.call is None:
-        raise NoRunError("call_info() is known inside an effect or a tool only")
+        raise NoRunError("call_info() belongs inside an effect or a tool; call it in the function that is performed")
     info: CallInfo = frame.call.info()
     return info

@@ -1,4 +1,6 @@
-"""Keeps secrets out of the trace: known values are replaced wherever text enters a run.
+"""Keeps secrets out of the trace.
+
+Known values are replaced wherever text enters a run.
 
 Secrets come from three places: environment variables with telling names (`make_redactor`), the `redact` argument of
 the engine, and `SecretStr` arguments of effects, which are learnt while the run goes on. A secret is found in every
@@ -44,7 +46,9 @@ The length of a JWT's header is bounded: otherwise a long text would be scanned 
 
 
 class Redactor:
-    """Replaces secrets in texts by `<redacted:NAME>`: in a JSON value's strings, never in its numbers or structure.
+    """Replaces secrets in texts by `<redacted:NAME>`.
+
+    In a JSON value, it changes strings, never numbers or structure.
 
     `secrets` maps names to values; values of fewer than 8 characters are ignored. With `shapes`, texts that look like a
     well-known kind of token are replaced too.
@@ -80,7 +84,10 @@ class Redactor:
         self.is_idle = not self._needles and not self._shapes
 
     def copy(self) -> "Redactor":
-        """Return a redactor with the same secrets, to which others can be added separately."""
+        """Return a redactor with the same secrets.
+
+        Others can be added to it separately.
+        """
         copied = Redactor({}, shapes=self._shapes)
         copied._marks, copied._needles, copied.is_idle = dict(self._marks), self._needles, self.is_idle
         return copied
@@ -92,7 +99,10 @@ class Redactor:
             self._sort()
 
     def is_in_name(self, name: str) -> bool:
-        """Return whether a file name, made of a text's words, contains the beginning of a secret."""
+        """Return whether a file name contains a secret's beginning.
+
+        The name is made of a text's words.
+        """
         words = _words(name)
         return any(_words(form)[:MIN_LENGTH] in words for form in self._marks if len(_words(form)) >= MIN_LENGTH)
 
@@ -146,7 +156,9 @@ class Redactor:
 
 
 def forms(value: str) -> list[str]:
-    """Return the forms of a secret: plain, escaped by `repr` and JSON, in a URL, HTML, hex, base64 and lower case.
+    """Return the forms of a secret.
+
+    They are plain, escaped by `repr` and JSON, in a URL, HTML, hex, base64 and lower case.
 
     Base64 encodes three bytes at a time, so a text inside another has one of three encodings, by its offset modulo 3.
     Of each, the characters are kept that depend on the secret alone and not on its neighbours.
@@ -165,7 +177,10 @@ def _longest_first(form: tuple[str, str]) -> tuple[int, str]:
 
 
 def _words(text: str) -> str:
-    """Return the letters and digits of a text in lower case, as a file name uses them."""
+    """Return a text's letters and digits in lower case.
+
+    A file name uses these.
+    """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
     return "".join(re.findall(r"[a-z0-9]+", plain))
 

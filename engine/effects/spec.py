@@ -1,4 +1,7 @@
-"""Marks on functions: the name, retries, timeout, price and result type of an effect or tool."""
+"""Marks on functions that are effects or tools.
+
+They give the name, retries, timeout, price and result type.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -83,7 +86,9 @@ def effect(
 
 @dataclass(frozen=True, slots=True)
 class EffectSpec:
-    """A function as the engine calls it: its name, marks, positional parameters and result type.
+    """A function as the engine calls it.
+
+    It has a name, marks, positional parameters and a result type.
 
     `returns` converts results between JSON and the declared type; None if the type needs no conversion.
     """
@@ -99,7 +104,10 @@ class EffectSpec:
     """The declared type of the result, if it is a state model: its instances are unchanged by a trip through JSON."""
 
     def mistyped(self, value: Any) -> str | None:
-        """Return what is wrong with a result that is not of its declared native type, otherwise None."""
+        """Return what is wrong with a result's type, or None.
+
+        The declared type is a native one.
+        """
         native = self.native
         if native is None or type(value) is native or (native is float and type(value) is int):
             return None
@@ -146,7 +154,10 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
 
 
 def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
-    """Return the spec of an effect that is identified by `name` and a request, not by a function."""
+    """Return the spec of an effect without a function.
+
+    It is identified by `name` and a request.
+    """
     return EffectSpec(name, marks, is_async, (), *_result_of(returns))
 
 
@@ -160,7 +171,10 @@ def is_async(fn: Callable[..., Any]) -> bool:
 
 
 def _check_name(name: str) -> None:
-    """Raise ValueError for a name that is not text, or is reserved for the engine's own effects."""
+    """Raise ValueError for a name that an effect cannot have.
+
+    It is not text, or is reserved for the engine's own effects.
+    """
     if not isinstance(name, str) or not name or name.startswith("refold."):
         raise ValueError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
 
@@ -188,7 +202,10 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
 
 
 def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
-    """Return the `returns`, `native` and `model` of an EffectSpec with this result type."""
+    """Return an EffectSpec's `returns`, `native` and `model` for a type.
+
+    It is the type of the result.
+    """
     returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
     native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
     native = native if returns is None and isinstance(native, type) else None
@@ -197,7 +214,10 @@ def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, typ
 
 
 def _declared(fn: Callable[..., Any]) -> Any:
-    """Return the declared type of a function's result, or Any if there is none or it cannot be resolved."""
+    """Return the declared type of a function's result.
+
+    Returns Any if there is none or it cannot be resolved.
+    """
     target = fn if inspect.isroutine(fn) else type(fn).__call__
     try:
         return get_type_hints(target, include_extras=True).get("return", Any)
@@ -222,8 +242,12 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
 
 
 def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
-    """Return the usage in a call's result: by the `usage` mark, otherwise from a `usage` shaped like OpenAI's."""
+    """Return the usage in a call's result.
+
+    It is read by the `usage` mark, otherwise from a `usage` shaped like OpenAI's.
+    """
     if spec.marks.usage is not None:
-        return Usage.of(spec.marks.usage(result))
-    found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
+        found = spec.marks.usage(result)
+    else:
+        found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
     return Usage.of(found) if found is not None and not callable(found) else None

@@ -1,4 +1,6 @@
-"""The arguments of an effect as JSON: how the trace shows them, and the digest that identifies the request.
+"""The arguments of an effect as JSON.
+
+The trace shows this form, and its digest identifies the request.
 
 Arguments take two forms:
 
@@ -35,11 +37,11 @@ from pydantic_core import to_jsonable_python
 from ...errors import StateValueError
 from ...traces.json_patch.apply import split_pointer
 from ...traces.json_patch.make import key_token
-from ..state.containers import INT_MAX, INT_MIN
 from ..state.digest import member_name, members_form
 from ..state.frozen import FrozenDict, FrozenList
 from ..state.model import StateModel
 from ..state.serialization import PLAIN, dump
+from ..state.shapes.containers import INT_MAX, INT_MIN
 from .redaction import Redactor
 
 _INDEX_LIMIT = 2_000
@@ -50,27 +52,21 @@ Learn = Callable[[str, str], None]
 
 
 class StateRefs:
-    """The JSON Pointers of the parts of one committed state, looked up by identity.
+    """The JSON Pointers of the parts of a committed state.
+
+    The parts are looked up by identity.
 
     The members of lists are not indexed. A part that occurs several times has several pointers, and any of them will
     do, because the digest of a request depends on the value alone.
     """
 
     def __init__(self, state: Any) -> None:
-        self._state = state
+        self.state = state
+        """The committed state; None before the first."""
         self._pointers: dict[int, str] | None = None
 
-    @property
-    def state(self) -> Any:
-        """The committed state; None before the first."""
-        return self._state
-
-    def move_to(self, state: Any) -> None:
-        """Set the state that was committed last."""
-        self._state, self._pointers = state, None
-
     def pointer(self, part: Any) -> str | None:
-        """Return the pointer to `part`, or None if it is not in the state.
+        """Return the pointer to `part`, or None if it has none.
 
         The state's own fields are tried first.
         """
@@ -79,7 +75,7 @@ class StateRefs:
             return None
         for name, value in state.__dict__.items():
             if value is part:
-                return f"/{key_token(name)}"
+                return f"/{name if name.isidentifier() else key_token(name)}"
         if self._pointers is None:
             self._pointers = {}
             self._index(state, "", self._pointers)
@@ -112,10 +108,13 @@ def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
 
 
 def shown_form(form: Mapping[str, Any], refs: StateRefs) -> Mapping[str, Any]:
-    """Return the form to write: each part of the committed state becomes `{"$state": pointer}`."""
+    """Return the form to write.
+
+    Each part of the committed state becomes `{"$state": pointer}`.
+    """
     if PLAIN.issuperset(map(type, form.values())):
         return form
-    return {name: _shown(value, refs) for name, value in form.items()}
+    return {name: value if type(value) in PLAIN else _shown(value, refs) for name, value in form.items()}
 
 
 def _shown(value: Any, refs: StateRefs) -> Any:
@@ -137,7 +136,10 @@ def _shown(value: Any, refs: StateRefs) -> Any:
 
 
 def read_form(shown: Any, state: Any) -> Any:
-    """Turn a written form back into values: parts of `state` replace their pointers."""
+    """Turn a written form back into values.
+
+    Parts of `state` replace their pointers.
+    """
     if isinstance(shown, list):
         return [read_form(each, state) for each in shown]
     if not isinstance(shown, dict):
@@ -152,7 +154,7 @@ def read_form(shown: Any, state: Any) -> Any:
 
 
 def part_at(state: Any, pointer: str) -> Any:
-    """Return the part of a state at a pointer, or None if there is none."""
+    """Return the part of a state at a pointer, or None."""
     node = state
     for token in split_pointer(pointer):
         if isinstance(node, StateModel):
@@ -164,7 +166,10 @@ def part_at(state: Any, pointer: str) -> Any:
 
 
 def _named(members: Mapping[Any, Any], token: str) -> Any:
-    """Return the member whose key is not a string (an int, an enum) and is written as `token` in JSON."""
+    """Return the member whose key is `token` in JSON.
+
+    The key itself is not a string, such as an int or an enum.
+    """
     return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), None)
 
 
@@ -264,7 +269,9 @@ def _text_of(value: bytes) -> str:
 
 @dataclass(slots=True)
 class Asked:
-    """A request: the effect's name, the arguments as written (`data`, JSON), and the digest of their value.
+    """A request: an effect's name and its arguments.
+
+    It has the arguments as written (`data`, JSON), and the digest of their value.
 
     `clear` is the digest of the arguments before redaction, and `form` their value before redaction. Both are needed
     because an earlier attempt may have known other secrets; neither is ever written. Without secrets, `clear` equals
@@ -298,14 +305,17 @@ def asked_for(
     data = clean = dump(shown_form(form, refs))
     clear = request_digest(prefix, name, form)
     digest = clear
-    if redactor is not None and (clean := redactor.json(data)) is not data:
+    if redactor is not None and not redactor.is_idle and (clean := redactor.json(data)) is not data:
         shown = orjson.loads(clean)
         digest = request_digest(prefix, name, {key: read_form(value, refs.state) for key, value in shown.items()})
     return Asked(name, clean, digest, clear, form)
 
 
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
-    """Return the 64-bit digest of a request, in hex: of its enclosing call, function name and arguments' value."""
+    """Return the 64-bit digest of a request, in hex.
+
+    It is made of the enclosing call, the function's name and the arguments' value.
+    """
     flat = PLAIN.issuperset(map(type, args.values()))  # as in most calls; the same bytes as by `members_form`
     data = orjson.dumps(args, option=orjson.OPT_SORT_KEYS) if flat else members_form(args)
     return blake2b(b"%b%b\0%b" % (prefix, name.encode(), data), digest_size=8).hexdigest()

@@ -1,4 +1,7 @@
-"""The check of a tool call's arguments against the function's signature, before the call."""
+"""The check of a tool call's arguments before the call.
+
+They are checked against the function's signature.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -10,12 +13,14 @@ from weakref import WeakKeyDictionary
 from pydantic import TypeAdapter, ValidationError
 
 from ...errors import ArgumentError
-from ..state.containers import first_problem
 from ..state.frozen import thaw
+from ..state.shapes.containers import first_problem
 
 
 class Signature:
-    """The parameters of a tool's function, which is called by name with JSON values.
+    """The parameters of a tool's function.
+
+    It is called by name with JSON values.
 
     Raises TypeError for a positional-only parameter, because tools are called by name.
     """

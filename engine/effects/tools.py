@@ -51,7 +51,9 @@ async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = Fals
 
 
 async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
-    """Carry out the actions of a step in its frame, which ends with them.
+    """Carry out the actions of a step in its frame.
+
+    The frame ends with them.
 
     Only the run awaits in this task, so a single call, the usual case, needs no task of its own.
     """
@@ -71,7 +73,10 @@ async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
 
 
 async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observation:
-    """Carry out several actions: at once if the decision is parallel, otherwise one after the other."""
+    """Carry out several actions.
+
+    They run at once if the decision is parallel, otherwise one after the other.
+    """
     actions = decision.actions
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
@@ -115,7 +120,10 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
 
 
 def _stray(begun: Call | ActionResult, raised: BaseException) -> ActionResult:
-    """Return the result of a call that was cancelled before it started, and not by its run."""
+    """Return the result of a call cancelled before its start.
+
+    It was not cancelled by its run.
+    """
     assert isinstance(begun, Call)
     name = begun.spec.name
     error = stray(name, raised)
@@ -128,14 +136,20 @@ def _own(frame: Frame) -> Frame:
 
 
 def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:
-    """Number equal calls in the order of the actions, since the order in which they start may vary."""
+    """Number equal calls in the order of the actions.
+
+    The order in which they start may vary.
+    """
     for own, action in zip(frames, actions, strict=True):
         digest = request_digest(frame.prefix, action.name, action.args)
         own.begin_at(digest, lane_in(frame).number(digest))
 
 
 def _begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
-    """Return the call of an action with its checked arguments, or the error result that says why there is none."""
+    """Return the call of an action with its checked arguments.
+
+    Without a call, it is the error result that says why.
+    """
     if type(tools) is not dict:
         check_dict(tools)
     name, host = action.name, frame.host
@@ -157,7 +171,7 @@ def _no_tool(tools: Tools, action: Action) -> ActionResult:
     """Return the error result of an action whose tool does not exist."""
     name = action.name
     if (fn := tools.get(name)) is not None:
-        raise ModuleDefinitionError(f"tool {name!r} is not a function but {type(fn).__name__} {fn!r}")
+        raise ModuleDefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
     names = [*map(str, tools)]
     near = get_close_matches(name, names, 3)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
@@ -200,12 +214,15 @@ def check_dict(tools: Tools) -> Tools:
 
 
 def check_tools(tools: Tools) -> None:
-    """Raise ModuleDefinitionError for the first tool that could not be called, with the reason."""
+    """Raise ModuleDefinitionError for the first tool that cannot be called.
+
+    The error gives the reason.
+    """
     for name, fn in check_dict(tools).items():
         if not isinstance(name, str) or not name:
             raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")
         if not callable(fn):
-            raise ModuleDefinitionError(f"tool {name!r} is not a function but {type(fn).__name__} {fn!r}")
+            raise ModuleDefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
         try:
             signature_of(name, fn)
             spec_of(fn, name)

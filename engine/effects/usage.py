@@ -1,4 +1,7 @@
-"""The usage of calls and runs: tokens, money, and how much of it is known."""
+"""The usage of calls and runs: tokens and money.
+
+It tells how much of it is known.
+"""
 
 import math
 from collections.abc import Mapping
@@ -55,7 +58,7 @@ class Usage:
 
     @classmethod
     def of(cls, value: Any) -> "Usage | None":
-        """Make a usage from a Usage, a mapping, or an object with attributes.
+        """Make a usage from a Usage, a mapping, or an object.
 
         Returns None if it has no tokens.
 
@@ -81,7 +84,9 @@ def _first(*values: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """The usage of a run: steps, seconds of work, tokens, and cost in US dollars.
+    """The usage of a run.
+
+    It counts steps, seconds of work, tokens, and cost in US dollars.
 
     `calls` counts the calls that reported their usage. `unpriced` of them have no known price; `cost` includes these
     only if the budget assumes a price. `estimated` counts the tokens of calls that reported none, and only under a

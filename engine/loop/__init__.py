@@ -1,4 +1,6 @@
-"""The state machine of a run, without any effects: decisions, observations, and the loop over them.
+"""The state machine of a run, without any effects.
+
+It has decisions, observations, and the loop over them.
 
 `loop` is a generator. It yields wants (check, decide, choose, act, wait, commit), and its caller, the supplier, sends
 back the result of each; `reduce` is the only hook that the loop calls itself. Live runs, resumed runs, verification and

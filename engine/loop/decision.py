@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
+from ...card import short_text
 from ...errors import DecisionError, StateValueError
 from ...traces.cards import decision_card
 from ..state.model import json_value
@@ -17,7 +18,9 @@ _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
 
 def made(cls: type[T], members: dict[str, Any]) -> T:
-    """Return an instance of a frozen dataclass with these members, without a check.
+    """Return an instance of a frozen dataclass, without a check.
+
+    It has these members.
 
     Members left out have their defaults.
 
@@ -41,7 +44,9 @@ def _json(value: Any, label: str) -> Any:
 
 @dataclass(frozen=True, init=False)
 class Action:
-    """One call of a tool in a decision: the tool's name and its arguments as JSON values.
+    """One call of a tool in a decision.
+
+    It has the tool's name and its arguments as JSON values.
 
     `id` names the action within its run; without one, the engine derives it from the step and the action's place. The
     arguments are frozen. Raises DecisionError for an empty name and for arguments that are not JSON.
@@ -71,7 +76,10 @@ class Action:
 
 @dataclass(frozen=True)
 class ActionResult:
-    """The result of one action: its `output` as a frozen JSON value, or an `error` and its `error_type`."""
+    """The result of one action.
+
+    It has an `output` as a frozen JSON value, or an `error` and its `error_type`.
+    """
 
     id: str
     name: str
@@ -86,7 +94,10 @@ class ActionResult:
         return self.error is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form: `id`, `name`, and either `output` or `error` with `error_type`."""
+        """Return the JSON form.
+
+        It has `id`, `name`, and either `output` or `error` with `error_type`.
+        """
         if self.error is None:
             return {"id": self.id, "name": self.name, "output": self.output}
         return {"id": self.id, "name": self.name, "error": self.error, "error_type": self.error_type}
@@ -94,7 +105,9 @@ class ActionResult:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a step found out, for `reduce`: the results of its actions, or a value.
+    """The observation of a step, for `reduce`.
+
+    It is the results of its actions, or a value.
 
     `results` has one result for each action, in the actions' order. `value` is the answer after a wait, or what the
     module's own `act` returned. After a final decision, both are empty.
@@ -117,7 +130,10 @@ class Observation:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Observation":
-        """Return the observation of a JSON form whose results are written out, as `Step.observation` has them."""
+        """Return the observation of a JSON form.
+
+        Its results are written out, as `Step.observation` has them.
+        """
         results = tuple(
             ActionResult(
                 r["id"],
@@ -172,6 +188,10 @@ class Decision:
         """Return the decision as a notebook shows it."""
         return decision_card(self.to_dict()).html()
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the text that a notebook saves beside the card."""
+        printer.text(short_text(self))
+
     @classmethod
     def act(
         cls,
@@ -200,7 +220,10 @@ class Decision:
 
     @classmethod
     def final(cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None) -> "Decision":
-        """Return a decision to end the run with an answer, a text that is not empty."""
+        """Return a decision to end the run with an answer.
+
+        The answer is a text that is not empty.
+        """
         return cls("final", answer=answer, rationale=rationale, meta=meta)
 
     @classmethod
@@ -213,7 +236,9 @@ class Decision:
         seconds: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
-        """Return a decision to wait for an answer to `prompt`, or for `seconds` to pass.
+        """Return a decision to wait.
+
+        It waits for an answer to `prompt`, or for `seconds` to pass.
 
         The answer must fit `schema`, a JSON Schema or a type.
         """
@@ -240,7 +265,10 @@ class Decision:
         return self.written(None)[1]
 
     def with_ids(self, step: int) -> "Decision":
-        """Return the same decision with an id for each action: its own, or `s<step>a<place>`."""
+        """Return the decision with an id for each action.
+
+        It is the action's own id, or `s<step>a<place>`.
+        """
         return self.written(step)[0]
 
     def written(self, step: int | None) -> tuple["Decision", dict[str, Any]]:
@@ -293,7 +321,9 @@ class Decision:
             candidates = several if isinstance(several, int) else tuple(cls.from_dict(c) for c in several)
             return cls(doc["mode"], actions=actions, candidates=candidates, **known)
         except KeyError as error:
-            raise DecisionError(f"not a decision: {error.args[0]!r} is missing") from None
+            raise DecisionError(
+                f"a decision must have {error.args[0]!r}, got the members {', '.join(map(repr, doc))}"
+            ) from None
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:
@@ -319,7 +349,10 @@ def _check_answer(answer: Any) -> None:
 
 
 def check_wait(prompt: Any, seconds: Any) -> None:
-    """Raise DecisionError unless `prompt` is text or None, and `seconds` a time to wait or None."""
+    """Raise DecisionError unless a wait's arguments are right.
+
+    `prompt` is text or None, and `seconds` a time to wait or None.
+    """
     if prompt is not None and not isinstance(prompt, str):
         raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
     if seconds is not None and (
@@ -329,7 +362,10 @@ def check_wait(prompt: Any, seconds: Any) -> None:
 
 
 def _check_candidates(candidates: Any) -> None:
-    """Raise DecisionError unless there is at least one candidate, as decisions or as a number."""
+    """Raise DecisionError unless there is a candidate.
+
+    Candidates are decisions, or a number of them.
+    """
     if isinstance(candidates, int) and not isinstance(candidates, bool):
         if candidates < 1:
             raise DecisionError(f"branch() needs at least one candidate, got {candidates}")

@@ -1,4 +1,7 @@
-"""Checks an answer against the JSON Schema of its request, and checks such schemas."""
+"""Checks an answer against the JSON Schema of its request.
+
+Such schemas are checked, too.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -54,9 +57,11 @@ def check_schema(schema: Mapping[str, Any]) -> None:
                 root.lookup(reference)
             Draft202012Validator(schema).is_valid(None)
     except Unresolvable as error:
-        raise DecisionError(f"schema refers to {error.ref!r}, which it does not have") from None
+        raise DecisionError(f"schema refers to {error.ref!r}, which it does not define; put it under $defs") from None
     except RecursionError:
-        raise DecisionError("schema refers to itself without end") from None
+        raise DecisionError(
+            "schema refers to itself without end; a reference must lead to a schema other than itself"
+        ) from None
 
 
 def _references(node: Any) -> list[str]:
@@ -71,7 +76,10 @@ def _references(node: Any) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _formats() -> Any:
-    """Return jsonschema's format checker with `date-time` added, for which jsonschema needs another package."""
+    """Return jsonschema's format checker with `date-time` added.
+
+    jsonschema itself needs another package for that format.
+    """
     from jsonschema import Draft202012Validator, FormatChecker
 
     formats = FormatChecker()

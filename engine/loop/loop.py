@@ -1,4 +1,6 @@
-"""The loop of a run: a generator that yields wants and is sent their results.
+"""The loop of a run.
+
+It is a generator that yields wants and is sent their results.
 
 A want is one of the classes below. The supplier, which drives the generator, does what the want asks for and sends its
 result. Live runs, resumed runs, verification and tests share this loop, each with a supplier of its own:
@@ -30,11 +32,17 @@ from .decision import Decision, Observation
 
 
 class Reducer(Protocol):
-    """A module as the loop sees it: its `reduce`, the only hook that the loop calls itself."""
+    """A module as the loop sees it.
+
+    The loop itself calls only one hook, `reduce`.
+    """
 
     @property
     def _hook_names(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of the parameters that each hook takes, by the hook's name."""
+        """Return the names of each hook's parameters.
+
+        They are found by the hook's name.
+        """
 
     @property
     def reduce(self) -> Callable[..., Any]:
@@ -97,7 +105,7 @@ class Adopted:
 
 @dataclass(slots=True)
 class Commit:
-    """Asks to write the end of a step, and then to hold `state`.
+    """Asks to write a step's end, and to hold `state`.
 
     `patch` leads there from the state before.
     """

@@ -1,4 +1,7 @@
-"""Stop criteria: pure functions of a state and a meter that decide whether a run ends."""
+"""Stop criteria: they decide whether a run ends.
+
+They are pure functions of a state and a meter.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,9 @@ from ..state.model import dump
 
 
 class Meter(Protocol):
-    """The usage of a run so far, including the attempts before it was resumed.
+    """The usage of a run so far.
+
+    Attempts before it was resumed are included.
 
     A child run and a fork start with the steps of the run from which they start; all other counts start at 0.
     """
@@ -28,7 +33,7 @@ class Meter(Protocol):
 
     @property
     def cost(self) -> float:
-        """Return the cost in US dollars of all calls whose price is known."""
+        """Return the known cost of all calls, in US dollars."""
 
 
 class StopCriteria(Protocol):
@@ -93,7 +98,9 @@ class MaxTokensCriteria:
 
 @dataclass(frozen=True)
 class StagnationCriteria:
-    """Stops when the last `max_stagnant_steps` entries of `history(state)` are all the same JSON.
+    """Stops when a run repeats itself.
+
+    The last `max_stagnant_steps` entries of `history(state)` are all the same JSON.
 
     `history` returns a sequence from the state, with one entry for each step: `lambda state: state.positions`.
     """

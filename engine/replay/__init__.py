@@ -1,4 +1,6 @@
-"""Replay: hooks run again from a trace, and recorded outcomes take the place of the world.
+"""Replay: hooks run again from a trace.
+
+Recorded outcomes take the place of the world.
 
 `verify` folds a trace again and reports each `Divergence`. Its host, `recorded_host`, takes the place of a live run and
 serves outcomes in their recorded order. `reuse` lets a fork take the outcomes of its source while it makes the same

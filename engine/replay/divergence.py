@@ -1,4 +1,7 @@
-"""A divergence: a place where the code no longer does what its trace recorded."""
+"""A divergence.
+
+The code no longer does what its trace recorded there.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any

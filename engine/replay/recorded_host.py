@@ -1,4 +1,7 @@
-"""A recorded run as the host of effects: outcomes are served from the trace, in their recorded order."""
+"""A recorded run as the host of effects.
+
+Outcomes are served from the trace, in their recorded order.
+"""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -9,7 +12,7 @@ from ...errors import RefoldError
 from ...traces import Effect
 from ..effects.call import Call
 from ..effects.context import Frame
-from ..effects.journal import Journal, Request
+from ..effects.journal.journal import Journal, Request
 from ..effects.spec import EffectSpec
 from ..effects.state_refs import Learn, StateRefs, asked_for
 from ..effects.tool_arguments import Signature
@@ -66,12 +69,15 @@ class ServedRun:
         if entry is None or (entry.recorded.outcome is None and not entry.effect.cancelled):
             self.missing = self.missing or UnrecordedEffectError(frame.phase, spec.name, orjson.loads(asked.data))
             raise self.missing
-        call = Call(None, frame, spec, request.taken_as(entry.match), "")
+        call = Call(None, frame, spec, request.taken_as(entry.match), "", {})
         call.take(self.journal.outcome(entry) or entry.recorded, entry.give, entry)
         return call
 
     async def turn(self, call: Call) -> None:
-        """See Host.turn; a call that was cancelled at recording time waits to be cancelled again."""
+        """See Host.turn.
+
+        A call that was cancelled at recording time waits to be cancelled again.
+        """
         order = call.entry.order
         if call.entry.recorded.outcome is None and not await order.cut_off():
             self._not_cut_off(call)
@@ -91,5 +97,8 @@ class ServedRun:
         """See Host.emit: events are in the trace already."""
 
     def wall_time(self) -> float:
-        """Raise an error: reading the clock is an effect, which is served from the trace."""
+        """Raise an error.
+
+        To read the clock is an effect, which is served from the trace.
+        """
         raise UnrecordedEffectError("", "now", {})

@@ -1,4 +1,7 @@
-"""The recorded calls and answers of one step of a fork's source, looked up by request."""
+"""The recorded step of a fork's source.
+
+Its calls and answers are looked up by request.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +9,7 @@ from typing import Any
 
 from ...traces import Effect, Step
 from ..effects.call import LAST, Recorded
-from ..effects.journal import ASK, Journal, is_entered_again
+from ..effects.journal.journal import ASK, Journal, is_entered_again
 from .unknown_effects import fate_id
 
 NOT_ANSWERED = "nobody had answered it there"
@@ -15,16 +18,20 @@ NOT_ENDED = "it had not ended there"
 
 @dataclass
 class Settled:
-    """The answers and outcomes that a person gave for a run's unfinished step when forking it.
+    """A person's answers and outcomes for an unfinished step.
 
-    `answers` are by request id, `outcomes` by the number of the call's intent.
+    The person gave them when forking the run. `answers` are by request id, `outcomes` by the number of the call's
+    intent.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def write(self, kind: str, members: Mapping[str, Any]) -> None:
-        """Keep a record that `Answers` would write into the trace of a resumed run."""
+        """Keep a record that `Answers` would write.
+
+        It would write it into the trace of a resumed run.
+        """
         if kind == "input":
             self.answers |= members["answers"]
         else:
@@ -60,7 +67,10 @@ class RecordedStep:
                     self.waits.append((request, None if answer is None else (answer[1],)))
 
     def _fate(self, request: str) -> Mapping[str, Any] | None:
-        """Return the outcome that a person has reported for an unknown effect, if any."""
+        """Return the outcome that a person reported, or None.
+
+        It is that of an unknown effect.
+        """
         _, answer = self.answers.get(request, (None, None))
         if not isinstance(answer, Mapping) or "retry" in answer:
             return None
@@ -87,7 +97,10 @@ def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
 
 
 def _answers(step: Step | None) -> dict[str, tuple[int | None, Any]]:
-    """Return the answers of a step by request, each with the number of its record."""
+    """Return the answers of a step by request.
+
+    Each has the number of its record.
+    """
     found: dict[str, tuple[int | None, Any]] = {}
     for record in step.records if step is not None else ():
         if record.kind == "input":

@@ -1,4 +1,6 @@
-"""Reuse: a fork takes the recorded outcomes of its source while it makes the same requests.
+"""Reuse: a fork takes the outcomes of its source.
+
+It does so while it makes the same requests.
 
 This answers "what would have happened if ...": only what follows from the edit costs calls. For each request of a step,
 `RecordedStep` looks up the same step of the source:
@@ -23,10 +25,11 @@ from ...errors import TraceError, TraceNotFoundError
 from ...traces import Record, Trace
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
+from ...traces.stores import RunRef
 from ..effects.call import Recorded
-from ..effects.journal import Entry, Request
+from ..effects.journal.journal import Entry, Request
+from ..effects.journal.unmarked import fits
 from ..effects.state_refs import part_at, pointers
-from ..effects.unmarked import fits
 from ..result import WaitRequest, told_live
 from ..state.digest import value_digest
 from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
@@ -40,12 +43,16 @@ def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool)
     """Write nothing."""
 
 
-def link_to(source: Trace | None, run_id: str, step: int, home: Path | None) -> dict[str, Any]:
-    """Return the link to state `step` of a run, for the header of a trace at `home`.
+def link_to(source: Trace | None, run_id: str, step: int, home: "Path | RunRef | None") -> dict[str, Any]:
+    """Return the link to state `step` of a run.
 
-    The link names the run's file only if it is not in the family's folder of `home`.
+    It is for the header of a trace at `home`.
+
+    The link names the run's file only if it is not in the family's folder of `home`, or in the same store.
     """
     link: dict[str, Any] = {"run": run_id, "step": step}
+    if isinstance(home, RunRef):
+        home = home.store.path_of(home.run_id)
     if source is not None and source.path is not None:
         folder = branches_folder(source.path.resolve()).parent
         if home is None or branches_folder(home.resolve()).parent != folder:
@@ -54,7 +61,9 @@ def link_to(source: Trace | None, run_id: str, step: int, home: Path | None) -> 
 
 
 def linked(link: Mapping[str, Any], near: Trace) -> Trace:
-    """Load the trace of a header's link: from the relatives of `near`, otherwise from the file in the link.
+    """Load the trace of a header's link.
+
+    It is looked for among the relatives of `near`, then at the file in the link.
 
     Raises TraceNotFoundError if neither has it.
     """
@@ -106,7 +115,9 @@ class Reuse:
 
     @classmethod
     def of(cls, trace: Trace) -> "Reuse | None":
-        """Return the reuse of a recorded fork, as far as its trace has come.
+        """Return the reuse of a recorded fork so far.
+
+        Its trace says how far it has come.
 
         Returns None if its header asks for none.
         """
@@ -128,8 +139,11 @@ class Reuse:
         """Report live requests to `tell` from here on."""
         self._tell = tell
 
-    def link(self, home: Path | None) -> dict[str, Any]:
-        """Return the link to the source for the header of a trace at `home`."""
+    def link(self, home: "Path | RunRef | None") -> dict[str, Any]:
+        """Return the link to the source for a header.
+
+        The header is that of a trace at `home`.
+        """
         return link_to(self.source, self.run_id, self.at, home)
 
     def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
@@ -166,14 +180,19 @@ class Reuse:
             return found
 
     def answers(self, step: int) -> dict[str, Any]:
-        """Return the source's answers in a step, by request, those of child runs included."""
+        """Return the source's answers in a step, by request.
+
+        Those of child runs are included.
+        """
         with self._lock, suppress(TraceError):
             self._enter(step)
             return {name: answer for name, (_, answer) in self._recorded.answers.items()}
         return {}
 
     def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
-        """Return the reuse for a child run, from the source's child `run_id` at the same place.
+        """Return the reuse for a child run.
+
+        It takes from the source's child `run_id` at the same place.
 
         `answers` are the answers that the source recorded on behalf of its child.
         """
@@ -215,7 +234,10 @@ class Reuse:
         return None, recorded.open[entry.effect.seq] or (NOT_ENDED if recorded.committed else ""), recorded.committed
 
     def _other_state(self, request: Request) -> str:
-        """Return which part of the state differs, if the request differs from a recorded one only by that part."""
+        """Return the part of the state by which a request differs.
+
+        Returns None if it differs from each recorded request by more.
+        """
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)

@@ -1,4 +1,6 @@
-"""The open requests of a trace's unfinished step: recorded requests, and one for each unknown effect.
+"""The open requests of a trace's unfinished step.
+
+They are the recorded requests, and one for each unknown effect.
 
 An unknown effect is a call that a crash left without an outcome. A person says what happened to it, with one of three
 answers, and the engine writes what follows from it:
@@ -19,14 +21,14 @@ from pydantic import ValidationError
 from ...errors import StateValueError, WaitAnsweredError
 from ...traces import Effect, Step, Trace
 from ...traces.file.blob import is_blob
-from ..effects.journal import unknown
+from ..effects.journal.journal import unknown
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..effects.spec import spec_of
 from ..loop.json_schema import schema_problem
 from ..result import UNANSWERED, WaitRequest
 from ..state.frozen import thaw
-from ..state.scalars import first_problem
+from ..state.shapes.scalars import first_problem
 
 if TYPE_CHECKING:
     from ..module import Module
@@ -132,14 +134,16 @@ class Answers:
         if request.kind == UNKNOWN_EFFECT:
             return self._checked_fate(request, answer)
         if request.deadline is not None and request.deadline <= self._now:
-            raise WaitAnsweredError(f"the time to answer {request.id!r} has passed; resume without a value to go on")
+            raise WaitAnsweredError(f"the time to answer {request.id!r} has passed; resume the run without a value")
         problem = schema_problem(request.schema, answer)
         if problem is not None:
             raise WaitAnsweredError(f"{answer!r:.200} is no answer to {request.id!r} ({request.prompt!r}): {problem}")
         return answer
 
     def _checked_fate(self, request: WaitRequest, answer: Any) -> Any:
-        """Return an answer about an unknown effect, with the result in the form that the tool would record.
+        """Return a checked answer about an unknown effect.
+
+        Its result has the form that the tool would record.
 
         Raises WaitAnsweredError for any other answer, and for a result that the tool could not have returned.
         """
@@ -210,7 +214,7 @@ def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest],
     if value is UNANSWERED:
         return {}
     if not open_now:
-        raise WaitAnsweredError(f"run {run_id} waits for no answer")
+        raise WaitAnsweredError(f"run {run_id} has no open request; resume it without a value")
     if request is not None:
         given = {request: value}
     elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
@@ -255,7 +259,9 @@ def _asked(step: Step | None) -> list[WaitRequest]:
 
 
 def _is_own_fate(request: WaitRequest) -> bool:
-    """Return whether a request is about a call of this run, not of a child.
+    """Return whether a request is about this run's own call.
+
+    Others are about calls of a child.
 
     The calls themselves list these.
     """

@@ -1,4 +1,6 @@
-"""Verifies a trace: runs its hooks again with recorded outcomes, and reports each divergence.
+"""Verifies a trace.
+
+Its hooks run again with recorded outcomes, and each divergence is reported.
 
 The loop is the same as in a live run (`fold`); only its supplier differs:
 
@@ -25,9 +27,9 @@ from ...traces import Record, Step, Trace
 from ...traces.json_patch.make import make_patch
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame
+from ..effects.journal.unmarked import fits
 from ..effects.lanes import named_lanes
 from ..effects.state_refs import Learn
-from ..effects.unmarked import fits
 from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
@@ -51,7 +53,7 @@ async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _un
     continues from the recorded state. `learn` receives the name and value of each secret that the hooks use and that
     the trace shows as a mark.
 
-    Raises TraceCorruptError for a damaged trace.
+    Raises TraceCorruptError for a corrupt trace.
     """
     trace.check()
     verification = _Verification(trace, module, learn)
@@ -66,7 +68,10 @@ async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _un
 
 
 class _StateLost(Exception):
-    """The module's state class refuses a recorded state, so that nothing after it can run again."""
+    """The module's state class refuses a recorded state.
+
+    Nothing after that state can run again.
+    """
 
     def __init__(self, divergence: Divergence) -> None:
         super().__init__(str(divergence))
@@ -74,7 +79,10 @@ class _StateLost(Exception):
 
 
 class _Verification:
-    """One pass over one trace: the supplier of the loop that serves recorded values."""
+    """One pass over one trace.
+
+    It is the supplier of the loop that serves recorded values.
+    """
 
     def __init__(self, trace: Trace, module: Module[Any], learn: Learn) -> None:
         self.trace = trace
@@ -169,7 +177,10 @@ class _Verification:
         recorded = step.decided
         if recorded is None:  # the first decision of a candidate's run comes from its parent
             if step.decision is None:
-                raise TraceError(f"step {step.index} was committed, and the trace has no decision of it")
+                raise TraceError(
+                    f"run {self.trace.run_id}: step {step.index} has a commit and no decision; "
+                    "look at the trace with `refold trace check`"
+                )
             return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
         last = not any(r.kind == "decide" and isinstance(r["decision"].get("candidates"), int) for r in step.records)
 
@@ -234,7 +245,9 @@ class _Verification:
         *,
         last: bool = True,
     ) -> None:
-        """Run one hook again, and note a divergence if its result or its requests differ from the recorded ones.
+        """Run one hook again, and note a divergence.
+
+        Its result or its requests differ from the recorded ones then.
 
         Recorded calls without a request are reported only if `last` is set: a later call of the hook may make them.
         """

@@ -16,14 +16,14 @@ from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none
-from ..effects.journal import ASK
+from ..effects.journal.journal import ASK
 from ..effects.json_values import json_result
 from ..effects.perform import started
 from ..effects.spec import EffectSpec, Marks
 from ..loop.decision import check_wait, json_schema
 from ..result import UNANSWERED, WaitRequest
 from ..state.model import dump
-from ..state.scalars import first_problem
+from ..state.shapes.scalars import first_problem
 from .live_run import LiveRun
 from .waits import OnWait
 
@@ -53,7 +53,9 @@ async def ask(
     details: Any = None,
     on_wait: OnWait | None = None,
 ) -> Any:
-    """Return the answer to `prompt`: from `on_wait`, otherwise the run is suspended until it is resumed with one.
+    """Return the answer to `prompt`.
+
+    It comes from `on_wait`; otherwise the run is suspended until it is resumed with one.
 
     Call it in `decide`, `act` and tools. A resumed run enters the hook or tool again from its beginning: recorded
     effects and answers come from the trace, but all other code before the `ask` runs again.
@@ -126,7 +128,9 @@ def ask_sync(
     details: Any = None,
     on_wait: OnWait | None = None,
 ) -> Any:
-    """Return the answer to `prompt`, in sync code, which the engine runs in a worker thread.
+    """Return the answer to `prompt`, in sync code.
+
+    The engine runs such code in a worker thread.
 
     See `ask`.
     """
@@ -180,7 +184,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         call.cancelled("the run ended before there was an answer")
         if run.suspended:
             raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {request.prompt!r}")
-        raise RunClosedError(f"run {run.run_id} has ended; nobody answers {request.prompt!r} any more")
+        raise RunClosedError(f"run {run.run_id} has ended; it no longer waits for the answer to {request.prompt!r}")
     if isinstance(given[0], Exception):
         call.fail(given[0])
     call.finish(given[0])
@@ -188,7 +192,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
 
 
 def _left(call: Call) -> CallClosedError:
-    return CallClosedError("the hook or call that has asked is over; nobody is asked any more, and no answer is given")
+    return CallClosedError("the hook or call that asked has ended; its request is withdrawn")
 
 
 class _SuspendedError(BaseException):
@@ -199,14 +203,15 @@ class _SuspendedError(BaseException):
 
 
 class _Question:
-    """A checked question, and the reason for which the type refused the last answer, if it did."""
+    """A checked question, and why its last answer was refused.
+
+    The answer's type refuses it.
+    """
 
     def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any) -> None:
         frame = frame_or_none()
         if frame is None:
-            raise NoRunError(
-                "ask() waits for somebody on behalf of a run; call it in decide(), act() or a tool of a run"
-            )
+            raise NoRunError("ask() belongs inside a run; call it in decide(), act() or a tool of the run")
         if not isinstance(cast(object, prompt), str):
             raise DecisionError(f"ask() needs the question as text, got {type(prompt).__name__}")
         check_wait(prompt, seconds)
@@ -241,7 +246,10 @@ class _Question:
         )
 
     def refusal(self, value: Any) -> str | None:
-        """Return why the type refuses an answer that fits its schema, or None."""
+        """Return why the type refuses an answer, or None.
+
+        The answer fits the type's schema.
+        """
         try:
             self._validated(value)
         except ValidationError as error:

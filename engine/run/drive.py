@@ -1,4 +1,6 @@
-"""Carries out a plan: opens the trace and the environment, lets the Runner work, and writes the end.
+"""Carries out a plan.
+
+It opens the trace and the environment, lets the Runner work, and writes the end.
 
     async with opened(plan) as runner     the trace is open, its header (and first state, if known) written
         drive(runner)                     preflight, environment, the work, the end record
@@ -24,8 +26,8 @@ from ..replay.unknown_effects import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult
 from .finish import Outcome, finish
 from .live_run import LiveRun
-from .plan import RunPlan
 from .runner import Runner
+from .start.plan import RunPlan
 
 log = logging.getLogger("refold.runs")
 
@@ -68,7 +70,9 @@ def logged(result: RunResult[Any]) -> RunResult[Any]:
 
 @contextmanager
 def opened(plan: RunPlan) -> Iterator[Runner]:
-    """Open the run's trace, write what is known before it starts, and yield its runner.
+    """Open the run's trace, and yield its runner.
+
+    What is known before the start is written first.
 
     Closes the trace at the end.
     """
@@ -85,7 +89,9 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
 
 
 async def drive(runner: Runner) -> RunResult[Any]:
-    """Check the task, open its environment, run the loop, and write the end.
+    """Run a task from its checks to its end.
+
+    Its environment is opened, the loop is run, and the end is written.
 
     Returns the result.
 
@@ -123,7 +129,7 @@ async def drive(runner: Runner) -> RunResult[Any]:
 
 
 async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
-    """Return a failed outcome if something is wrong with the task, otherwise None.
+    """Return a failed outcome for a wrong task, otherwise None.
 
     Inputs are checked only if the run has not `begun`: afterwards, `init_state` does not need them any more.
     """

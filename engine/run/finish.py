@@ -1,4 +1,6 @@
-"""The end of a run: open calls get their outcomes, the task is evaluated, and the `end` record is written.
+"""The end of a run.
+
+Open calls get their outcomes, the task is evaluated, and the `end` record is written.
 
 The order matters. Open calls are cancelled first, because their outcomes must precede the end record. Then the run is
 closed, so that no thread writes a record any more. Criteria are evaluated on the closed run, and the end record is
@@ -13,7 +15,7 @@ import anyio
 from ...errors import TraceWriteError
 from ...tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
 from ..endings import RunStatus, StopReason
-from ..result import RunFailure, RunResult
+from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
 
@@ -23,7 +25,7 @@ _LEAST_SECONDS = 1.0
 
 @dataclass
 class Outcome:
-    """How a run ended, before the end record is written."""
+    """The end of a run, before its record is written."""
 
     reason: StopReason
     status: RunStatus
@@ -43,7 +45,9 @@ class Outcome:
 async def finish(
     run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
 ) -> RunResult:
-    """Close open calls, evaluate the task and write the end, shielded from cancellation.
+    """Close open calls, evaluate the task, and write the end.
+
+    All this is shielded from cancellation.
 
     Returns the result.
 
@@ -135,17 +139,6 @@ def suspended(run: LiveRun, state: StateSchema | None) -> RunResult:
     )
 
 
-def unfinished(task_id: str) -> TaskResult:
-    """Return the task result of a waiting run."""
-    return TaskResult(
-        task_id=task_id,
-        success=False,
-        stop_reason=str(StopReason.waiting),
-        final_result=None,
-        reason="the run waits for an answer",
-    )
-
-
 def _told(outcome: Outcome, run: LiveRun) -> Outcome:
     """Return the outcome with secrets removed from its error."""
     if outcome.error is None or run.redactor is None:
@@ -155,7 +148,10 @@ def _told(outcome: Outcome, run: LiveRun) -> Outcome:
 
 
 def _close_calls(run: LiveRun, outcome: Outcome) -> None:
-    """Write an outcome for each open call, and kill the processes for which it waits."""
+    """Write an outcome for each open call.
+
+    The processes for which a call waits are killed.
+    """
     if run.open_calls or outcome.raised is not None:
         run.kill_children()
     out_of_time = outcome.reason is StopReason.budget_time
@@ -165,7 +161,10 @@ def _close_calls(run: LiveRun, outcome: Outcome) -> None:
 
 
 def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
-    """Return the last state with its stop reason, and the patch for the end record."""
+    """Return the last state with its stop reason.
+
+    The patch for the end record is returned, too.
+    """
     if state.stop_reason == reason:
         return state, []
     return with_reason(state, reason), [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]

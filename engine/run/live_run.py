@@ -1,4 +1,6 @@
-"""A run while it is live: the host that performs its effects, and the one place that writes its trace.
+"""A run while it is live.
+
+It is the host that performs the run's effects, and the one place that writes its trace.
 
 Every effect enters through `begin`, which decides where its outcome comes from:
 
@@ -36,7 +38,7 @@ from ..concurrency.threads import RUNNING
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside
-from ..effects.journal import Entry, Journal, Match, Request
+from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.lanes import lane_in
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
@@ -47,22 +49,17 @@ from ..endings import StopReason
 from ..purity import frame_variable
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
-from .plan import RunPlan
+from .start.plan import STATES, RunPlan
 from .waits import Waits
 
 log = logging.getLogger("refold")
 
 INLINE_ARGS = 2 * 1024
 """Arguments of at least this many bytes (2 KiB) are stored as blobs, by content hash: equal ones are stored once."""
-STATES = frozenset(("commit", "snapshot", "resume"))
-"""The kinds of records that determine a state."""
 
 
 class LiveRun:
-    """Everything that belongs to one run alone.
-
-    Used from the event loop and from worker threads.
-    """
+    """Everything that belongs to one run alone."""
 
     def __init__(self, plan: RunPlan, writer: TraceWriter) -> None:
         at, options, parent = plan.position, plan.options, plan.parent
@@ -130,7 +127,8 @@ class LiveRun:
         self._cut_off: Callable[[], Any] | None = None
         self._earlier_seconds = at.used.seconds
         self._began = self.clock.monotonic()
-        self._refs = StateRefs(None)
+        self._state: StateSchema | None = None
+        self._refs: StateRefs | None = None
 
     def attach(
         self,
@@ -158,7 +156,7 @@ class LiveRun:
 
     @property
     def steps(self) -> int:
-        """Committed steps; in a fork, those that led to its first state are included."""
+        """Committed steps, in a fork those before its first state too."""
         return self.first_step + self.step
 
     @property
@@ -201,10 +199,7 @@ class LiveRun:
         return seq
 
     def show(self, record: Record) -> None:
-        """Show a record to the observers.
-
-        Reports and drops an observer that raises.
-        """
+        """Show a record to the observers; one that raises is dropped."""
         raised: list[tuple[str, Exception]] = []
         for observer in tuple(self.observers):
             try:
@@ -218,15 +213,12 @@ class LiveRun:
             self.write("event", self.step, {"name": "observer_dropped", "data": data})
 
     def begin_at(self, state: StateSchema) -> None:
-        """Set the state from which the work starts.
-
-        Arguments of effects may point into it.
-        """
+        """Start from `state`, into which arguments of effects may point."""
         self.first_step = state.current_step - self.step
-        self._refs = StateRefs(state)
+        self._state = state
 
     def commit(self, members: dict[str, Any], state: StateSchema) -> None:
-        """Write the commit of a step that ends with `state`, and move to the next step."""
+        """Write the commit of a step that ends with `state`."""
         before = self.writer.size
         self.write("commit", self.step, {**members, "seconds": round(self.elapsed, 6)})
         self.patch_bytes += self.writer.size - before
@@ -234,7 +226,7 @@ class LiveRun:
         self.journal = None
         if self.waits.shown:
             self.waits.committed()
-        self._refs.move_to(state)
+        self._state, self._refs = state, None
 
     def snapshot(self, data: bytes) -> None:
         """Write a state as a whole, as JSON."""
@@ -242,21 +234,18 @@ class LiveRun:
         self.snapshot_bytes, self.patch_bytes = len(data), 0
 
     def refer_to(self, base: Mapping[str, Any]) -> None:
-        """Write a reference to a state of the parent as the first state."""
+        """Write a reference to a parent's state as the first one."""
         self.write("snapshot", 0, {"base": base})
 
     @property
     def weight(self) -> int:
-        """How many bytes of the trace a reader of the current state has to read."""
+        """The bytes of the trace that a reader of the state reads."""
         return self.snapshot_bytes + self.patch_bytes
 
     # the host of frames
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """Prepare a call.
-
-        The head of this file says where its outcome comes from.
-        """
+        """Prepare a call; this file's head says where its outcome comes from."""
         if (frame.within or frame).over or self.closed or self.suspended:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
@@ -266,18 +255,21 @@ class LiveRun:
             members["action"] = action.id
             if new:
                 digest = request_digest(frame.prefix, spec.name, action.args)
-                call = self._call(frame, spec, (digest, lane_in(frame).number(digest)))
+                call = self._call(frame, spec, (digest, lane_in(frame).number(digest)), members)
             else:
                 asked = action_asked(spec.name, action.args, frame.prefix)
         else:
-            asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, self.redactor, self.learn_secret)
+            refs = self._refs
+            if refs is None or refs.state is not self._state:
+                refs = self._refs = StateRefs(self._state)
+            asked = asked_for(spec.name, args or {}, frame.prefix, refs, self.redactor, self.learn_secret)
             if new:
                 lane = lane_in(frame)
-                call = self._call(frame, spec, (asked.digest, lane.number(asked.digest)))
+                call = self._call(frame, spec, (asked.digest, lane.number(asked.digest)), members)
                 if asked.clear != asked.digest:
                     lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
         if not new:
-            call, found = self._looked_up(frame, spec, asked, action)
+            call, found = self._looked_up(frame, spec, asked, action, members)
             if call.recorded is not None:
                 return call
         if action is None:
@@ -294,26 +286,25 @@ class LiveRun:
             members["idempotent"] = True
         if found is not None:
             return self._reused(call, members, *found)
-        call.describe(members)
         return call
 
-    def _call(self, frame: Frame, spec: EffectSpec, match: Match) -> Call:
-        """Return a call with its idempotency key, which is the same in every attempt."""
+    def _call(self, frame: Frame, spec: EffectSpec, match: Match, members: dict[str, Any]) -> Call:
+        """Return a call; its idempotency key is the same in every attempt.
+
+        `members` are those of its intent, which is written when the call starts.
+        """
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{match[0]}|{match[1]}"
-        return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest())
+        return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest(), members)
 
     def _looked_up(
-        self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any
+        self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any, members: dict[str, Any]
     ) -> tuple[Call, tuple[Entry, Recorded] | None]:
-        """Return the call, with its outcome if the journal has one.
-
-        Otherwise the outcome is that of a fork's source, if it has one.
-        """
-        journal, request = self.journal, Request.of(frame, asked, self._refs.state)
+        """Return the call with its journaled outcome, or a fork source's outcome."""
+        journal, request = self.journal, Request.of(frame, asked, self._state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
         if entry is None and journal is not None and action is None and self.plan.options.on_divergence == "fail":
             self._look_for_divergence(journal, request)
-        call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match))
+        call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match), members)
         if entry is not None and journal is not None and (recorded := journal.outcome(entry)) is not None:
             call.take(recorded, entry.give, entry)
             return call, None
@@ -322,7 +313,7 @@ class LiveRun:
         return call, self.reuse.take(frame.step, request, self.learn_secret) if self.reuse is not None else None
 
     def _look_for_divergence(self, journal: Journal, request: Request) -> None:
-        """End the run if a resumed step makes an unrecorded request in place of the recorded one."""
+        """End the run if an unrecorded request replaces a recorded one."""
         if self.diverged is None and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
@@ -330,7 +321,7 @@ class LiveRun:
             raise self.diverged
 
     def all_asked_for(self, phase: str) -> None:
-        """End the run if a resumed hook has returned without making all recorded requests."""
+        """End the run if a resumed hook left out a recorded request."""
         if (
             self.journal is not None
             and self.plan.options.on_divergence == "fail"
@@ -373,10 +364,7 @@ class LiveRun:
         found.give()
 
     def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-        """Record the request at which a fork stops reusing outcomes and goes live.
-
-        See `reuse.Tell`.
-        """
+        """Record where a fork stops reusing outcomes; see `reuse.Tell`."""
         shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
         data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
         self.write("event", step, {"name": "live_from", "data": data, "reused": ends})
@@ -429,20 +417,21 @@ class LiveRun:
         return True
 
     def _refuse_late(self, frame: Frame, what: str) -> None:
-        """Raise RunClosedError after the end of the run, CallClosedError after the end of the frame's hook or call."""
+        """Refuse a call that comes too late.
+
+        Raises RunClosedError after the end of the run, CallClosedError after that of the frame's hook or call.
+        """
         if self.closed or self.suspended:
             raise RunClosedError(f"run {self.run_id} has ended; {what} is not started")
         if frame.span.over:
             where = f"the call of {frame.call.spec.name}" if frame.call is not None else f"the {frame.phase} hook"
             raise CallClosedError(
-                f"{where} of step {frame.step} is over; {what} is not started: it comes from a thread or task that was "
-                "left behind by a timeout, or was never awaited"
+                f"{where} of step {frame.step} has ended; {what} is not started: it comes from a thread or task that "
+                "a timeout abandoned, or that was never awaited"
             )
 
     def reserve(self, call: Call, tokens: int) -> bool:
-        """Reserve tokens for a call.
-
-        Returns False while other calls hold the rest.
+        """Reserve tokens for a call; False while other calls hold the rest.
 
         Ends the run and raises BudgetExceededError if the tokens cannot fit at all.
         """
@@ -472,7 +461,7 @@ class LiveRun:
             self._refuse_late(frame_inside(call), "the charge")
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with a cost: the budget's assumed price, if the real one is unknown."""
+        """Return the usage, with the budget's assumed price if none is known."""
         return self.account.priced(usage)
 
     def settle(self, reserved: int, usage: Usage | None, call: Call | None = None) -> None:
@@ -480,16 +469,13 @@ class LiveRun:
         self.account.settle(reserved, usage, call)
 
     def stop(self, why: BudgetExceededError) -> None:
-        """End the run for a budget: start no further call, and cancel running work."""
+        """End the run for a budget: start no call, cancel running work."""
         if self.stopping is None:
             self.stopping = why
             self.end_work()
 
     def end_work(self) -> None:
-        """Cancel the work of this run and its children, and kill the processes it waits for.
-
-        Callable from any thread.
-        """
+        """Cancel the work of this run and its children, from any thread."""
         reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
         self.children.end(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
         self.kill_children()
@@ -503,25 +489,22 @@ class LiveRun:
         (self._cut_off or self._cancel)()
 
     def cut_off_by(self, cut_off: Callable[[], Any] | None) -> None:
-        """Let `cut_off` end the exploration of a branch in place of the work.
-
-        None ends that.
-        """
+        """While a branch is explored, cancel by `cut_off`; None ends that."""
         self._cut_off = cut_off
 
     def note_stop(self, why: BudgetExceededError | None) -> None:
-        """Set the budget that ends the run without cancelling its work.
-
-        None means that only an exploration ended for it.
-        """
+        """Set the budget that ends the run, without cancelling its work."""
         self.stopping = why
 
     def shut(self) -> None:
-        """Refuse every further call and record of hooks and tools, because the run's end is written next."""
+        """Refuse further calls and records; the run's end is written next."""
         self.closed = True
 
     def kill_children(self) -> None:
-        """Kill the processes for which the run's work, its open calls and its abandoned threads wait."""
+        """Kill the processes for which the run waits.
+
+        Its work, its open calls and its abandoned threads may wait for some.
+        """
         from ..concurrency.processes import kill_trees, processes_of_coroutine, processes_of_thread
 
         pids = [*processes_of_coroutine(self._work)]
@@ -548,7 +531,7 @@ class LiveRun:
         self.write("event", frame.step, members)
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
-        """Return an exception as an outcome carries it: its class, its message, and its `data` attribute.
+        """Return an exception's class, message and data, as an outcome has them.
 
         Data without a JSON form is recorded as its `repr`.
         """
@@ -578,7 +561,7 @@ class LiveRun:
             self.redactor.learn(redactor)
 
     def warn_time(self) -> None:
-        """Warn once, when 80 % of the steps or of the seconds are used."""
+        """Warn once of 80 % of the steps or seconds."""
         budget = self.account.budget
         steps = self.first_step + self.step
         if steps >= WARN_AT * budget.max_steps:
@@ -587,7 +570,7 @@ class LiveRun:
             self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
 
     def warn_budget(self, what: str, used: float, limit: float) -> None:
-        """Write an event that says that 80 % of a limit are used."""
+        """Write an event: 80 % of a limit are used."""
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
 
 

@@ -1,4 +1,6 @@
-"""The runner: drives the loop of one live run until it ends, for whatever reason.
+"""The runner: drives the loop of one live run.
+
+It does so until the run ends, for whatever reason.
 
 The loop (`fold`) is a generator that yields what it wants: Check, Decide, Act, Wait, Choose, Commit. `_work` sends back
 what it has done for each. `work` puts a task and a time limit around it:
@@ -50,7 +52,7 @@ from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .finish import Outcome
 from .live_run import LiveRun
-from .plan import Limit
+from .start.plan import Limit
 from .time_limit import Beat, TimeLimit
 
 _ALWAYS = FinalResultCriteria()
@@ -82,6 +84,7 @@ class Runner:
         self.environment: Environment | None = None
         self.candidates: tuple[Decision, ...] = ()
         """The candidates of the branch decision at which the run stopped (see `Limit.to_next_branch`)."""
+        self._seconds = plan.seconds
         self._limit = plan.candidate.limit if plan.candidate is not None else Limit()
         self._candidate = plan.candidate if run.step == 0 and plan.position.decision is None else None
         """The candidate, if its decision is the run's next, and is not in the trace yet."""
@@ -104,14 +107,16 @@ class Runner:
     # from start to end
 
     async def work(self, environment: Environment | None) -> Outcome:
-        """Run to an end within the budget's time, and return how the run ended.
+        """Run to an end within the budget's time.
+
+        Returns how the run ended.
 
         Only engine bugs raise.
 
         The head of this file says why the work has a task of its own.
         """
         run, self.environment = self.run, environment
-        limit = TimeLimit(run, self.plan.seconds)
+        limit = TimeLimit(run, self._seconds)
         ended: list[Outcome] = []
         raised: list[BaseException] = []
         before, from_outside = cancel_requests(), None
@@ -290,7 +295,10 @@ class Runner:
         self.run.snapshot(data)
 
     def _check(self, state: StateSchema) -> StopReason | None:
-        """Return why the run ends at this state: a final result first, then limits, then the stop criteria."""
+        """Return why the run ends at this state, or None.
+
+        A final result comes first, then limits, then the stop criteria.
+        """
         run = self.run
         if state.stop_reason is not None or state.final_result is not None:
             return _ALWAYS.should_stop(state, run)
@@ -301,7 +309,7 @@ class Runner:
         reason = run.account.used_up() if run.is_limited else None
         if reason is None and state.current_step >= state.max_steps:
             reason = StopReason.budget_steps
-        if reason is None and self.plan.seconds is not None and run.elapsed >= self.plan.seconds:
+        if reason is None and self._seconds is not None and run.elapsed >= self._seconds:
             reason = StopReason.budget_time
         if reason is not None:
             return reason
@@ -382,7 +390,8 @@ class Runner:
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call("act", self.module.act, kwargs)
-        run.all_asked_for("act")
+        if run.journal is not None or run.diverged is not None:
+            run.all_asked_for("act")
         try:
             return own_observation(value, run.redactor)
         except StateValueError as error:
@@ -416,7 +425,10 @@ class Runner:
         return Observation((), await run.waits.answer(request, timer=timer))
 
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
-        """Resolve a branch, or repeat the choice that an earlier attempt has recorded."""
+        """Resolve a branch, or repeat a recorded choice.
+
+        An earlier attempt may have recorded one.
+        """
         run = self.run
         self.phase = "branch"
         recorded, self._recorded_choice = self._recorded_choice, None

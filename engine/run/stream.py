@@ -42,7 +42,9 @@ class RunStream:
         self._soon(self._wake)
 
     def end(self, result: RunResult | None = None, error: Exception | None = None) -> None:
-        """End the stream with the run's result, or with the error that kept it from starting.
+        """End the stream with the run's result.
+
+        It may be the error that kept the run from starting.
 
         No more records come.
         """

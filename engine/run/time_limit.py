@@ -1,4 +1,6 @@
-"""What happens to a run with the passing of time: its time limit, and its beats.
+"""What happens to a run with the passing of time.
+
+It has a time limit, and beats.
 
 TimeLimit   ends the work once its seconds are used up; blocked time does not count, so the watch is set anew when
             the run is no longer blocked
@@ -13,17 +15,16 @@ from ...errors import TraceWriteError
 from ...traces.file.record import BEAT
 from ..concurrency.tasks import later
 from .live_run import LiveRun
+from .start.usage import BEAT_SECONDS
 
-BEAT_SECONDS = 5.0
-"""After how long without a record a run at work writes a beat."""
 _TIMER_SECONDS = 0.002
 """How many seconds too early a timer may fire, by the resolution of the event loop's clock."""
 
 
 class TimeLimit:
-    """The time limit of a run's work, in seconds.
+    """The time limit of a run's work.
 
-    None if it has none.
+    `seconds` is None if the run has no limit.
     """
 
     def __init__(self, run: LiveRun, seconds: float | None) -> None:

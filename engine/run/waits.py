@@ -1,4 +1,6 @@
-"""The open requests of one run: who answers them, how long the run waits, and when it is suspended.
+"""The open requests of one run.
+
+It says who answers them, how long the run waits, and when it is suspended.
 
 Each request passes these stations (`Waits.answer`):
 
@@ -88,7 +90,10 @@ class _Asking:
         self.parked = False
 
     def park(self) -> None:
-        """Mark the request: only a new attempt, or its deadline, can end the wait."""
+        """Mark the request as parked.
+
+        Only a new attempt, or its deadline, can end the wait.
+        """
         self.parked = True
 
 
@@ -142,18 +147,21 @@ class Waits:
     def attach(
         self, in_loop: Callable[[Callable[[], Any]], Any], suspend: Callable[[], Any], unblocked: Callable[[], Any]
     ) -> None:
-        """Connect the run's work: how to schedule a call in its loop, suspend it, and report that it is unblocked."""
+        """Connect the run's work.
+
+        It says how to schedule a call in its loop, suspend it, and report that it is unblocked.
+        """
         self.in_loop, self._suspend, self._unblocked = in_loop, suspend, unblocked
 
     @property
     def blocked_seconds(self) -> float:
-        """How many seconds this attempt has been blocked."""
+        """The number of seconds for which this attempt has been blocked."""
         now = self._run.clock.monotonic()
         return self.blocked_before + (now - self.blocked_at if self.blocked_at is not None else 0.0)
 
     @property
     def is_blocked(self) -> bool:
-        """Whether nothing but an answer can move the run."""
+        """True if nothing but an answer can move the run."""
         return self.blocked_at is not None
 
     def waited(self) -> float:
@@ -180,7 +188,10 @@ class Waits:
 
     @contextmanager
     def child_at_work(self) -> Iterator[None]:
-        """Count a child run as at work: while it is not blocked, its parent is not."""
+        """Count a child run as at work.
+
+        While it is not blocked, its parent is not.
+        """
         self._busy += 1
         try:
             yield
@@ -190,7 +201,10 @@ class Waits:
 
     @contextmanager
     def child_asks(self) -> Iterator[None]:
-        """Count a child as not at work while its requests are asked on its behalf."""
+        """Count a child as not at work inside the block.
+
+        Its requests are asked on its behalf meanwhile.
+        """
         self._busy -= 1
         try:
             yield
@@ -198,7 +212,10 @@ class Waits:
             self._busy += 1
 
     def await_with_run(self) -> None:
-        """Let the whole parent wait for this run, which no call of it does any more."""
+        """Let the whole parent wait for this run.
+
+        No call of the parent does any more.
+        """
         self._awaited_by = None
 
     async def answer(
@@ -212,7 +229,9 @@ class Waits:
         calls: Sequence[Call] = (),
         refusal: Refusal | None = None,
     ) -> Any:
-        """Return the answer to a request, or None once its deadline has passed.
+        """Return the answer to a request.
+
+        Returns None once its deadline has passed.
 
         The answer is recorded first.
 
@@ -225,7 +244,7 @@ class Waits:
         if request.id in self.answers:
             return self.answers[request.id]
         if self._run.closed:
-            raise RunClosedError(f"run {self._run.run_id} has ended; nobody is asked {request.prompt!r}")
+            raise RunClosedError(f"run {self._run.run_id} has ended; it no longer asks {request.prompt!r}")
         shown = self.shown.get(request.id)
         if shown is None:
             shown = self._without_secrets(request)
@@ -241,7 +260,10 @@ class Waits:
             self._recheck()
 
     def give(self, request: WaitRequest, value: Any) -> Any:
-        """Write a request together with its known answer, and return the answer (of a fork's source)."""
+        """Write a request with its known answer, and return that.
+
+        The answer is that of a fork's source.
+        """
         self._run.write("wait", self._run.step, {"requests": [request.to_dict()]})
         self.shown[request.id] = request
         self._write_answer(request, json_value(value, "the answer"), {"reused": True})
@@ -322,7 +344,9 @@ class Waits:
     # blocked, and suspended
 
     def changed(self) -> None:
-        """Report that a call was opened or closed, or a child started or ended.
+        """Report that calls or children have changed.
+
+        A call was opened or closed, or a child started or ended.
 
         Callable from any thread.
         """
@@ -350,7 +374,10 @@ class Waits:
             self._settle(self._version, _SETTLING_ROUNDS)
 
     def _tell_parent(self, *, blocked: bool) -> None:
-        """Add this run to, or remove it from, the blocked children of its parent."""
+        """Tell the parent whether this run is blocked.
+
+        It is added to, or removed from, the parent's blocked children.
+        """
         if self._parent is not None:
             change = self._parent.blocked_children.add if blocked else self._parent.blocked_children.discard
             change(self)
@@ -373,7 +400,10 @@ class Waits:
         return all(id(call) in waiting for call in list(self._run.open_calls.values()))
 
     def _settle(self, version: int, rounds: int) -> None:
-        """Suspend the run after so many rounds of the event loop, unless something changes before."""
+        """Suspend the run after so many rounds of the loop.
+
+        Nothing may change before.
+        """
         if version != self._version:
             return
         if rounds:

@@ -1,4 +1,7 @@
-"""One reduce from draft to commit: the next frozen state and its JSON Patch."""
+"""One reduce from draft to commit.
+
+It gives the next frozen state and its JSON Patch.
+"""
 
 from collections.abc import Callable
 from sys import getrecursionlimit
@@ -8,14 +11,14 @@ import orjson
 
 from ...errors import EngineOwnedFieldError, ReduceError, StateValueError
 from ...traces.json_patch.make import Op
-from .containers import DRAFT_RESOLVERS
-from .draft import Scope
-from .draft_model import draft_model
-from .finalize import settle_model
+from .drafts.draft import Scope
+from .drafts.draft_model import draft_model
+from .drafts.finalize import settle_model
+from .drafts.revoke import expire
 from .freezer import MAX_DEPTH, Freezer
 from .model import StateModel, StateSchema, assemble
-from .revoke import expire
 from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
+from .shapes.containers import DRAFT_RESOLVERS
 
 _DEEP = 50
 """The depth from which on a RecursionError is blamed on the state's nesting.
@@ -111,7 +114,9 @@ def _returned_state(state: StateSchema, returned: Any) -> Any:
 
 
 def plain_ops(ops: list[Op]) -> list[Op]:
-    """Replace each value in `ops`, scalars aside, with its finished JSON (`orjson.Fragment`), and return `ops`.
+    """Replace each value in `ops` with its JSON, and return `ops`.
+
+    The finished JSON is an `orjson.Fragment`; scalars stay.
 
     So the trace writes an operation without another look at the frozen value. Raises StateValueError if a value would
     make the document nest too deep to be read again.

@@ -38,7 +38,10 @@ Each entry is a weak reference to the model, and `#` with the digest.
 
 
 def value_digest(value: Any) -> bytes:
-    """Return the digest, in hex, of a list, tuple or object: frozen, plain, or a state model."""
+    """Return the digest, in hex, of a list, tuple or object.
+
+    It may be frozen, plain, or a state model.
+    """
     return _part(value)[1:]
 
 
@@ -88,7 +91,10 @@ def _forget(key: int, gone: Any) -> None:
 
 
 def members_form(members: Mapping[Any, Any]) -> bytes:
-    """Return the JSON from which an object's digest is made: nested values are replaced by their digests."""
+    """Return the JSON from which an object's digest is made.
+
+    Nested values are replaced by their digests.
+    """
     if PLAIN.issuperset(map(type, members.values())):
         return orjson.dumps(members, option=_SORTED)
     shown = {key: value if type(value) in PLAIN else orjson.Fragment(_part(value)) for key, value in members.items()}
@@ -96,7 +102,10 @@ def members_form(members: Mapping[Any, Any]) -> bytes:
 
 
 def _items(items: Iterable[Any]) -> bytes:
-    """Return the items, without brackets, in the JSON from which their list's digest is made."""
+    """Return the items in the JSON of their list's digest.
+
+    There are no brackets around them.
+    """
     if PLAIN.issuperset(map(type, items)):
         return orjson.dumps(items)[1:-1]
     return b",".join(
@@ -108,7 +117,9 @@ def _items(items: Iterable[Any]) -> bytes:
 
 
 def _part(value: Any) -> bytes:
-    """Return one member or item in the JSON from which its container's digest is made.
+    """Return one part in the JSON of its container's digest.
+
+    The part is a member or an item.
 
     One call for each value that nests: this runs for every message that an agent adds.
     """

@@ -1,4 +1,7 @@
-"""The memory of one pass that freezes values: the current path, and the drafts already resolved."""
+"""The memory of one pass that freezes values.
+
+It holds the current path, and the drafts already resolved.
+"""
 
 from typing import Any
 
@@ -43,7 +46,10 @@ class Freezer:
             raise self.too_deep()
 
     def too_deep(self) -> StateValueError:
-        """Return the error for a stack above the limit: CircularValueError if some container is in it twice."""
+        """Return the error for a stack above the limit.
+
+        It is a CircularValueError if some container is in the stack twice.
+        """
         first: dict[int, int] = {}
         for level, value in enumerate(self.stack):
             if id(value) in first:

@@ -110,7 +110,10 @@ class FrozenDict(dict[Any, Any]):
 
 
 class FrozenSet(set[str]):
-    """The names of the fields set on a state model, as a set that refuses change."""
+    """The names of the fields set on a state model.
+
+    It is a set that refuses change.
+    """
 
     __slots__ = ()
 
@@ -132,7 +135,9 @@ def frozen_dict(members: Any, shape: Any) -> FrozenDict:
 
 
 def equal(old: list[Any], now: list[Any]) -> bool:
-    """Return `old == now`, with frozen lists, dicts and models equal to themselves alone.
+    """Return `old == now`, by identity for frozen containers.
+
+    Frozen lists, dicts and models equal themselves alone.
 
     So the comparison never goes into a nested value: two different ones end it at once.
     """
@@ -168,7 +173,9 @@ for _name in _SET_CHANGERS:
 
 
 def thaw(value: Any) -> Any:
-    """Return a plain, changeable copy of frozen lists and dicts, at every depth.
+    """Return a plain, changeable copy of frozen lists and dicts.
+
+    It is a copy at every depth.
 
     Other values are returned as they are.
     """

@@ -1,4 +1,7 @@
-"""Migrates a state's document from an older schema version to its class's own."""
+"""Migrates a state's document to its class's schema version.
+
+The document has an older version.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +16,9 @@ Migration = Callable[[Document], Document]
 def migrated(
     doc: Mapping[str, Any], wanted: int, migrations: Mapping[int, tuple[int, Migration]], name: str
 ) -> Document:
-    """Return the document in version `wanted`, after as many migrations as that takes.
+    """Return the document in version `wanted`.
+
+    It takes as many migrations as are needed.
 
     `migrations` maps a version to the next version and the function from the one to the other. `name` is the state
     class's name, for messages. Raises StateMigrationError if no migrations lead to `wanted`, or the document is newer.
@@ -22,12 +27,13 @@ def migrated(
     seen: list[Any] = []
     while (version := current.get("schema_version", 1)) != wanted:
         if not isinstance(version, int):
-            raise StateMigrationError(f"the document's schema_version is not a whole number, but {version!r:.80}")
+            raise StateMigrationError(f"the schema_version of a {name} must be a whole number, got {version!r:.80}")
         step = migrations.get(version)
         if step is None or version in seen:
             if version > wanted:
                 raise StateMigrationError(
-                    f"the document is of schema_version {version}, newer than this {name} ({wanted})"
+                    f"the document has schema_version {version}, and this {name} has {wanted}; "
+                    f"use the newer code of {name}"
                 )
             trail = " -> ".join(str(v) for v in [*seen, version])
             raise StateMigrationError(

@@ -1,4 +1,6 @@
-"""The models of a run's state: frozen, and equal after a trip through JSON.
+"""The models of a run's state.
+
+They are frozen, and equal after a trip through JSON.
 
 An instance is made in one of two ways. A call of the class, or a document, goes through pydantic, and `_Freezing`
 freezes the validated values. A commit or a `model_copy` goes through `built`, which takes frozen values, and runs the
@@ -8,7 +10,8 @@ Both ways end with the same instance: its `__dict__` is a FrozenDict, its values
 class has a plan (`__refold_plan__`) for both, made when the class is complete:
 
     scalars      names of fields with plain scalars, which only need a check
-    others       (name, shape, types that need no freezing) of all other fields
+    others       (name, shape, types that need no freezing) of all other fields, and of those with a default that
+                 pydantic, which does not validate defaults, would hold in another form than a replay
     check        the class's `__refold_check__`, or None: a rule of refold's own over several fields
     fields set   the names of all fields
     validators   "" without model validators; "after" if all are `mode="after"`; otherwise "whole"
@@ -23,20 +26,24 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
-from ...card import Card, rows_of
+from ...card import Card, rows_of, short_text
 from ...errors import FrozenStateError, StateDefinitionError, StateValueError
 from ..endings import StopReason
-from .containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
-from .fields import field_shapes, holds_scalars, plain_types, refuse_types
 from .freezer import Freezer
 from .frozen import BY_IDENTITY, FrozenDict, FrozenSet, frozen_dict, thaw
 from .migrations import Document, Migration, migrated
-from .scalars import exact_scalar, first_problem
 from .serialization import dump, json_default
+from .shapes.containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
+from .shapes.fields import field_shapes, has_exact_default, holds_scalars, plain_types, refuse_types
+from .shapes.scalars import exact_scalar, first_problem
+from .wording import misfit
 
 
 def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
-    """Return the plan of a class that named types defined after it, now that they should exist."""
+    """Return the plan of a class that named later types.
+
+    The types were defined after the class, and should exist by now.
+    """
     cls.model_rebuild()
     if cls.__refold_plan__ is None:
         raise StateDefinitionError(cls.__name__, "it names types that are defined later; call model_rebuild() first")
@@ -98,7 +105,9 @@ class _Freezing:
 
 
 def _take_names(schema: Any) -> None:
-    """Let a model inside a wrap validator be validated by its fields' names.
+    """Let a model in a wrap validator be validated by names.
+
+    These are its fields' names.
 
     Before 2.14, pydantic loses `by_name=True` in the handler of a wrap validator.
     """
@@ -115,7 +124,9 @@ def _has_model_validators(cls: type[BaseModel]) -> bool:
 
 
 def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
-    """Freeze the values of an instance's fields in `values` itself, and run the class's check.
+    """Freeze the values of an instance's fields, and check them.
+
+    They are frozen in `values` itself, and the class's check is run.
 
     ASCII text, booleans and None, which most values are, need no more than a look at their type.
     """
@@ -145,7 +156,9 @@ _CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespa
 
 
 class StateModel(BaseModel):
-    """The base of every model inside a state: frozen at every depth, strict, with no unknown fields.
+    """The base of every model inside a state.
+
+    It is frozen at every depth, strict, and has no unknown fields.
 
     Making an instance freezes its lists and dicts. Inside `reduce`, every part of the draft can be changed in place.
     Elsewhere, `model_copy(update=…)` returns a changed, validated copy.
@@ -171,8 +184,13 @@ class StateModel(BaseModel):
         if cls.__base__ is BaseModel:
             return
         shapes = cls.__refold_shapes__ = field_shapes(cls, StateModel)
-        scalars = tuple(name for name, shape in shapes.items() if holds_scalars(shape))
-        others = tuple((name, shape, plain_types(shape)) for name, shape in shapes.items() if not holds_scalars(shape))
+        exact = {name for name, field in cls.model_fields.items() if has_exact_default(field, shapes[name])}
+        scalars = tuple(name for name, shape in shapes.items() if name in exact and holds_scalars(shape))
+        others = tuple(
+            (name, shape, plain_types(shape) if name in exact else frozenset())
+            for name, shape in shapes.items()
+            if name not in scalars
+        )
         modes = {v.info.mode for v in cls.__pydantic_decorators__.model_validators.values()}
         validators = "" if not modes else "after" if modes == {"after"} else "whole"
         cls.__refold_plan__ = scalars, others, cls.__refold_check__, FrozenSet(shapes), validators
@@ -236,7 +254,9 @@ class StateModel(BaseModel):
 
     @classmethod
     def of_exact(cls, **values: Any) -> Self:
-        """Return an instance of values that are known to fit, such as those of other models, in half of the time.
+        """Return an instance of values that are known to fit.
+
+        Values of other models are such values. It takes half of the time.
 
         Nothing is validated, and no validator of the class runs: a value that does not fit makes a state that cannot be
         read again. Fields left out have their defaults; one that has none, or a factory, must be given. Lists and dicts
@@ -268,7 +288,9 @@ class StateModel(BaseModel):
 
     @classmethod
     def __refold_coerce__(cls, value: Any, freezer: Freezer) -> Any:
-        """Return an instance of exactly this class from a draft or a plain dict.
+        """Return an instance of this very class.
+
+        It is made from a draft or a plain dict.
 
         The shapes call this.
 
@@ -301,6 +323,10 @@ class StateModel(BaseModel):
         others = {name: value for name, value in document.items() if name in engines and value not in (None, {}, "")}
         return Card("", self.__class__.__name__, facts=rows_of(own | others)).html()
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the text that a notebook saves beside the card."""
+        printer.text(short_text(self))
+
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
         """Return the state of a document.
@@ -310,11 +336,15 @@ class StateModel(BaseModel):
         try:
             return cls.model_validate_json(dump(doc), by_name=True, by_alias=False)
         except ValidationError as error:
-            raise StateValueError(f"not a {cls.__name__}: {first_problem(error)}") from None
+            engines = StateSchema.model_fields
+            own = [name for name in cls.model_fields if name not in engines]
+            raise StateValueError(f"not a {cls.__name__}: {misfit(error, cls, own)}") from None
 
 
 def _blank(cls: type[StateModel]) -> dict[str, Any]:
-    """Return the fields of an instance in their order, with their defaults in frozen form.
+    """Return the fields of an instance in their order.
+
+    They have their defaults, in frozen form.
 
     The value is None for a field without a default, or with a factory.
     """
@@ -384,7 +414,10 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
 
 
 def _validated(cls: type[StateModel], value: Any) -> Any:
-    """Return finished fields, or a finished instance, after the class's own validators have run."""
+    """Return finished fields, or a finished instance.
+
+    The class's own validators have run.
+    """
     try:
         return cls.model_validate(value, by_name=True, by_alias=False)
     except ValidationError as error:
@@ -392,7 +425,10 @@ def _validated(cls: type[StateModel], value: Any) -> Any:
 
 
 def _limits_hold(values: dict[str, Any]) -> None:
-    """Raise StateValueError unless `max_steps` is above 0 and `current_step` is from 0 to `max_steps`."""
+    """Raise StateValueError unless the step counts fit.
+
+    `max_steps` must be above 0, and `current_step` from 0 to `max_steps`.
+    """
     current, limit = values["current_step"], values["max_steps"]
     if limit <= 0:
         raise StateValueError(f"max_steps must be above 0, got {limit}").under("max_steps")
@@ -442,7 +478,9 @@ class StateSchema(StateModel):
 
     @classmethod
     def migration(cls, from_version: int, to_version: int | None = None) -> Callable[[Migration], Migration]:
-        """Register the decorated function as migration from `from_version` to `to_version` (by default, the next).
+        """Register the decorated function as a migration.
+
+        It leads from `from_version` to `to_version`, by default the next.
 
         The function takes a document and returns the migrated one. Raises ValueError unless `to_version` is higher.
         """
@@ -467,7 +505,9 @@ class StateSchema(StateModel):
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
-        """Return the state of a document, which is first migrated to this class's schema version.
+        """Return the state of a document.
+
+        The document is first migrated to this class's schema version.
 
         Raises StateValueError for unknown fields and values that do not fit, StateMigrationError if no migrations lead
         to the version.

@@ -27,7 +27,9 @@ def json_default(value: Any) -> Any:
 
 
 def dump(value: Any) -> bytes:
-    """Return a state, or any part of one, as JSON bytes with keys in their order.
+    """Return a state, or a part of one, as JSON bytes.
+
+    Keys stay in their order.
 
     Raises StateValueError for a value that cannot be written, DraftExpiredError for an expired draft.
     """
@@ -61,7 +63,10 @@ def check_depth(data: bytes, path: str = "") -> None:
 
 
 def _height(value: Any) -> int:
-    """Return how deep a JSON value nests: 0 for a scalar, 1 for an empty list."""
+    """Return how deep a JSON value nests.
+
+    It is 0 for a scalar, and 1 for an empty list.
+    """
     height, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         height += 1
@@ -74,7 +79,10 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def view(value: Any) -> Any:
-    """Return a state model's fields as a dict, and any other value as it is."""
+    """Return a state model's fields as a dict.
+
+    Any other value is returned as it is.
+    """
     return value.__dict__ if hasattr(type(value), "__refold_shapes__") else value
 
 

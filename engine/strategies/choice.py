@@ -9,7 +9,7 @@ from .protocol import BranchStrategy, Node
 
 
 def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, Node]) -> dict[str, Any]:
-    """Return a strategy's choice in the form for the trace, after a check.
+    """Return a strategy's checked choice as the trace has it.
 
     The form has a candidate's number, or the run and place of the node to adopt. `nodes` are all nodes of the
     exploration, by place. Raises ExplorationError if every candidate that ran has failed, DecisionError for any other
@@ -26,7 +26,10 @@ def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, No
     if lost and (chosen is None or chosen is root or (took_lost and len(lost) == len(grown))):
         raise ExplorationError(lost)
     if took_lost:
-        raise DecisionError(f"{name} chose candidate {chosen.place}, which failed: {chosen.lost}")
+        raise DecisionError(
+            f"{name}.choose returned candidate {chosen.place}, which failed ({chosen.lost}); "
+            "it must return one that did not"
+        )
     raise DecisionError(
         f"{name}.choose returned {chosen!r:.100}; it must return the number of a candidate "
         f"(0 to {len(root.candidates) - 1}) or a node that grew"
@@ -56,12 +59,18 @@ def verdict(
 
 
 def in_order(nodes: Any) -> list[Node]:
-    """Return the nodes sorted by place, whatever the order in which they were made ("0.2" before "0.10")."""
+    """Return the nodes sorted by place ("0.2" before "0.10").
+
+    The order in which they were made plays no part.
+    """
     return sorted(nodes, key=lambda node: [int(number) for number in node.place.split(".")] if node.place else [])
 
 
 def described(strategy: BranchStrategy) -> dict[str, Any]:
-    """Return a strategy for the trace: its class and its settings, with functions by their names."""
+    """Return a strategy as the trace has it.
+
+    This is its class and its settings, with functions by their names.
+    """
     form: dict[str, Any] = {"name": type(strategy).__name__}
     settings: tuple[Field[Any], ...] = fields(strategy) if is_dataclass(strategy) else ()
     for each in settings:

@@ -1,4 +1,6 @@
-"""The protocol between the engine and a branch strategy, and the tree that both work on.
+"""The protocol between the engine and a branch strategy.
+
+Both work on one tree.
 
 The root of the tree is the state of the run that branches. Each candidate of a node leads to a child node: the state
 that a child run has reached with this candidate. A node's place is the way to it, as numbers of candidates:
@@ -41,7 +43,9 @@ class CandidateScore(Protocol):
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree: a frozen state, and the place to which candidates have led.
+    """A node of the tree.
+
+    It has a frozen state, and the place to which candidates have led.
 
     The head of this file explains places.
     """
@@ -81,7 +85,10 @@ class Branch(Protocol):
 
     @property
     def rng(self) -> Random:
-        """Return a generator of random numbers that depend on the run's seed and this branch alone."""
+        """Return a generator of random numbers for this branch.
+
+        They depend on the run's seed and this branch alone.
+        """
 
     async def grow(
         self,
@@ -90,7 +97,9 @@ class Branch(Protocol):
         steps: int | None = None,
         to_next_branch: bool = True,
     ) -> list[Node]:
-        """Run the candidates of one or several nodes as child runs, several at a time.
+        """Run candidates of nodes as child runs.
+
+        They are those of one or several nodes, and several run at a time.
 
         Returns the nodes to which they have led.
 
@@ -129,4 +138,7 @@ class BranchStrategy(Protocol):
     """
 
     async def choose(self, branch: Branch) -> int | Node:
-        """Return the number of the candidate to carry out, or the node whose state the run takes over."""
+        """Return the candidate to carry out, or a node.
+
+        It is the candidate's number, or the node whose state the run takes over.
+        """

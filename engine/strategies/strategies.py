@@ -1,4 +1,6 @@
-"""Refold's own branch strategies: some select a candidate, others run candidates and adopt the best state.
+"""Refold's own branch strategies.
+
+Some select a candidate, others run candidates and adopt the best state.
 
 SelectFirst, SelectBest     select without running anything
 BestOfN                     run each candidate once, adopt the best state
@@ -96,7 +98,9 @@ class BestOfN:
 
 @dataclass(frozen=True)
 class BeamSearch:
-    """Grows the best `width` states, level by level, `depth` branches deep, and adopts the best state found.
+    """Grows the best `width` states, level by level.
+
+    It goes `depth` branches deep, and adopts the best state found.
 
     States whose run has ended stay in the beam. (B. T. Lowerre, The Harpy Speech Recognition System, 1976.)
     """
@@ -125,7 +129,9 @@ class BeamSearch:
 
 @dataclass(frozen=True)
 class BestFirst:
-    """Grows the best state found so far, until the best state is the end of its run.
+    """Grows the best state found so far.
+
+    It stops when the best state is the end of its run.
 
     The search adopts this end. After `max_expansions` growths it adopts the best state not yet grown, ended or not. So
     an end that is not the goal needs a lower score than all states that may still lead to the goal. (Russell and
@@ -160,7 +166,9 @@ class BestFirst:
 
 @dataclass(frozen=True)
 class MonteCarloTreeSearch:
-    """Plays random ways (rollouts) from promising states to an end, and adopts the best state reached.
+    """Plays random ways (rollouts) from promising states to an end.
+
+    It adopts the best state reached.
 
     A place grows once, so no rollout reaches the same end twice; the search is over when all ends have been reached.
     (L. Kocsis and Cs. Szepesvári, Bandit based Monte-Carlo Planning, 2006.)
@@ -195,7 +203,10 @@ class MonteCarloTreeSearch:
 
 
 class _Rollouts:
-    """The statistics of one Monte-Carlo tree search: visits and summed scores by place."""
+    """The statistics of one Monte-Carlo tree search.
+
+    They are visits and summed scores by place.
+    """
 
     def __init__(self, branch: Branch, strategy: MonteCarloTreeSearch) -> None:
         self._branch = branch
@@ -239,7 +250,10 @@ class _Rollouts:
                 self._sums[node.place] += value
 
     def _close(self, way: list[Node]) -> None:
-        """Close the end of a way, and the places above it that have no other way left."""
+        """Close the end of a way.
+
+        The places above it that have no other way left are closed, too.
+        """
         self.closed.add(way[-1].place)
         for node in reversed(way[:-1]):
             tried = self._tried[node.place]
@@ -248,7 +262,10 @@ class _Rollouts:
             self.closed.add(node.place)
 
     def _bound(self, node: Node, child: Node) -> float:
-        """Return the upper confidence bound UCB1 of `child`: infinity if no scored rollout has passed it."""
+        """Return the upper confidence bound UCB1 of `child`.
+
+        It is infinity if no scored rollout has passed it.
+        """
         visits = self._visits[child.place]
         if not visits:
             return float("inf")

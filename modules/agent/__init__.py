@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from .agent import Agent
 from .batch import Batch as Batch
-from .cache import configure as configure
 from .chat.content import Content as Content
 from .chat.messages import Message
 from .chat.summarize import Summary as Summary
@@ -96,6 +95,7 @@ from .tools import ToolMethod as ToolMethod
 from .tools import ToolSource as ToolSource
 from .tools import discover_tools_on_obj as discover_tools_on_obj
 from .tools import offload_tool_output as offload_tool_output
+from .tools.results.cache import configure as configure
 from .trajectory.converters import load_trajectory_jsonl as load_trajectory_jsonl
 from .trajectory.converters import trajectory_from_openai_format as trajectory_from_openai_format
 from .trajectory.converters import trajectory_to_jsonl_record as trajectory_to_jsonl_record

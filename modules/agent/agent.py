@@ -17,10 +17,10 @@ from .batch import Batch, run_batch, stream_batch
 from .chat.json_forms import plain
 from .chat.messages import Message
 from .events import AgentEvent, AgentStep
-from .generators.backoff import Backoff
 from .generators.identifiers import get_generator, holds_secret
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
+from .generators.providers.backoff import Backoff
 from .hooks.hook import Hook
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
@@ -160,7 +160,7 @@ class Agent(BaseModel):
     @classmethod
     def _judging(cls, judge: Any) -> Any:
         if judge is not None and not callable(getattr(judge, "evaluate", None)):
-            raise ValueError(f"a judge is an AgentJudge, or has its evaluate(); got {type(judge).__name__}")
+            raise ValueError(f"a judge must be an AgentJudge or an object with `evaluate`, got {type(judge).__name__}")
         return judge
 
     @field_validator("engine")
@@ -214,11 +214,11 @@ class Agent(BaseModel):
         """The conversation so far."""
         return self.trajectory.messages
 
-    def module(self, *, earlier: Sequence[AgentStep] = ()) -> AgentLoop:
+    def module(self, *, earlier: Sequence[AgentStep] | None = None) -> AgentLoop:
         """Return the AgentModule for the current configuration: `Engine(agent.module(), traces=...)`.
 
-        `earlier` holds the steps of the conversation that the run continues. Stop conditions see these before the run's
-        own steps.
+        `earlier` holds the steps of the conversation that the run continues, None if it continues none. Stop conditions
+        see these before the run's own steps.
         """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
         backoff = Backoff(
@@ -241,11 +241,11 @@ class Agent(BaseModel):
             policy=self.policy,
             stop_conditions=tuple(self.stop_conditions),
             agent_id=self.agent_id,
-            earlier=tuple(earlier),
+            earlier=None if earlier is None else tuple(earlier),
         )
         return AgentLoop(setup)
 
-    def make_engine(self, *, earlier: Sequence[AgentStep] = ()) -> Engine:
+    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None) -> Engine:
         """Return the engine that `run` uses.
 
         The engine runs `module()` under the options in `engine`.
@@ -316,7 +316,7 @@ class Agent(BaseModel):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
     ) -> Trajectory:
-        """Start a new run from a step of an earlier one; see `Engine.afork`."""
+        """Fork an earlier run at a step; see `Engine.afork`."""
         return await forked(self, trace, at, edit, reuse_effects=reuse_effects, budget=budget)
 
     async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
@@ -409,4 +409,4 @@ def _flattened(items: Any) -> list[Any]:
         return [items]
     if callable(items):
         return cast(list[Any], as_tools(items))
-    raise ValueError(f"a tool is a Tool, a Toolset, a function, or an object with tool methods; got {items!r:.80}")
+    raise ValueError(f"a tool must be a Tool, a Toolset, a function or an object with tool methods, got {items!r:.80}")

@@ -78,7 +78,7 @@ def _prepared(
         raise TypeError(f"goals are several, such as a list; for one there is run({goals!r:.60})")
     at_once = agent.concurrency if concurrency is None else concurrency
     if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
-        raise ValueError(f"concurrency is how many goals are worked on at once, at least 1; got {at_once!r}")
+        raise ValueError(f"concurrency, the number of goals worked on at once, must be at least 1, got {at_once!r}")
     tasks = [as_task(goal) for goal in goals]
     trajectories = [Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks]
     return tasks, trajectories, anyio.CapacityLimiter(at_once)

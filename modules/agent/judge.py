@@ -1,4 +1,4 @@
-"""A judge: a model that scores what an agent has done, or an answer, by a rubric."""
+"""A judge: a model that scores work by a rubric."""
 
 import math
 import re
@@ -10,12 +10,12 @@ from ...errors import ExternalError
 from .chat.compaction import capabilities_of
 from .chat.messages import Message
 from .chat.usage import Usage
-from .generators.backoff import Backoff
 from .generators.identifiers import get_generator
 from .generators.journaled import generate
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
-from .tools.truncation import cut_middle
+from .generators.providers.backoff import Backoff
+from .tools.results.truncation import cut_middle
 from .trajectory.trajectory import Trajectory
 
 PROMPT = """\
@@ -38,7 +38,10 @@ _NO = ("false", "no", "0", "fail", "failed")
 
 
 class JudgementError(ExternalError):
-    """No reply of the judge's model could be read; `reply` is the last."""
+    """No reply of the judge's model could be read.
+
+    `reply` is the last one.
+    """
 
     def __init__(self, problem: str, reply: str) -> None:
         super().__init__(f"the judge's reply is not a judgement: {problem}. It said: {cut_middle(reply, 500)!r}")
@@ -47,14 +50,14 @@ class JudgementError(ExternalError):
 
 
 class JudgeResult(StateModel):
-    """What a judge found.
+    """The judgement of a judge.
 
     Attributes:
-        score: from the judge's `min_score` to its `max_score`.
-        passed: whether it is good enough.
-        reason: why, in the judge's words.
-        usage: what the judgement cost.
-        model: whose judgement it is.
+        score: a number from the judge's `min_score` to its `max_score`.
+        passed: whether the work is good enough.
+        reason: the reason, in the judge's words.
+        usage: the usage of the judgement.
+        model: the name of the judge's model.
     """
 
     score: float
@@ -106,11 +109,11 @@ class AgentJudge:
         if not rubric.strip():
             raise ValueError("a judge needs a rubric: what counts, in words")
         if not min_score < max_score:
-            raise ValueError(f"scores go from min_score to max_score, got {min_score!r} to {max_score!r}")
+            raise ValueError(f"min_score must be below max_score, got {min_score!r} and {max_score!r}")
         if passing is not None and not min_score <= passing <= max_score:
-            raise ValueError(f"passing is a score between {min_score:g} and {max_score:g}, got {passing!r}")
+            raise ValueError(f"passing must be a score between {min_score:g} and {max_score:g}, got {passing!r}")
         if tries < 1:
-            raise ValueError(f"tries is at least 1, got {tries!r}")
+            raise ValueError(f"tries must be at least 1, got {tries!r}")
         self.generator = get_generator(model)
         self.rubric = rubric
         self.name = name
@@ -158,7 +161,7 @@ class AgentJudge:
         elif isinstance(what, Sequence) and all(isinstance(item, Message) for item in what):
             kind, lines = "transcript", [_line(message) for message in what]
         else:
-            raise TypeError(f"a judge is given a Trajectory, messages or a text, got {type(what).__name__}")
+            raise TypeError(f"the evidence must be a Trajectory, messages or a text, got {type(what).__name__}")
         window = (await capabilities_of(self.generator)).max_input_tokens or _UNKNOWN_WINDOW
         rest = {"rubric": self.rubric, "goal": goal, "expected": expected}
         room = int(window * _OF_WINDOW * _CHARACTERS_A_TOKEN) - sum(len(text or "") for text in rest.values())

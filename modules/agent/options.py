@@ -59,9 +59,10 @@ def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudg
     if isinstance(given, RuntimeBudget):
         return given
     if not isinstance(given, Mapping):
-        raise ValueError(f"budget is a RuntimeBudget, or a dict of its fields, got {type(given).__name__}")
+        raise ValueError(f"budget must be a RuntimeBudget or a dict of its fields, got {type(given).__name__}")
     if unknown := given.keys() - {field.name for field in fields(RuntimeBudget)}:
-        raise ValueError(f"a budget has no {', '.join(map(repr, sorted(unknown)))}")
+        names = ", ".join(field.name for field in fields(RuntimeBudget))
+        raise ValueError(f"a budget has no {', '.join(map(repr, sorted(unknown)))}; its fields are {names}")
     return RuntimeBudget(**{**default.to_dict(), **given})
 
 

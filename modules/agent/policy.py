@@ -42,7 +42,7 @@ def as_policy(given: Any) -> Policy | None:
         return given
     if isinstance(given, str | Mapping):
         return cast(Policy, import_module("...policies", __name__).resolve_policy(given))
-    raise ValueError(f"a policy is a name, a dict with a name, or a SessionPolicy; got {type(given).__name__}")
+    raise ValueError(f"a policy must be a name, a dict with a name or a SessionPolicy, got {type(given).__name__}")
 
 
 def hooks_of(policy: Policy | None) -> list[Hook]:

@@ -11,7 +11,7 @@ from ...engine import emit
 from .chat.json_forms import message_to_dict, messages_from, plain_object
 from .chat.messages import Message
 from .loop.errors import error_from_dict, error_text, error_to_dict, error_type
-from .tools.errors import Stop, ToolSignal
+from .tools.results.errors import Stop, ToolSignal
 
 DENIED = "[POLICY DENIED]"
 """The prefix of the result of a call that a hook denied."""
@@ -160,7 +160,7 @@ class Fail(Reaction):
 
     def __post_init__(self) -> None:
         if not isinstance(self.error, Exception | str):
-            raise TypeError(f"Fail takes an exception or a text, got {type(self.error).__name__}")
+            raise TypeError(f"Fail.error must be an exception or a text, got {type(self.error).__name__}")
         if isinstance(self.error, str):
             self.error = error_text(self.error)
 
@@ -242,4 +242,4 @@ def _plain(value: Any) -> Any:
 
 def _check_text(cls: str, name: str, value: Any, *, optional: bool = False) -> None:
     if not (isinstance(value, str) or (optional and value is None)):
-        raise TypeError(f"{cls}.{name} is a text, got {type(value).__name__}")
+        raise TypeError(f"{cls}.{name} must be a text, got {type(value).__name__}")

@@ -11,10 +11,11 @@ from typing import Any
 
 import anyio
 
-from ...engine import RunResult, RunStream
+from ...engine import Engine, RunResult, RunStream
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
 from ...traces.file.store import SUFFIX
+from ...traces.stores.opening import is_url, split_run
 from .chat.json_forms import message_to_dict
 from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
 from .events.live_pieces import Pieces
@@ -69,12 +70,15 @@ class Running:
             inputs["message_metadata"] = dict(self._metadata)
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
 
+    def _engine(self) -> Engine:
+        return self.agent.make_engine(earlier=self.trajectory.steps if self.trajectory.events else None)
+
     async def run(self) -> Trajectory:
         """Run to the end and return the trajectory."""
         async with entered(self.agent.tools):
             task = self._begin()
             try:
-                result = await self.agent.make_engine(earlier=self.trajectory.steps).arun(task)
+                result = await self._engine().arun(task)
             except BaseException as raised:
                 result_of_cancelled: RunResult | None = getattr(raised, "result", None)
                 if result_of_cancelled is not None:
@@ -93,7 +97,7 @@ class Running:
         """Run the goal and yield its events."""
         async with entered(self.agent.tools):
             task = self._begin()
-            engine = self.agent.make_engine(earlier=self.trajectory.steps)
+            engine = self._engine()
             projector = Projector(generator=self.agent.generator)
             stream: RunStream | None = None
             pieces = Pieces(listener())
@@ -219,13 +223,18 @@ def _last_start(trajectory: Trajectory) -> int:
     return max((i for i, event in enumerate(trajectory.events) if isinstance(event, AgentStart)), default=0)
 
 
-def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep]:
-    """Return the steps before those of a run to resume.
+def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep] | None:
+    """Return the earlier steps of a resumed run's conversation.
 
-    There are none unless the run is the last one of the agent's trajectory.
+    Returns None if the run continues no conversation, or if that is not known. It is known only if the run is the last
+    one of the agent's trajectory.
     """
     own = trajectory.trace_or_none
     if own is None:
-        return []
-    run_id = trace.run_id if isinstance(trace, Trace) else Path(trace).name.removesuffix(SUFFIX)
-    return steps_among(trajectory.events[: _last_start(trajectory)]) if run_id == own.run_id else []
+        return None
+    if isinstance(trace, Trace):
+        run_id = trace.run_id
+    else:
+        run_id = split_run(trace)[1] if is_url(trace) else Path(str(trace)).name.removesuffix(SUFFIX)
+    before = trajectory.events[: _last_start(trajectory)] if run_id == own.run_id else []
+    return steps_among(before) if before else None

@@ -36,7 +36,7 @@ class RunsGoals(Protocol):
     def all_hooks(self) -> list[Hook]:
         """See Agent."""
 
-    def make_engine(self, *, earlier: Sequence[AgentStep] = ()) -> Engine:
+    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None) -> Engine:
         """See Agent."""
 
     def reset(self) -> Trajectory:

@@ -185,7 +185,7 @@ def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", na
     _at_least(0, limit=limit)
     fields = {"total": "total_tokens", "in": "input_tokens", "out": "output_tokens"}
     if mode not in fields:
-        raise ValueError(f"mode is total, in or out; got {mode!r}")
+        raise ValueError(f"mode must be total, in or out, got {mode!r}")
 
     def check(event: Any, memory: Any) -> _Counted:
         used = (memory or 0) + getattr(event.usage, fields[mode])
@@ -279,4 +279,4 @@ def _shown(pattern: str | Pattern[str]) -> str:
 def _at_least(least: int, **given: Any) -> None:
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise ValueError(f"{name} is a number of at least {least}, got {value!r}")
+            raise ValueError(f"{name} must be a number of at least {least}, got {value!r}")

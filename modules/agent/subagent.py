@@ -64,10 +64,10 @@ class SubAgentToolset(Toolset):
             str | None, "Instructions for the sub-agent, in the place of those that its type comes with."
         ] = None,
     ) -> str:
-        """Hand a task to a sub-agent, which works on it by itself and reports what came of it.
+        """Delegate a task to a sub-agent and get its report.
 
-        Use it for work that takes many steps and of which only the result matters here, or for several things at once:
-        call it several times in one answer.
+        The sub-agent works on its own. Use it for work of many steps if only the result matters here. To do several
+        things at once, call it several times in one answer.
         """
         name, kind = type_named(agent_type)
         about = {"type": name, "instructions": custom_instructions}
@@ -81,7 +81,7 @@ class SubAgentToolset(Toolset):
     @tool_method
     @effect(idempotent=True)
     async def check_agent(self, agent_id: Annotated[str, "The id that spawn_agent gave."]) -> str:
-        """Tell how a sub-agent in the background stands: at work, or done, with its result."""
+        """Report whether a background sub-agent is done, with its result."""
         known = _known(agent_id)
         child = await child_state(agent_id, value=last_words)
         return self._told(agent_id, known, child)  # type: ignore[return-value]
@@ -93,7 +93,7 @@ class SubAgentToolset(Toolset):
         agent_id: Annotated[str, "The id that spawn_agent gave."],
         seconds: Annotated[float | None, "How long to wait at most; without it, until it is done."] = None,
     ) -> str:
-        """Wait for a sub-agent in the background to be done; gives its result."""
+        """Wait for a background sub-agent and return its result."""
         known = _known(agent_id)
         child = await wait_child(agent_id, seconds=seconds, value=last_words)
         return self._told(agent_id, known, child)  # type: ignore[return-value]

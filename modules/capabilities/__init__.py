@@ -1,16 +1,16 @@
-"""Capabilities: a folder with a manifest, and what it gives an agent.
+"""Capabilities: folders that equip an agent.
 
-It may have tools, hooks, policies, skills, agents and MCP servers.
+A capability has a manifest, and may have tools, hooks, policies, skills, agents and MCP servers.
 """
 
-from .agents import CapabilityAgent, load_agent
 from .capability import Capability
 from .errors import CapabilityError
 from .health import ComponentHealth
-from .loading import load_capability
+from .loader import load_capability
 from .manifest import Manifest, read_manifest
-from .offering import tools_of_module
-from .searching import capability_dirs, discover_capabilities, find_capability
+from .parts.agents import CapabilityAgent, load_agent
+from .parts.offered_tools import tools_of_module
+from .search_path import capability_dirs, discover_capabilities, find_capability
 
 __all__ = [
     "Capability",

@@ -1,4 +1,4 @@
-"""A capability: what an agent is given by naming one folder."""
+"""A capability: the equipment of an agent in one folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,26 +11,26 @@ from ..agent.tools import Tool, Toolset, by_wire_name
 from ..mcp import MCPServers, MCPStatus
 from ..policies import SessionPolicy
 from ..skills import Skill, attach_skills
-from .agents import INHERIT, CapabilityAgent
 from .errors import CapabilityError
 from .health import ComponentHealth
 from .manifest import Manifest
-from .registering import register_policies
+from .parts.agents import INHERIT, CapabilityAgent
+from .parts.policies import register_policies
 from .views import AnyTool, viewed
 
 
 @dataclass
 class Capability:
-    """What was found in a capability's folder.
+    """The contents of a capability's folder.
 
-    `apply` gives it to an agent.
+    `apply` adds them to an agent.
 
     Attributes:
         name: its name, which is the namespace of its tools and skills.
         version: three numbers.
-        description: what it is for.
+        description: its purpose.
         path: its folder.
-        manifest: all that its manifest says.
+        manifest: its manifest.
         tools: its tools and toolsets, under its name; toolsets keep their state as long as the capability lives.
         hooks: its hooks.
         policies: its policy classes, which `apply` registers by their names.
@@ -59,9 +59,9 @@ class Capability:
 
     @property
     def component_health(self) -> list[ComponentHealth]:
-        """What became of each part when it was loaded.
+        """The health of each part since loading.
 
-        For the MCP servers it is what is known of them now.
+        For MCP servers, it is their present state.
         """
         found = list(self._health)
         for name, client in (self.mcp.clients if self.mcp is not None else {}).items():
@@ -71,13 +71,13 @@ class Capability:
         return found
 
     def apply(self, agent: Agent, *, as_agent: str | None = None) -> Agent:
-        """Return the agent with what the capability has.
+        """Return a copy of the agent with the capability's contents.
 
-        That is its tools, MCP servers, one skill tool and hooks; its policies are registered. The agent itself is left
-        as it is.
+        The copy has the capability's tools, MCP servers, hooks and one skill tool. The capability's policies are
+        registered.
 
-        `as_agent` names the agent of the capability that it is to be. It then has that agent's prompt, that agent's
-        model unless it is `inherit`, and of all tools those that the agent's rules let it use.
+        `as_agent` names an agent of the capability. The copy then has that agent's prompt, its model (unless that is
+        `inherit`), and only the tools that its rules allow.
 
         Raises CapabilityError for an unknown agent, WireNameError if two tools would have one name.
         """
@@ -92,16 +92,16 @@ class Capability:
 
     @property
     def toolsets(self) -> list[AnyTool | Toolset]:
-        """The tools, and after them the toolset of the MCP servers.
+        """The tools, followed by the toolset of the MCP servers.
 
-        This is what stands in an agent's `tools`.
+        An agent gets them in its `tools`.
         """
         return [*self.tools, *([self.mcp] if self.mcp is not None else [])]
 
     def register_policies(self) -> None:
         """Register the policies by their names.
 
-        A policy whose name another one has is not registered, and the log says so.
+        A policy whose name is taken is not registered, and the log says so.
         """
         register_policies(self.name, self.policies)
 
@@ -125,7 +125,7 @@ class Capability:
 def _whole(tools: Sequence[Any]) -> list[AnyTool | Toolset]:
     """Return an agent's tools as Tools and Toolsets.
 
-    Objects with tool methods stand there as their tools.
+    Objects with tool methods are replaced by their tools.
     """
     from ..agent.tools import as_tools
 

@@ -1,6 +1,6 @@
-"""A capability that cannot be loaded at all.
+"""The error of a capability that cannot be loaded at all.
 
-If only a part of it is missing, its health says so.
+If only a part is missing, the capability's health says so.
 """
 
 from pathlib import Path
@@ -9,9 +9,9 @@ from ...errors import DefinitionError
 
 
 class CapabilityError(DefinitionError, ValueError):
-    """A folder that is no capability.
+    """A folder is not a valid capability.
 
-    `path` is what was read, `problems` are all that was found.
+    `path` is the file or folder that was read, `problems` are all problems found.
     """
 
     def __init__(self, path: Path, *problems: str) -> None:

@@ -1,6 +1,6 @@
-"""What became of each part of a capability.
+"""The health of each part of a capability.
 
-It is there, there with something to know, or left out with a reason.
+A part is available, available with a remark, or left out with a reason.
 """
 
 import logging
@@ -10,9 +10,10 @@ from typing import Any, Literal
 log = logging.getLogger("refold")
 
 Status = Literal["ok", "error", "degraded"]
-"""There ("ok"), not there ("error"), or "degraded".
+"""Available ("ok"), left out ("error"), or "degraded".
 
-A degraded part is there in part, or not in the way that the manifest asks for."""
+A degraded part is available in part, or not in the way that the manifest asks for.
+"""
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,10 @@ class ComponentHealth:
 
     Attributes:
         kind: the manifest's key for it, such as `tools`.
-        name: its name, or the file it was looked for in, relative to the capability.
-        status: whether it is there.
-        error: what went wrong, with the class of the exception if there was one.
-        detail: what else there is to know.
+        name: its name, or its file, relative to the capability.
+        status: whether it is available.
+        error: the error, with the class of the exception if there was one.
+        detail: further facts.
     """
 
     kind: str
@@ -39,9 +40,9 @@ class ComponentHealth:
 
 
 class Health:
-    """Collects what became of the parts of one capability.
+    """Collects the health of one capability's parts.
 
-    It tells the log of whatever is not as it should be.
+    Every defect is logged.
     """
 
     def __init__(self, capability: str) -> None:
@@ -49,15 +50,15 @@ class Health:
         self._capability = capability
 
     def ok(self, kind: str, name: str, detail: str | None = None) -> None:
-        """Note that a part is there."""
+        """Record that a part is available."""
         self.entries.append(ComponentHealth(kind, name, "ok", detail=detail))
 
     def left_out(self, kind: str, name: str, why: str | BaseException) -> None:
-        """Note that a part is not there, and tell the log."""
+        """Record that a part is left out, and log that."""
         self._tell(ComponentHealth(kind, name, "error", told(why)), "is left out")
 
     def degraded(self, kind: str, name: str, why: str, detail: str | None = None) -> None:
-        """Note that a part is there in part, and tell the log."""
+        """Record that a part is degraded, and log that."""
         self._tell(ComponentHealth(kind, name, "degraded", why, detail), "is not whole")
 
     def _tell(self, entry: ComponentHealth, what: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ...tasks.safe_yaml import load_yaml
+from ...tasks.files.safe_yaml import load_yaml
 from .errors import CapabilityError
 
 log = logging.getLogger("refold")
@@ -31,7 +31,8 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Paths = list[Text] | None
 """Where parts of one kind are.
 
-None stands for the folder of the same name, an empty list for nothing; paths are looked for beside that folder."""
+None stands for the folder of the same name, an empty list for nothing; paths are looked for beside that folder.
+"""
 
 
 class Servers(BaseModel):
@@ -47,9 +48,9 @@ class Servers(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a `capability.yaml` says.
+    """The content of a `capability.yaml`.
 
-    Unknown keys are kept, and the log tells of them.
+    Unknown keys are kept, and logged.
     """
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
@@ -80,9 +81,10 @@ class Manifest(BaseModel):
 
 
 NOT_HERE = ("workflows", "workers", "commands", "dependencies", "checks", "flags", "secrets", "outputs", "produces")
-"""Keys of a manifest that refold does nothing with.
+"""Keys of a manifest that refold does not use.
 
-Each is kept, and named in the capability's health."""
+Each is kept, and named in the capability's health.
+"""
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -94,7 +96,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         document = load_yaml(path.read_text("utf-8-sig"))
     except FileNotFoundError:
-        raise CapabilityError(folder, f"there is no {MANIFEST}, so that it is not a capability") from None
+        raise CapabilityError(folder, f"the folder is not a capability: it has no {MANIFEST}") from None
     except OSError as error:
         raise CapabilityError(path, f"it cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # a YAMLError, or text that is no UTF-8

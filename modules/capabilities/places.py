@@ -1,6 +1,6 @@
-"""Where a capability's parts are looked for.
+"""The places of a capability's parts.
 
-They are in its folders and in the manifest's paths, and never outside of its folder.
+They are the capability's folders and the manifest's paths, and never outside its folder.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""A toolset seen through a change of its tools.
+"""A view of a toolset with changed tools.
 
-The change puts them under a capability's name, or leaves out those that an agent may not use.
+The change adds a capability's namespace, or removes tools that an agent may not use.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,8 @@ AnyTool = Tool[..., Any]
 Change = Callable[[AnyTool], AnyTool | None]
 """Returns the tool as it is to be seen; None if it is not to be seen.
 
-The tool itself is not changed."""
+The tool itself is not changed.
+"""
 
 
 class ToolsetView(Toolset):

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .client import MCPClient, mcp
-from .config_files import ServerConfigError, read_servers, server_config
-from .configs import (
+from .config.files import ServerConfigError, read_servers, server_config
+from .config.server_config import (
     DEFAULT_CALL_TIMEOUT,
     DEFAULT_HTTP_TIMEOUT,
     DEFAULT_INIT_TIMEOUT,
@@ -24,6 +24,7 @@ from .configs import (
     StdioServerConfig,
     Transport,
 )
+from .config.variables import MissingVariableError
 from .errors import (
     MCPAuthRequiredError,
     MCPConnectionError,
@@ -34,14 +35,13 @@ from .errors import (
     MCPUnknownEffectError,
 )
 from .servers import MCPServers
-from .variables import MissingVariableError
 
 if TYPE_CHECKING:
-    from .oauth import create_oauth_provider
-    from .serving import as_mcp
-    from .token_storage import FileTokenStorage
+    from .login.oauth import create_oauth_provider
+    from .login.token_storage import FileTokenStorage
+    from .server import as_mcp
 
-_LAZY = {"FileTokenStorage": "token_storage", "as_mcp": "serving", "create_oauth_provider": "oauth"}
+_LAZY = {"FileTokenStorage": "login.token_storage", "as_mcp": "server", "create_oauth_provider": "login.oauth"}
 
 
 def __getattr__(name: str) -> Any:

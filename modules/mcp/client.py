@@ -13,7 +13,8 @@ import anyio.to_thread
 
 from ...engine import emit
 from ..agent.tools import Tool
-from .configs import (
+from .config.hidden_secrets import Hidden, shown_url
+from .config.server_config import (
     DEFAULT_CALL_TIMEOUT,
     DEFAULT_HTTP_TIMEOUT,
     DEFAULT_INIT_TIMEOUT,
@@ -26,11 +27,10 @@ from .configs import (
     StdioServerConfig,
     Transport,
 )
+from .config.variables import MissingVariableError, expanded
 from .errors import MCPAuthRequiredError, MCPConnectionError, MCPDisconnectedError, needs_mcp
-from .hiding import Hidden, shown_url
+from .loop_tasks import loop_token
 from .stderr import Stderr
-from .tasks_of_loops import loop_token
-from .variables import MissingVariableError, expanded
 
 if TYPE_CHECKING:
     from .connection import Connection, Parked
@@ -96,7 +96,7 @@ class MCPClient:
             transport = "streamable-http"
         wanted = {"stdio": "command", "streamable-http": "url"}
         if transport not in wanted:
-            raise ValueError(f"a transport is one of {', '.join(wanted)}; got {transport!r}")
+            raise ValueError(f"transport must be one of {', '.join(wanted)}, got {transport!r}")
         given = cast(dict[str, Any], connection)
         if not given.get(wanted[transport]):
             raise ValueError(f"a server over {transport} needs {wanted[transport]}=")
@@ -234,7 +234,7 @@ class MCPClient:
     async def _open(self, interactive: bool) -> "Connection":
         await anyio.to_thread.run_sync(_loaded)
         from .connection import Connection
-        from .listing import as_tools, digests
+        from .listed_tools import as_tools, digests
         from .tool_call import call_of
 
         last = self._connection
@@ -296,7 +296,7 @@ class MCPClient:
         if self.transport == "stdio":
             self._stderr = stderr = Stderr(self.log_path)
             return lambda lost: stdio_streams(connection, stderr, lost)
-        from .oauth import auth_for
+        from .login.oauth import auth_for
 
         auth = auth_for(self.oauth, connection["url"], interactive=interactive, server=self.server)
         timeouts = {"timeout": DEFAULT_HTTP_TIMEOUT, "sse_read_timeout": DEFAULT_SSE_READ_TIMEOUT}
@@ -341,7 +341,7 @@ def _loaded() -> None:
     The import takes seconds.
     """
     with needs_mcp():
-        from . import oauth, tool_call, transports  # noqa: F401
+        pass
 
 
 def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:

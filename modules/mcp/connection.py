@@ -18,8 +18,8 @@ from mcp import Client, MCPError, types
 from pydantic import ValidationError
 
 from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownEffectError
-from .listing import listed
-from .tasks_of_loops import loop_token, spawn
+from .listed_tools import listed
+from .loop_tasks import loop_token, spawn
 from .transports import Streams
 
 _CLOSED = -32000
@@ -49,7 +49,7 @@ class Parked:
 
     @property
     def ended(self) -> bool:
-        """Whether there is a result or an error."""
+        """True if there is a result or an error."""
         return self.result is not None or self.error is not None
 
     def tell(self) -> None:
@@ -123,7 +123,7 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether calls can be sent, as far as is known."""
+        """True if calls can be sent, as far as is known."""
         return self._ready.is_set() and not (self.lost or self._stop.is_set() or self._ended.is_set())
 
     async def start(self) -> None:
@@ -212,7 +212,9 @@ class Connection:
         answers: Mapping[str, types.ElicitResult] | None = None,
         state: str | None = None,
     ) -> Parked:
-        """Send a call, which runs until it ends, is cancelled, or has taken `timeout` seconds.
+        """Send a call and wait until it ends.
+
+        The call ends by itself, by a cancellation, or after `timeout` seconds.
 
         If servers do not ask during a call (since 2026), the call runs in this task, otherwise in a task that can stand
         still. Raises NotSentError without a connection.
@@ -271,7 +273,7 @@ class Connection:
                 call.error = self._told(error)
             except (ValidationError, ValueError, RuntimeError) as error:
                 call.error = MCPProtocolError(
-                    f"MCP server {self.server!r} answered what is no answer: {self._hide(str(error))}"
+                    f"MCP server {self.server!r} sent an invalid answer: {self._hide(str(error))}"
                 )
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.TransportError, OSError) as error:
                 call.error = MCPUnknownEffectError(

@@ -15,7 +15,9 @@ TOOL_ERROR = "MCPToolError"
 
 
 def outcome_of(result: types.CallToolResult) -> ToolOutcome:
-    """Return the outcome of a call: text if all of it is text, otherwise parts.
+    """Return the outcome of a call: text, otherwise parts.
+
+    It is a text if all of the result is text.
 
     Structured content is used if there is nothing else.
     """
@@ -32,7 +34,7 @@ def outcome_of(result: types.CallToolResult) -> ToolOutcome:
 
 
 def result_of(message: Message) -> types.CallToolResult:
-    """Return the result that our server sends, from the message of a tool's call."""
+    """Return our server's result for the message of a call."""
     blocks = [_text(message.body)] if isinstance(message.body, str) else _blocks(message.body)
     return types.CallToolResult(content=blocks, is_error="error_type" in message.metadata)
 

@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 from ..agent.tools import Tool, Toolset, WireNameError
 from ..agent.tools.names import MAX_WIRE_NAME, wire_name
 from .client import MCPClient
-from .configs import ServerConfig
+from .config.server_config import ServerConfig
 from .short_names import with_digest
 
 log = logging.getLogger("refold")
@@ -23,7 +23,7 @@ _ROOM = 10
 
 
 class MCPServers(Toolset):
-    """The tools of several servers, as one of an Agent's tools: `MCPServers({"time": config, ...})`.
+    """The tools of several servers: `MCPServers({"time": config, ...})`.
 
     All servers are connected at the same time when the toolset is entered, as an Agent does around a run. Each server's
     name is the namespace of its tools, so that a model can tell all tools apart. A server that cannot be reached has no

@@ -4,7 +4,7 @@ from hashlib import blake2b
 
 
 def with_digest(name: str, length: int, of: str | None = None) -> str:
-    """Return the beginning of a name and a digest, at most `length` characters long.
+    """Return a name's beginning and a digest, within `length` characters.
 
     The digest is that of the whole name, or of `of` if given.
     """

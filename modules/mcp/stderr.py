@@ -30,7 +30,7 @@ class Stderr:
         self._thread.start()
 
     def close(self) -> None:
-        """Close this process's copy of the writing end, once the server has its own."""
+        """Close this process's writing end once the server has it."""
         self.writer.close()
 
     def settle(self, seconds: float = 0.5) -> None:

@@ -19,16 +19,19 @@ from ...engine import ask, effect, perform
 from ...errors import NoRunError
 from ..agent.tools import ErrorModel, ToolOutcome
 from .connection import Connection, NotSentError, Parked
-from .eliciting import answer_of, question_of, result_of, schema_of, text_of
+from .elicitation import answer_of, question_of, result_of, schema_of, text_of
 from .errors import MCPConnectionError, MCPProtocolError, MCPUnknownEffectError
-from .listing import is_idempotent
+from .listed_tools import is_idempotent
 from .results import outcome_of
 
 _MOST_ROUNDS = 20
 
 
 class ServerClient(Protocol):
-    """What a call needs of the client of its server, which is an MCPClient."""
+    """The client of a server as a call needs it.
+
+    An MCPClient is one.
+    """
 
     server: str
     call_timeout: float
@@ -97,7 +100,7 @@ async def _gone_on(
     call: str | None,
     state: str | None,
 ) -> dict[str, Any]:
-    """Send a server the answers that it asked for, and wait for its reply."""
+    """Send requested answers to a server and await its reply."""
     given = {key: result_of(answer) for key, answer in answers.items()}
     if call is None:
         connection = await client._connected()
@@ -119,7 +122,9 @@ async def _gone_on(
 
 
 async def _reply(client: ServerClient, connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
-    """Return the outcome of a call, or the questions that the server asks first.
+    """Return the outcome of a call, or the server's questions.
+
+    The server asks its questions before the outcome.
 
     A call that takes too long is given up.
     """

@@ -1,6 +1,6 @@
-"""How messages travel to a server and back.
+"""The transports of messages to a server and back.
 
-They go to a child process, over streamable HTTP, or over SSE.
+They are a child process, streamable HTTP, and SSE.
 """
 
 import logging
@@ -14,8 +14,8 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from .config.hidden_secrets import shown_url
 from .errors import MCPAuthRequiredError, MCPConnectionError
-from .hiding import shown_url
 from .stderr import Stderr
 
 _PROBE_SECONDS = 5.0
@@ -26,7 +26,10 @@ Streams = tuple[Any, Any]
 
 
 def _in_a_line(record: logging.LogRecord) -> bool:
-    """Shorten the package's traceback about a line that is not a message to one line."""
+    """Shorten the traceback about an unreadable line to one line.
+
+    The traceback is logged by the package `mcp`, for a line that is not a message.
+    """
     if record.exc_info is not None and record.msg == "Failed to parse JSONRPC message from server":
         record.msg = "an MCP server has written a line that is not a message of the protocol; it is skipped"
         record.exc_info = None

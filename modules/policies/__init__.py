@@ -1,12 +1,13 @@
-"""Policies: what checks the calls of an agent.
+"""Policies: checks of an agent's calls.
 
-They go from rules about tools to a model that judges each call.
+They range from rules about tools to a model that judges each call.
 """
 
 from .gate import process_judge_hook
 from .guard import GuardSessionPolicy
 from .headless import HeadlessSessionPolicy
-from .judging import JudgeError, ProcessDecision, ProcessJudge
+from .judge.judge import JudgeError, ProcessDecision, ProcessJudge
+from .judge.transcripts import TranscriptStrategy
 from .registry import (
     PolicySpec,
     get_policy_class,
@@ -17,7 +18,6 @@ from .registry import (
 from .rules import Rule, RuleVerdict, ToolRules
 from .session_policy import InteractiveSessionPolicy, SessionPolicy
 from .spec import policy_from_text
-from .transcripts import TranscriptStrategy
 
 for _cls in (InteractiveSessionPolicy, HeadlessSessionPolicy, GuardSessionPolicy):
     register_policy(_cls)

@@ -1,4 +1,4 @@
-"""The hook that puts each call before a judge and obeys it."""
+"""The hook that asks a judge about each call and obeys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from ..agent.hooks import Hook
 from ..agent.loop.current_turn import CurrentTurn, current_turn
 from ..agent.loop.errors import error_text, error_type
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
-from .approving import asked, said_twice
-from .judging import ProcessDecision, ProcessJudge
+from .approval import asked, said_twice
+from .judge.judge import ProcessDecision, ProcessJudge
+from .judge.summaries import with_summaries
+from .judge.transcripts import STRATEGIES, TranscriptStrategy, transcript, trimmed
 from .rules import ToolRules, verdict_of
-from .summaries import with_summaries
-from .transcripts import STRATEGIES, TranscriptStrategy, transcript, trimmed
 
 OnDeny = Literal["retry", "finish"]
 OnJudgeError = Literal["deny", "allow", "fail"]
@@ -39,20 +39,20 @@ def process_judge_hook(
     A call passes only if the judge lets it.
 
     Args:
-        judge: who is asked.
+        judge: the judge.
         transcript_strategy: how much of the conversation the judge sees.
-        on_deny: "retry" denies that call alone and tells the model why; "finish" ends the run.
-        on_judge_error: what becomes of a call that the judge could not be asked about. "deny" ends the run as finished,
-            with nothing done; "fail" ends it as failed; "allow" lets the call pass.
+        on_deny: "retry" denies only that call and gives the model the reason; "finish" ends the run.
+        on_judge_error: the fate of a call if asking the judge failed. "deny" ends the run as finished, with nothing
+            done; "fail" ends the run as failed; "allow" lets the call pass.
         always_allow: names of tools, with `*`, whose calls are not judged.
-        always_deny: names of tools whose calls are denied without asking; they go before `always_allow`.
+        always_deny: names of tools whose calls are denied without asking; takes precedence over `always_allow`.
         ask_behavior: whether a judge's "ask" waits for a person or denies.
         rules: calls that these rules decide are not judged.
 
     Raises ValueError for an unknown strategy.
     """
     if transcript_strategy not in STRATEGIES:
-        raise ValueError(f"transcript_strategy is one of {', '.join(STRATEGIES)}; got {transcript_strategy!r}")
+        raise ValueError(f"transcript_strategy must be one of {', '.join(STRATEGIES)}, got {transcript_strategy!r}")
     gate = _Gate(
         judge,
         transcript_strategy,
@@ -88,7 +88,7 @@ class _Gate:
             return None
         verdict = await verdict_of(self.rules, call) if self.rules is not None else None
         if verdict is not None and (verdict.rule is not None or verdict.action == "deny"):
-            return None  # the rules' own hook does what they say
+            return None  # the rules' own hook carries out their verdict
         if (why_not := said_twice(call)) is not None:
             return self._deny(case, why_not, source="arguments")
         try:
@@ -147,8 +147,8 @@ class _Gate:
 class _Case:
     """One call before the judge.
 
-    What becomes of it is written into its event, which is journaled. How long the judge took is not written: that is
-    the duration of its request in the trace, and it would make equal forks differ.
+    The decision is written into the call's event, which is journaled. The event does not have the duration of the
+    judgement, because that would make equal forks differ; it is the duration of the judge's request in the trace.
     """
 
     event: ToolStart
@@ -163,7 +163,7 @@ class _Case:
 def is_named(tool: str, names: Sequence[str]) -> bool:
     """Return whether a tool has one of these names.
 
-    It does not matter whom the tool belongs to.
+    The namespace of the tool does not count.
     """
     return any(
         fnmatchcase(each.casefold(), name.casefold()) for name in names for each in (tool, tool.rsplit("__")[-1])
@@ -171,9 +171,9 @@ def is_named(tool: str, names: Sequence[str]) -> bool:
 
 
 def session_of(turn: CurrentTurn | None) -> str:
-    """Return what tells one conversation from others.
+    """Return the id of the conversation.
 
-    It is the session's id, or else the run's.
+    It is the session's id, otherwise the run's.
     """
     if turn is not None and turn.session_id:
         return turn.session_id

@@ -10,30 +10,30 @@ from ..agent.hooks import Hook
 from ..agent.tools import Tool
 from .gate import AskBehavior, OnDeny, OnJudgeError, is_named, process_judge_hook
 from .headless import HeadlessSessionPolicy
-from .judging import ProcessJudge
-from .transcripts import TranscriptStrategy
+from .judge.judge import ProcessJudge
+from .judge.transcripts import TranscriptStrategy
 
 
 class GuardSessionPolicy(HeadlessSessionPolicy):
-    """Nobody is there, and a model judges each call in advance.
+    """An autonomous session in which a model judges each call beforehand.
 
     No call passes because the judge failed.
 
     Attributes:
         judge_model: the judge, as a generator or its identifier.
-        rubric: what the judge looks out for beside the default, as a text or as the name of a bundled rubric.
+        rubric: a rubric in addition to the default one, as a text or as the name of a bundled rubric.
         replace_default_rubric: whether `rubric` replaces the default one.
         transcript_strategy: how much of the conversation the judge sees.
-        on_deny: "retry" tells the model why; "finish" ends the run.
-        on_judge_error: "deny", "fail" or "allow", for calls that the judge cannot be asked about.
+        on_deny: "retry" gives the model the reason; "finish" ends the run.
+        on_judge_error: "deny", "fail" or "allow", for calls about which asking the judge failed.
         always_allow: names of tools whose calls are not judged.
         always_deny: names of tools that are not offered, and whose calls are denied without asking.
-        max_steps: after how many generations a run ends.
-        scope: what is in scope, for the judge.
+        max_steps: the number of generations after which a run ends.
+        scope: the scope of the work, for the judge.
         preset: a bundled rubric to add.
         cache: whether the judge's prompt is marked for caching.
         ask_behavior: whether the judge's "ask" waits for a person, who may answer days later, or denies.
-        model_params: how the judge is asked.
+        model_params: the parameters of the judge's requests.
     """
 
     name: ClassVar[str] = "guard"
@@ -80,7 +80,7 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         return self
 
     def judge(self) -> ProcessJudge:
-        """Return the judge, as it is configured."""
+        """Return the configured judge."""
         return ProcessJudge(
             model=self.judge_model,
             rubric=self.rubric,
@@ -94,7 +94,7 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and settings as JSON.
 
-        The judge stands there by its identifier, without keys.
+        The judge is named by its identifier, without keys.
         """
         return {**super().describe(), "judge_model": get_identifier(get_generator(self.judge_model))}
 

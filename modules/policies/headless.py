@@ -27,13 +27,14 @@ def _stop_on_max_steps(policy: Any, event: GenerationStep, memory: int | None) -
 
 
 class HeadlessSessionPolicy(SessionPolicy):
-    """Nobody is there to answer questions.
+    """A session without a person to answer questions.
 
     `ask_user` and `confirm` are cancelled at once, and rules that would ask deny.
 
     Attributes:
-        max_steps: the number of generations after which a run ends, as finished. Each run counts on its own, and goes
-            on counting where it is resumed. None leaves it to the agent.
+        max_steps: the number of generations after which a run ends, as finished. Each run has its own count, which
+        continues
+            when the run is resumed. None leaves the limit to the agent.
     """
 
     name: ClassVar[str] = "headless"
@@ -48,6 +49,6 @@ class HeadlessSessionPolicy(SessionPolicy):
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
-        """Call tools where they find nobody to ask."""
+        """Call tools in a context without anybody to ask."""
         with super().surroundings(), without_people():
             yield

@@ -1,6 +1,6 @@
-"""Whether a person is there.
+"""The presence of a person, for tools and policies.
 
-Tools under an autonomous policy find nobody; the policy itself finds who was there before.
+Tools under an autonomous policy find nobody. The policy itself finds the earlier handlers.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,12 @@ from ..tools.human import (
 )
 
 _outer: ContextVar[tuple[HumanPromptHandler | None] | None] = ContextVar("refold_policy_people", default=None)
-"""In a tuple, who answered before `without_people` was entered."""
+"""In a tuple, the handlers from before `without_people`."""
 
 
 @contextmanager
 def without_people() -> Iterator[None]:
-    """Answer `ask_user` and `confirm` at once: nobody is there.
-
-    So they are cancelled.
-    """
+    """Cancel `ask_user` and `confirm` at once inside the block."""
     token = set_human_prompt_handler(_nobody)
     before = None if token.old_value is token.MISSING else token.old_value
     known = _outer.get()
@@ -38,7 +35,7 @@ def without_people() -> Iterator[None]:
 
 @contextmanager
 def with_people() -> Iterator[None]:
-    """Let those answer who were there before `without_people`."""
+    """Restore the handlers from before `without_people` inside the block."""
     known = _outer.get()
     if known is None:
         yield

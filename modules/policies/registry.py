@@ -14,13 +14,13 @@ _classes: dict[str, type[SessionPolicy]] = {}
 
 
 def register_policy(cls: P, *, name: str | None = None, replace: bool = False) -> P:
-    """Register a class of policies under a name, or under its own.
+    """Register a policy class under a name, by default its own.
 
-    It works as a decorator. A name that is taken stays with the class that has it, unless `replace` is set. Raises
-    TypeError if it is not a class of policies, ValueError if there is no name.
+    The function works as a decorator. A taken name stays with its class, unless `replace` is set. Raises TypeError for
+    anything but a policy class, and ValueError without a name.
     """
     if not (isinstance(cls, type) and issubclass(cls, SessionPolicy)):
-        raise TypeError(f"a policy is a subclass of SessionPolicy, got {cls!r}")
+        raise TypeError(f"a policy must be a subclass of SessionPolicy, got {cls!r}")
     key = name or cls.name
     if not isinstance(key, str) or not key.strip():
         raise ValueError(f"{cls.__name__} has no name: set `name = ...` in the class, or pass name=")
@@ -52,7 +52,7 @@ def resolve_policy(spec: PolicySpec) -> SessionPolicy:
     if spec is None:
         return InteractiveSessionPolicy()
     if not isinstance(spec, str | Mapping):
-        raise ValueError(f"a policy is a name, a dict with a name, or a SessionPolicy; got {type(spec).__name__}")
+        raise ValueError(f"a policy must be a name, a dict with a name or a SessionPolicy, got {type(spec).__name__}")
     settings = {} if isinstance(spec, str) else dict(spec)
     name = spec if isinstance(spec, str) else settings.pop("name", InteractiveSessionPolicy.name)
     cls = _classes.get(name) if isinstance(name, str) else None

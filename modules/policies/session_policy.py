@@ -1,4 +1,4 @@
-"""What every policy has, and the policy that adds nothing.
+"""The base class of policies, and the policy that adds nothing.
 
 A policy has hooks, rules about tools, and a text for status lines.
 """
@@ -13,13 +13,13 @@ from ..agent.events import ToolStart
 from ..agent.hooks import Hook, hook
 from ..agent.reactions import Reaction
 from ..agent.tools import Tool
-from .approving import asked, denied
+from .approval import asked, denied
 from .rules import ToolRules, verdict_of
 from .rules.hops import guarded_hops
 
 
 class SessionPolicy(BaseModel):
-    """What checks an agent's calls while it is the agent's `policy`.
+    """The checks of an agent's calls, as the agent's `policy`.
 
         class Careful(SessionPolicy):
             name = "careful"
@@ -31,14 +31,15 @@ class SessionPolicy(BaseModel):
     Settings are fields; unknown ones are refused. The hooks are the methods marked with `hook`, those of base classes
     included; a subclass's hides the one of the same name. A hook that raises on ToolStart denies the call.
 
-    A policy keeps no state of a run: one policy may serve many runs at once, and sub-agents. What has to be counted is
-    counted by a CountingHook.
+    A policy keeps no state of a run: one policy may serve many runs at once, and sub-agents. Use a CountingHook to
+    count.
 
     Attributes:
-        name: the name that it is registered under and asked for by.
-        is_autonomous: whether nobody is there. Then questions are cancelled, and what a rule would ask for is denied.
+        name: the name under which it is registered.
+        is_autonomous: whether no person is there. Then questions are cancelled, and calls that a rule would ask about
+            are denied.
         display_label: a short text for a status line.
-        rules: which tools may be called, with which arguments.
+        rules: the rules about tools and their arguments.
     """
 
     model_config = ConfigDict(
@@ -80,9 +81,9 @@ class SessionPolicy(BaseModel):
         return [getattr(self, name) for name in kept]
 
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
-        """Return the tools that the model is told of.
+        """Return the tools that the model may see.
 
-        These are not those that are denied whatever the arguments.
+        Tools that are denied whatever their arguments are left out.
         """
         rules = self.rules
         return [tool for tool in tools if rules is None or not rules.denies_whole(tool.wire_name)]
@@ -90,7 +91,7 @@ class SessionPolicy(BaseModel):
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and settings as JSON, as traces have them.
 
-        A value that is not JSON stands there as the name of its class.
+        A value that is not JSON is replaced by the name of its class.
         """
         settings = self.model_dump(mode="json", warnings=False, fallback=lambda value: type(value).__name__)
         return {"name": self.name or type(self).__name__, **settings}
@@ -98,13 +99,13 @@ class SessionPolicy(BaseModel):
     def surroundings(self) -> AbstractContextManager[None]:
         """Return the context in which tools are called.
 
-        In it, rules also hold for where pages lead on the way.
+        In this context, the rules also apply to redirects of pages.
         """
         return guarded_hops(self.rules)
 
     @hook(ToolStart)
     async def check_rules(self, event: ToolStart) -> Reaction | None:
-        """Deny a call, or ask for it, as the rules say."""
+        """Deny a call or ask about it, according to the rules."""
         verdict = await verdict_of(self.rules, event.tool_call) if self.rules is not None else None
         if verdict is None or (verdict.rule is None and verdict.action == "allow"):
             return None
@@ -117,9 +118,9 @@ class SessionPolicy(BaseModel):
 
 
 class InteractiveSessionPolicy(SessionPolicy):
-    """The policy of a session with a person in it.
+    """The policy of a session with a person.
 
-    It adds no hooks but those of its rules.
+    It adds no hooks except those of its rules.
     """
 
     name: ClassVar[str] = "interactive"

@@ -6,7 +6,7 @@ For example `guard judge_model=x max_steps=5`, or `guard:judge_model=x,max_steps
 import re
 from typing import Any
 
-from ...tasks.safe_yaml import load_yaml
+from ...tasks.files.safe_yaml import load_yaml
 from .registry import resolve_policy
 from .session_policy import SessionPolicy
 
@@ -18,9 +18,9 @@ _LISTS = ("rules.deny", "rules.ask", "rules.allow", "rules.trusted", "always_all
 def policy_from_text(text: str) -> SessionPolicy:
     """Return the policy that a text names, with its settings.
 
-    Settings stand behind the name: after a colon and separated by commas, or after a blank and separated by blanks. A
-    value with commas or blanks is quoted or stands in brackets, as in a rule. The parts of a list are separated by `;`.
-    `deny`, `ask` and `allow` are those of the rules:
+    Settings follow the name: after a colon and separated by commas, or after a blank and separated by blanks. A value
+    with commas or blanks is quoted or in brackets, as in a rule. The parts of a list are separated by `;`. `deny`,
+    `ask` and `allow` are those of the rules:
 
         guard:judge_model=openai/gpt-4o,max_steps=5
         guard judge_model=openai/gpt-4o rubric="in scope: api.example.com only"

@@ -3,13 +3,13 @@
 agentskills.io specifies them.
 """
 
-from .attaching import attach_capability_skills, attach_skills
-from .discovering import discover_skills
+from .agent_skills import attach_capability_skills, attach_skills
 from .front_matter import SkillFileError
 from .instructions import discover_instructions, load_instructions
-from .loading import load_skill
-from .resolving import UnknownSkillError, resolve_skill
 from .skill import Skill, SkillSource
+from .skill_file import load_skill
+from .skill_folders import discover_skills
+from .skill_names import UnknownSkillError, resolve_skill
 from .skill_tool import create_skill_tool, skills_of
 
 __all__ = [

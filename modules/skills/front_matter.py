@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DefinitionError
-from ...tasks.safe_yaml import YAMLError, load_yaml
+from ...tasks.files.safe_yaml import YAMLError, load_yaml
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
 
@@ -23,7 +23,9 @@ class SkillFileError(DefinitionError, ValueError):
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, with `\\n` for every line ending and without a byte order mark.
+    """Return a file's text with LF as its only line end.
+
+    A byte order mark is removed.
 
     Raises SkillFileError if it is not UTF-8, OSError if it cannot be read.
     """
@@ -44,7 +46,7 @@ def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
         return None, text
     found = _FENCED.match(text)
     if found is None:
-        raise SkillFileError(path, "the front matter begins with a line of --- and has no second one")
+        raise SkillFileError(path, "the front matter must end with a second line of ---")
     try:
         document = load_yaml(found["yaml"] or "")
     except YAMLError as error:

@@ -1,4 +1,4 @@
-"""A skill: its name, its use, what it teaches, and its text for models."""
+"""A skill: its name, its use, and its texts for models."""
 
 import os
 import re
@@ -73,7 +73,7 @@ class Skill:
         }
 
     def to_prompt_xml(self) -> str:
-        """Return what a model reads before it asks for the skill: id, description, location."""
+        """Return the skill's entry for the prompt: id, description, location."""
         lines = [
             f"  <name>{escape(self.qualified_id)}</name>",
             f"  <description>{escape(self.description)}</description>",
@@ -83,7 +83,9 @@ class Skill:
         return "\n".join(["<skill>", *lines, "</skill>"])
 
     def render_content(self) -> str:
-        """Return the whole skill: instructions, tools, folder, and its first ten other files.
+        """Return the whole skill as text.
+
+        The text has instructions, tools, folder, and the first ten other files.
 
         The folder is read each time.
         """

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from ...engine import effect
 from ..agent.tools import Tool
-from .resolving import resolve_skill
 from .skill import Skill
+from .skill_names import resolve_skill
 
 _RULES = """Load a skill: instructions, and the files that go with them, for one kind of task.
 

@@ -1,10 +1,7 @@
-"""The standard tools of an Agent: files, commands, the web, memory, questions to people."""
+"""An Agent's standard tools: files, commands, web, memory, questions to people."""
 
 from .commands import bash, python
 from .defaults import default_tools
-from .executing import execute
-from .extracting import web_extract
-from .fetching import FetchError, fetch, use_fetch
 from .files import (
     EditError,
     GuardedError,
@@ -43,7 +40,8 @@ from .human import (
     terminal_handler,
 )
 from .memory import Memory
-from .reporting import link_items, report, report_item, update_item
+from .program_tool import execute
+from .report_tools import link_items, report, report_item, update_item
 from .sandbox import (
     BubblewrapSandbox,
     DockerSandbox,
@@ -61,8 +59,10 @@ from .sandbox import (
     sandbox_names,
     use_sandbox,
 )
-from .searching import NoSearchError, SearchBackend, SearchError, SearchResult, searxng, use_search, web_search
-from .thinking import TodoItem, think, todo
+from .think_tools import TodoItem, think, todo
+from .web.extract_tool import web_extract
+from .web.fetch_tool import FetchError, fetch, use_fetch
+from .web.search_tool import NoSearchError, SearchBackend, SearchError, SearchResult, searxng, use_search, web_search
 
 __all__ = [
     "BubblewrapSandbox",

@@ -25,16 +25,16 @@ async def bash(
     env: dict[str, str] | None = None,
     input: str | None = None,
 ) -> str:
-    """Run a bash command and give its output, stdout and stderr as they come.
+    """Run a bash command and return its output, stdout and stderr interleaved.
 
-    Each call is a shell of its own. What it leaves running in the background is killed when it ends.
+    Each call starts a new shell. Background processes that it leaves are killed when it ends.
 
     Args:
         cmd: The command.
-        timeout: How many seconds it may take.
+        timeout: The largest number of seconds it may take.
         cwd: The folder to run it in, inside the workspace.
         env: Variables to add to its environment.
-        input: Text for its stdin, which else is empty.
+        input: Text for its stdin, otherwise empty.
     """
     sandbox = current_sandbox()
     return await run_command(sandbox, "bash", ["bash", "-c", cmd], timeout, cwd, env, input)
@@ -48,13 +48,13 @@ async def python(
     cwd: str | None = None,
     env: dict[str, str] | None = None,
 ) -> str:
-    """Run Python code in a process of its own, and give what it prints.
+    """Run Python code in a separate process and return its output.
 
-    Use it for calculations and data, where no other tool fits. Only what is printed is seen.
+    Use it for calculations and data if no other tool fits. You see only the output that the code prints.
 
     Args:
         code: The code.
-        timeout: How many seconds it may take.
+        timeout: The largest number of seconds it may take.
         cwd: The folder to run it in, inside the workspace.
         env: Variables to add to its environment.
     """
@@ -77,7 +77,7 @@ async def run_command(
     far.
     """
     if timeout <= 0:
-        raise ValueError(f"timeout is a number of seconds above 0, got {timeout}")
+        raise ValueError(f"timeout must be a number of seconds above 0, got {timeout}")
     call = current_tool_call.get()
     told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from ..agent.tools import Tool, Toolset
 from .commands import bash, python
-from .extracting import web_extract
-from .fetching import fetch
 from .files import apply_patch, delete_lines, edit_file, glob, grep, insert_lines, ls, multiedit, read, write
 from .human import ask_user, confirm
 from .memory import Memory
-from .reporting import link_items, report, report_item, update_item
-from .searching import web_search
-from .thinking import think, todo
+from .report_tools import link_items, report, report_item, update_item
+from .think_tools import think, todo
+from .web.extract_tool import web_extract
+from .web.fetch_tool import fetch
+from .web.search_tool import web_search
 
 _TOOLS: tuple[Tool[..., Any], ...] = (
     read, write, glob, grep, ls, edit_file, multiedit, delete_lines, insert_lines, apply_patch,
@@ -24,7 +24,9 @@ _ITEMS: tuple[Tool[..., Any], ...] = (report_item, update_item, link_items)
 def default_tools(
     *, additional_toolsets: Iterable[Toolset] | None = None, include_items: bool = False
 ) -> dict[str, Tool[..., Any] | Toolset]:
-    """Return all standard tools, a new Memory and the given toolsets, by name.
+    """Return all standard tools by name.
+
+    The mapping includes a new Memory and the tools of the given toolsets.
 
     `include_items` adds the tools that report single items. Raises ValueError if two have the same name.
     """

@@ -1,4 +1,4 @@
-"""The toolset `Memory`: named texts that a model saves and looks up later."""
+"""The toolset `Memory`: named texts that a model saves."""
 
 import json
 from typing import Annotated
@@ -32,7 +32,7 @@ class Memory(Toolset):
         key: Annotated[str, "The unique key to store the value under."],
         value: Annotated[str, "The string value to store in memory."],
     ) -> str:
-        """Save a value in memory under a key; a value that is there is replaced."""
+        """Save a value in memory under a key, replacing any earlier value."""
         told = f"Value saved to memory key: '{key}'"
         if kept() is not None:
             return keeping(told, {_NAME: {key: value}})
@@ -58,7 +58,7 @@ class Memory(Toolset):
         self,
         key: Annotated[str | None, "The specific key to clear. If not provided, all memory is cleared."] = None,
     ) -> str:
-        """Clear one key from memory or, where none is given, all of them."""
+        """Clear one key from memory; without a key, clear all."""
         items = self._items()
         if key is not None and key not in items:
             return f"Memory key '{key}' not found. Nothing to clear."

@@ -3,17 +3,19 @@
 Each command imports what it needs when it is called, so that `--help` is quick.
 """
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from . import options as o
 from .agent.app import add_to as add_agent_commands
+from .commands.eval.app import eval_app
 from .commands.mcp import mcp_app
+from .commands.set.app import set_app
+from .commands.stores.app import traces_app
 from .commands.trace.app import trace_app
 from .exit_codes import CommandWithCodes
-from .input.finding import RUNS, find_trace, find_traces, newest
+from .input.finding import RUNS, find_run, find_runs
 
 app = typer.Typer(
     help="Run LLM agents. Every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
@@ -21,7 +23,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(trace_app, name="trace")
+app.add_typer(traces_app, name="traces")
+app.add_typer(eval_app, name="eval")
 app.add_typer(mcp_app, name="mcp")
+app.add_typer(set_app, name="set")
 
 
 @app.callback(invoke_without_command=True)
@@ -53,7 +58,7 @@ def run(
     input: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An input of the task, as JSON or text. Repeatable.")
     ] = None,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
     seed: Annotated[
         int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
     ] = None,
@@ -67,7 +72,7 @@ def run(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run a task, or the tasks of a file one after the other.
+    """Run a task, or each task of a file in turn.
 
     The exit code is that of the worst run.
     """
@@ -98,7 +103,7 @@ def resume(
     module: o.Module = None,
     trust: o.Trust = None,
     yes: o.Yes = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -115,7 +120,8 @@ def resume(
 ) -> int:
     """Resume a run from the last record of its trace.
 
-    Calls that have an outcome are not made again.
+    Calls that have an outcome are not made again. Of a folder, resume the newest
+    run that has not completed.
     """
     from ..engine import UNANSWERED
     from .commands.continuation import Resume
@@ -133,7 +139,9 @@ def resume(
         trust=trust or (),
         yes=yes,
     )
-    return resume_trace(find_trace(trace, traces), module, wanted, Manner(quiet, json, traceback))
+    return resume_trace(
+        find_run(trace, traces, "write", unfinished=True), module, wanted, Manner(quiet, json, traceback)
+    )
 
 
 @app.command(cls=CommandWithCodes)
@@ -158,9 +166,11 @@ def fork(
     trust: o.Trust = None,
     yes: o.Yes = False,
     traces: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="DIR", help="The folder for the fork's trace; by default that of the run.", show_default=False
+            metavar="DIR|URL",
+            help="The folder or store for the fork's trace; by default that of the run.",
+            show_default=False,
         ),
     ] = None,
     max_steps: o.MaxSteps = None,
@@ -200,7 +210,9 @@ def view(
     trace: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FOLDER|TRACE...]", help="A folder of traces, or traces of one folder.", show_default=False
+            metavar="[FOLDER|URL|TRACE...]",
+            help="A folder of traces or the URL of a store, or traces of one of them.",
+            show_default=False,
         ),
     ] = None,
     port: Annotated[
@@ -220,11 +232,12 @@ def view(
         ),
     ] = None,
     trust: o.Trust = None,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
-    """Look at runs in the browser, those that are under way too.
+    """View runs in the browser, including runs in progress.
 
-    Only this machine can reach the page. Nothing that a trace names is run, unless you allow actions.
+    Only this machine can reach the page. Unless you allow actions, no code that
+    a trace names is run.
     """
     from .commands.view import view as view_runs
 
@@ -241,58 +254,65 @@ def replay(
     all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
     full: o.Full = False,
     plain: Annotated[
-        bool, typer.Option("--plain", help="One page at a time, also where the extra refold[tui] is installed.")
+        bool, typer.Option("--plain", help="One page at a time, even if the extra `tui` is installed.")
     ] = False,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Step through a recorded run; ? shows the keys, q quits.
 
-    With the extra refold[tui], a terminal shows the steps, the step and the state side by side. Without TRACE, replay
-    the newest in the folder of traces. Without a terminal, or with an option, steps are printed.
+    With the extra `tui`, a terminal shows the steps, the step and the
+    state side by side. Without TRACE, replay the newest in the folder of
+    traces. Without a terminal, or with an option, steps are printed.
     """
     from .commands.replay.command import replay_trace
 
-    return replay_trace(find_trace(trace, traces) if trace else newest(traces), step, all, full, json, plain)
+    return replay_trace(find_run(trace, traces), step, all, full, json, plain)
 
 
 @app.command()
 def verify(
     trace: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (the newest).", show_default=False),
+        typer.Argument(
+            metavar="[TRACE]...", help="Trace files, run ids, folders (the newest), URL#RUN.", show_default=False
+        ),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Verify every trace of a folder, not only the newest.")] = False,
     module: o.Module = None,
     trust: o.Trust = None,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
     """Run a trace's hooks again with recorded outcomes, and compare.
 
-    Exit 0 if they do the same, 1 if they diverge. Without TRACE, verify the newest in the folder of traces.
+    Exit 0 if they do the same, 1 if they diverge. Without TRACE, verify the
+    newest in the folder of traces.
     """
     from .commands.verify import verify_traces
 
-    return verify_traces(find_traces(trace or [str(traces)], traces, all=all), module, trust or (), json)
+    return verify_traces(find_runs(trace or (), traces, all=all), module, trust or (), json)
 
 
 @app.command()
 def top(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder of traces.")] = RUNS,
+    folder: Annotated[
+        str, typer.Argument(metavar="[DIR|URL]", help="The folder of traces, or the URL of a store.")
+    ] = str(RUNS),
     once: Annotated[bool, typer.Option("--once", help="Print how the runs stand now, and end.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
     json: o.Json = False,
 ) -> int:
-    """Watch the runs of a folder: status, step, tokens, cost, rate.
+    """Watch the runs of a folder, or the newest of a store.
 
-    At a terminal, the table is kept current, and q ends it. Otherwise it is printed at each look, as one JSON object a
-    line with --json.
+    Each run is shown with its status, step, tokens, cost and rate. At a
+    terminal, the table is kept current, and q quits. Otherwise the table is
+    printed at intervals; with --json, each run is one JSON object in a line.
     """
-    from .commands.top import watch_folder
+    from .commands.top import watch_runs
 
-    return watch_folder(folder, once=once, every=every, as_json=json)
+    return watch_runs(folder, once=once, every=every, as_json=json)
 
 
 _FORMATS = "Formats"
@@ -322,7 +342,8 @@ def draw(
 ) -> int:
     """Draw a module's loop, its tools and its budget.
 
-    The code is imported, and a class is made without arguments; nothing is run.
+    The code is imported, and a class is instantiated without arguments; no hook
+    is run.
     """
     from .commands.draw import draw as draw_module
 
@@ -334,7 +355,9 @@ def draw(
 def export(
     trace: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (the newest).", show_default=False),
+        typer.Argument(
+            metavar="[TRACE]...", help="Trace files, run ids, folders (the newest), URL#RUN.", show_default=False
+        ),
     ] = None,
     html: Annotated[str | None, _target("The page with the run in it, to open without a server.")] = None,
     family: Annotated[
@@ -355,16 +378,17 @@ def export(
         bool, typer.Option("--content", help="Put prompts, arguments, results and error messages into spans.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Write a run in the format of another program.
 
-    Each format takes a FILE, or - for stdout. Without TRACE, export the newest in the folder of traces.
+    Each format takes a FILE, or - for stdout. Without TRACE, export the newest
+    in the folder of traces.
     """
     from .commands.export import Options
     from .commands.export import export as export_runs
 
-    paths = find_traces(trace or [str(traces)], traces)
+    paths = find_runs(trace or (), traces)
     wanted = {
         "html": html,
         "markdown": markdown,

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from errno import EIO, ENOSPC, EPIPE
+from functools import cache
 
 from typer import Exit, TyperException
 from typer.main import get_command
@@ -16,6 +17,9 @@ from typer.main import get_command
 from ..errors import RefoldError
 from . import errors as failures
 from .app import app
+
+_command = cache(get_command)
+"""The command with its sub-commands. Building it takes longer than most command lines of one process."""
 
 
 def main() -> None:
@@ -42,7 +46,7 @@ def _unwritable(error: OSError, code: int) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):
         return code
-    print(f"refold: the output can't be written: {error.strerror}", file=sys.stderr)
+    print(f"refold: the output cannot be written: {error.strerror}", file=sys.stderr)
     return failures.BAD_INPUT
 
 
@@ -68,7 +72,7 @@ def cli(argv: Sequence[str]) -> int:
     options = argv[: argv.index("--")] if "--" in argv else argv
     as_json, traceback = "--json" in options, "--traceback" in options
     try:
-        command = get_command(app)
+        command = _command(app)
         with command.make_context("refold", list(argv)) as context:
             code = command.invoke(context)
         return code if isinstance(code, int) else 0

@@ -1,5 +1,6 @@
 """Reports of expected errors: what is wrong, and what to do."""
 
+import re
 import sys
 import traceback as tb
 
@@ -10,6 +11,14 @@ from .render.text import clean
 BAD_INPUT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+_WORDS = (
+    (re.compile(r"Input should be a valid integer(, [^;]*)?"), "must be a whole number"),
+    (re.compile(r"Input should be a valid number(, [^;]*)?"), "must be a number"),
+    (re.compile(r"Input should be greater than or equal to "), "must be at least "),
+    (re.compile(r"Input should be less than or equal to "), "must be at most "),
+    (re.compile(r"Input should be greater than "), "must be more than "),
+    (re.compile(r"Input should be less than "), "must be less than "),
+)
 
 
 class InputError(UsageError):
@@ -32,7 +41,7 @@ def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") ->
     Returns the exit code.
     """
     text = error.format_message() if hasattr(error, "format_message") else str(error)
-    message = one_line(text).replace("Value error, ", "")
+    message = _in_words(one_line(text).replace("Value error, ", ""))
     if hint:
         message = message.rstrip(". ") + hint
     if as_json:
@@ -43,6 +52,16 @@ def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") ->
     if traceback:
         print(clean("".join(tb.format_exception(error.__cause__ or error)), lines=True), file=sys.stderr, end="")
     return BAD_INPUT
+
+
+def _in_words(message: str) -> str:
+    """Return a message about an option's value in refold's own words.
+
+    The words of the library that checked the value are removed.
+    """
+    for theirs, ours in _WORDS:
+        message = theirs.sub(ours, message)
+    return message
 
 
 def usage_hint(error: Exception) -> str:

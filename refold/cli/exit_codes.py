@@ -18,10 +18,13 @@ def exit_code(reason: str) -> int:
 
 
 def meaning(reason: str) -> str:
-    """Return what a stop reason means, in a few words."""
+    """Return the meaning of a stop reason in a few words.
+
+    It is empty for a reason that this refold does not know: a trace may be a newer one's, or a stranger's.
+    """
     from ..engine import ENDINGS, StopReason
 
-    return ENDINGS[StopReason(reason)].meaning
+    return ENDINGS[StopReason(reason)].meaning if reason in list(StopReason) else ""
 
 
 def worst(codes: Iterable[tuple[str, int]]) -> int:

@@ -9,11 +9,18 @@ TraceName = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace file, a run id in the folder of traces, or a folder (its newest).",
+        help="A trace file, a run id in the folder of traces, a folder (its newest), or a run of a store: URL#RUN.",
         show_default=False,
     ),
 ]
-Traces = Annotated[Path, typer.Option("--traces", metavar="DIR", help="The folder of traces.")]
+Traces = Annotated[
+    str,
+    typer.Option(
+        "--traces",
+        metavar="DIR|URL",
+        help="The folder of traces, or the URL of a store (sqlite:///runs.db, postgresql://…, s3://…).",
+    ),
+]
 Module = Annotated[
     str | None,
     typer.Option(
@@ -52,6 +59,13 @@ Durability = Annotated[
 Workspace = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where a task's relative paths start; by default the current folder.")
 ]
+
+Executor = Annotated[
+    Literal["inline", "local", "ray"] | None,
+    typer.Option(help="Where runs work: one after another, on this machine, on Ray.", show_default=False),
+]
+Processes = Annotated[int | None, typer.Option(min=1, help="Processes of the executor `local`.", show_default=False)]
+AtOnce = Annotated[int | None, typer.Option(min=1, help="Runs at once, in all.", show_default=False)]
 
 
 def budget_of(

@@ -1,4 +1,6 @@
-"""All errors of refold, in eight families: each says whom to ask, and what to do.
+"""All errors of refold, in eight families.
+
+Each family says whose fault an error is and what to do.
 
 | family | who is to blame | what to do |
 |---|---|---|
@@ -7,7 +9,7 @@
 | `StateError` | the author of a hook, most often of `reduce` | correct the hook; its step is not committed |
 | `ExternalError` | the world: a provider, server, program, package, person | retry, or handle it in `decide` |
 | `RunAbortedError` | nobody: the run cannot go on | clean up and let it pass; resume or fork later |
-| `TraceError` | the file of a trace | look at the file: another writer, a full disk, a damaged line |
+| `TraceError` | the file of a trace | look at the file: another writer, a full disk, a corrupt line |
 | `TaskError` | the task: its document, environment, workspace, or run | correct the task |
 | `DivergenceError` | the code, which is not the code of the trace | restore the code, or fork the run |
 
@@ -72,10 +74,12 @@ from .traces import (
     NotATraceError,
     PatchError,
     RecordError,
+    StoreError,
     TraceCorruptError,
     TraceExistsError,
     TraceLockedError,
     TraceNotFoundError,
+    TraceTakenError,
     TraceWriteError,
 )
 
@@ -121,6 +125,7 @@ __all__ = [
     "StateError",
     "StateMigrationError",
     "StateValueError",
+    "StoreError",
     "TaskError",
     "TaskFileError",
     "TaskInvalidError",
@@ -129,6 +134,7 @@ __all__ = [
     "TraceExistsError",
     "TraceLockedError",
     "TraceNotFoundError",
+    "TraceTakenError",
     "TraceWriteError",
     "UsageError",
     "WaitAnsweredError",

@@ -6,7 +6,7 @@ from .families import DefinitionError, ExternalError, RunAbortedError, StateErro
 
 
 class StateDefinitionError(DefinitionError, TypeError):
-    """A state class declares something that JSON cannot carry there and back unchanged.
+    """A state class declares something that JSON cannot restore unchanged.
 
     `where` is the class and field, `why` the reason.
     """
@@ -29,7 +29,10 @@ class StateValueError(StateError, ValueError):
         self.path = path
 
     def under(self, token: object) -> "StateValueError":
-        """Return this error, with `token` (a key, index or field) added in front of its path."""
+        """Return this error with `token` in front of its path.
+
+        The token is a key, an index or a field.
+        """
         self.path = f"/{str(token).replace('~', '~0').replace('/', '~1')}{self.path}"
         return self
 
@@ -38,7 +41,9 @@ class StateValueError(StateError, ValueError):
 
 
 class CircularValueError(StateValueError):
-    """A value that contains itself; `path` leads to the first place where it does.
+    """A value contains itself.
+
+    `path` leads to the first place at which it does.
 
     `beyond` is the number of levels entered below this place, which add nothing to the path.
     """
@@ -59,7 +64,9 @@ class CircularValueError(StateValueError):
 
 
 class FrozenStateError(StateError, TypeError):
-    """An attempt to change a frozen value: a committed one, or a new one outside a draft.
+    """An attempt to change a frozen value.
+
+    The value is committed, or is new and outside a draft.
 
     `field` names it.
     """
@@ -74,7 +81,10 @@ class FrozenStateError(StateError, TypeError):
 
 
 class DraftExpiredError(StateError, RuntimeError):
-    """A draft was used after its reduce() had ended; `field` names the draft."""
+    """A draft was used after its reduce() had ended.
+
+    `field` names the draft.
+    """
 
     def __init__(self, field: str) -> None:
         super().__init__(
@@ -84,7 +94,10 @@ class DraftExpiredError(StateError, RuntimeError):
 
 
 class EngineOwnedFieldError(StateError, AttributeError):
-    """A reduce() or an edit wrote a field that the engine alone writes."""
+    """A reduce() or an edit wrote a field of the engine.
+
+    Only the engine writes such fields.
+    """
 
     def __init__(self, field: str) -> None:
         super().__init__(f"{field} is written by the engine alone; to end the run use set_stop(reason, final_result)")
@@ -92,7 +105,10 @@ class EngineOwnedFieldError(StateError, AttributeError):
 
 
 class StateMigrationError(StateError, ValueError):
-    """A state's document has another schema version, and no registered migrations lead to its class's version."""
+    """No registered migrations lead to a state's current schema version.
+
+    The state's document has another version than its class.
+    """
 
 
 class DecisionError(UsageError, ValueError):
@@ -100,15 +116,21 @@ class DecisionError(UsageError, ValueError):
 
 
 class ModuleDefinitionError(DefinitionError, TypeError):
-    """An AgentModule with hooks or tools that the engine cannot call, or with results of another type."""
+    """An AgentModule has invalid hooks or tools.
+
+    The engine cannot call them, or their results have another type.
+    """
 
 
 class ReduceError(StateError, RuntimeError):
-    """reduce() broke its contract: it returned no state, or changed the draft and returned another state."""
+    """reduce() broke its contract.
+
+    It returned another value than a state, or changed the draft and returned another state.
+    """
 
 
 class EffectNotAllowedError(UsageError, RuntimeError):
-    """An effect was performed where none is allowed: inside reduce() or a stop criterion."""
+    """An effect was performed inside reduce() or a stop criterion."""
 
 
 class EffectError(ExternalError):
@@ -126,7 +148,9 @@ class EffectError(ExternalError):
 
 
 class NoRunError(UsageError, RuntimeError):
-    """An effect was performed in a thread without a run, while runs are live.
+    """An effect was performed in a thread without a run.
+
+    Other runs are live at that time.
 
     `bind(fn)` gives the thread its run.
     """
@@ -156,7 +180,7 @@ class ChildRunError(RunAbortedError, RuntimeError):
 
 
 class NoThreadError(RunAbortedError, RuntimeError):
-    """The process can start no thread, and none at work could become free.
+    """The process can start no thread, and none can become free.
 
     The run fails, and can be resumed.
     """
@@ -171,7 +195,7 @@ class BudgetExceededError(RunAbortedError, RuntimeError):
 
 
 class WaitAnsweredError(UsageError, ValueError):
-    """An answer without an open request, or one that does not fit its request's schema."""
+    """An answer without an open request, or of another schema."""
 
 
 class ExplorationError(RunAbortedError, RuntimeError):
@@ -187,7 +211,10 @@ class ExplorationError(RunAbortedError, RuntimeError):
 
 
 class RunNotCompletedError(TaskError, RuntimeError):
-    """A run has not completed; `result` says how it ended. Raised by `raise_for_status`."""
+    """A run has not completed; raised by `raise_for_status`.
+
+    `result` says how the run ended.
+    """
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
@@ -195,11 +222,17 @@ class RunNotCompletedError(TaskError, RuntimeError):
 
 
 class EngineUsageError(UsageError, RuntimeError):
-    """The engine was called in a wrong way; the message names the right call."""
+    """The engine was called in a wrong way.
+
+    The message names the right call.
+    """
 
 
 class ArgumentError(UsageError, TypeError):
-    """The arguments of a tool call do not fit the function; `argument` is the name of the first bad one."""
+    """The arguments of a tool call do not fit the function.
+
+    `argument` is the name of the first invalid one.
+    """
 
     def __init__(self, message: str, argument: str) -> None:
         super().__init__(message)

@@ -11,7 +11,10 @@ from .families import TaskError
 
 
 class Issue(Protocol):
-    """One thing wrong with a task or its environment, as these errors see a `refold.tasks.TaskValidationIssue`."""
+    """A problem of a task or its environment.
+
+    It is a `refold.tasks.TaskValidationIssue`, as these errors see it.
+    """
 
     @property
     def code(self) -> str:
@@ -23,7 +26,10 @@ class Issue(Protocol):
 
     @property
     def field(self) -> str:
-        """The path of the field in the task document, empty for the whole document."""
+        """The field's path in the task document.
+
+        It is empty for the whole document.
+        """
 
     @property
     def details(self) -> dict[str, Any]:
@@ -35,7 +41,10 @@ class Issue(Protocol):
 
 
 class TaskInvalidError(TaskError):
-    """A document that is not a task; `issues` says everything that is wrong with it, each with a code and a field."""
+    """A document is not a valid task.
+
+    `issues` has all problems of the document, each with a code and a field.
+    """
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
@@ -44,7 +53,10 @@ class TaskInvalidError(TaskError):
 
 @dataclass(frozen=True)
 class FileProblem:
-    """One thing wrong in a task file: its 1-based `line` and its `field`, each None where it has none."""
+    """A problem in a task file.
+
+    `line` counts from 1; `line` and `field` are None if the problem has none.
+    """
 
     line: int | None
     field: str | None
@@ -52,7 +64,9 @@ class FileProblem:
 
 
 class TaskFileError(TaskError):
-    """A task file that can't be used; `line` and `field` are those of the first of its `problems`.
+    """A task file cannot be used.
+
+    `line` and `field` are those of the first of its `problems`.
 
     The message has one line a problem: `tasks.yaml:7: budget.max_steps: must be at least 1 (got 0)`.
     """
@@ -70,7 +84,10 @@ class TaskFileError(TaskError):
 
 
 class EnvironmentMismatchError(TaskError):
-    """The environment that a task asks for can't be had; `code` is the first issue's."""
+    """The environment of a task is not available.
+
+    `code` is the first issue's.
+    """
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
@@ -79,7 +96,10 @@ class EnvironmentMismatchError(TaskError):
 
 
 class OutsideWorkspaceError(TaskError):
-    """A path that leads out of the workspace, by `..`, as an absolute path, or through a symbolic link."""
+    """A path leads out of the workspace.
+
+    It does so by `..`, as an absolute path, or through a symbolic link.
+    """
 
     def __init__(self, path: str, root: Path, why: str) -> None:
         self.path = path
@@ -98,7 +118,10 @@ class NoEnvironmentError(TaskError):
 
 
 class EnvironmentNotOpenError(TaskError):
-    """An environment was used before it was opened or after it was closed; a command it ran then was killed."""
+    """An environment was used before opening or after closing.
+
+    A command that was running when it was closed was killed.
+    """
 
     def __init__(self, type_: str, why: str) -> None:
         self.type = type_
@@ -111,7 +134,7 @@ class NotForkableError(TaskError):
     def __init__(self, type_: str) -> None:
         self.type = type_
         super().__init__(
-            f"a {type_!r} environment can't be forked: its files are the real ones; "
+            f"a {type_!r} environment cannot be forked: its files are the real ones; "
             "use EnvSpec(type='scratch'), whose folder is a copy that can be copied again"
         )
 
@@ -121,7 +144,10 @@ _SHOWN = 300
 
 
 class CommandError(TaskError):
-    """A command that could not be started; what it does once started is told by its `ExecResult`."""
+    """A command could not be started.
+
+    The effects of a started command are in its `ExecResult`.
+    """
 
     def __init__(self, argv: Sequence[str], reason: str) -> None:
         self.argv = list(argv)
@@ -133,4 +159,7 @@ class CommandError(TaskError):
 
 
 class CopyRefusedError(TaskError):
-    """A folder cannot be copied: a link leads out of the folder, or an entry is neither a file nor a folder."""
+    """A folder cannot be copied.
+
+    A link leads out of the folder, or an entry is neither a file nor a folder.
+    """

@@ -7,7 +7,10 @@ from .families import ExternalError, TraceError
 
 
 class TraceNotFoundError(TraceError):
-    """A trace, or a blob of a trace, was not found; `path` is where refold looked for it."""
+    """A trace, or a blob of a trace, was not found.
+
+    `path` is the place at which refold looked.
+    """
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -15,34 +18,67 @@ class TraceNotFoundError(TraceError):
 
 
 class TraceExistsError(TraceError):
-    """A new trace cannot be created at `path`, because a file exists there."""
+    """A trace cannot be created because its file exists.
 
-    def __init__(self, path: Path) -> None:
+    `path` is the path of the file.
+    """
+
+    def __init__(self, path: object) -> None:
         super().__init__(f"{path} exists already: give the run another id, or continue this trace with resume")
-        self.path = path
+        self.path = path if isinstance(path, Path) else None
 
 
 class TraceLockedError(TraceError):
-    """Another writer holds the trace at `path`; `pid` is its process, or None if the system does not say."""
+    """Another writer holds the trace at `path`.
 
-    def __init__(self, path: Path | None, pid: int | None = None) -> None:
-        who = f"process {pid}" if pid is not None else "another writer"
+    `pid` is its process, or None if the system does not provide it.
+    """
+
+    def __init__(self, path: object, pid: int | None = None, holder: str | None = None) -> None:
+        who = holder or (f"process {pid}" if pid is not None else "another writer")
         what = str(path) if path is not None else "this in-memory trace"
         super().__init__(f"{what} is locked: {who} is writing to it; wait until that run has ended, or stop it first")
-        self.path = path
+        self.path = path if isinstance(path, Path) else None
         self.pid = pid
 
 
 class TraceWriteError(TraceError):
-    """A record could not be written (disk full, file gone, writer closed); the writer writes nothing after that."""
+    """A record could not be written.
+
+    The disk is full, the file is gone, or the writer is closed. The writer writes nothing after that.
+    """
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
         self.path = path
 
 
+class TraceTakenError(TraceWriteError):
+    """Another process holds the run or its task now.
+
+    `holder` names that process. This process must not write any more.
+
+    The lease of the process ran out, or another process has claimed the task. The records of the trace are whole.
+    """
+
+    def __init__(self, what: str, holder: str | None = None) -> None:
+        who = f"{holder} holds it now" if holder else "its lease was given up or claimed by another process"
+        super().__init__(f"{what} is no longer this process's to write: {who}; nothing more is written or started")
+        self.holder = holder
+
+
+class StoreError(ExternalError):
+    """A store cannot be opened, reached, or keep its promises.
+
+    The message says what to do.
+    """
+
+
 class RecordError(TraceError):
-    """A record given to the writer is not JSON: nothing was written, and the writer can still be used."""
+    """A record given to the writer is not JSON.
+
+    Nothing was written, and the writer can still be used.
+    """
 
 
 class TraceCorruptError(TraceError):
@@ -55,14 +91,11 @@ class TraceCorruptError(TraceError):
     def __init__(
         self, reason: str, line: int, *, path: Path | None = None, expected: Any = None, actual: Any = None
     ) -> None:
-        where = f"{path}, line {line}" if path is not None else f"line {line}"
+        where = ", ".join([*([str(path)] if path is not None else []), *([f"line {line}"] if line else [])])
         facts = "" if expected is None and actual is None else f" (expected {_short(expected)}, got {_short(actual)})"
         super().__init__(
-            f"{where}: {reason}{facts}; restore the file from a copy"
-            + (
-                ", or keep what stands before that line with `refold trace repair --truncate-at-corruption`"
-                * (line > 1)
-            )
+            f"{where}{': ' if where else ''}{reason}{facts}; restore the file from a copy"
+            + (", or keep the lines before it with `refold trace repair --truncate-at-corruption`" * (line > 1))
         )
         self.reason = reason
         self.line = line
@@ -95,7 +128,10 @@ class NotATraceError(TraceCorruptError):
 
 
 class PatchError(TraceError):
-    """A JSON Patch cannot be applied; `op` is the index of the bad operation, `pointer` the path in question."""
+    """A JSON Patch cannot be applied.
+
+    `op` is the index of the invalid operation, `pointer` the path in question.
+    """
 
     def __init__(self, reason: str, op: int | None = None, pointer: str | None = None) -> None:
         where = "" if op is None else f"operation {op}: "
@@ -106,7 +142,10 @@ class PatchError(TraceError):
 
 
 class ExportError(TraceError):
-    """A trace cannot be exported so, or the file cannot be written; `path` is that file, if there is one."""
+    """A trace cannot be exported, or the export cannot be written.
+
+    `path` is the file, if there is one.
+    """
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -114,7 +153,10 @@ class ExportError(TraceError):
 
 
 class ExtraMissingError(ExternalError, ImportError):
-    """A package of an extra is not installed; the message has the command that installs it."""
+    """A package of an extra is not installed.
+
+    The message has the command that installs it.
+    """
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'refold[{extra}]'")

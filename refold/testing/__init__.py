@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .clock import FakeClock
-    from .folding import Folded, fold_with_jsonpatch
     from .golden import TraceTestError, check_golden
+    from .other_libraries import Folded, fold_with_jsonpatch
     from .replays import assert_replays
-    from .resuming import check_resume
+    from .resume_contract import check_resume
     from .script import Scripted, scripted
+    from .store_suite import StoreSuite
     from .strategies import states
 
 _ROOMS = {
     "FakeClock": "clock",
-    "Folded": "folding",
+    "Folded": "other_libraries",
     "Scripted": "script",
+    "StoreSuite": "store_suite",
     "TraceTestError": "golden",
     "assert_replays": "replays",
     "check_golden": "golden",
-    "check_resume": "resuming",
-    "fold_with_jsonpatch": "folding",
+    "check_resume": "resume_contract",
+    "fold_with_jsonpatch": "other_libraries",
     "scripted": "script",
     "states": "strategies",
 }
@@ -45,6 +47,7 @@ __all__ = [
     "FakeClock",
     "Folded",
     "Scripted",
+    "StoreSuite",
     "TraceTestError",
     "assert_replays",
     "check_golden",

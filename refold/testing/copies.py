@@ -4,6 +4,7 @@ A copy is cut at any byte and comes with the files that belong to it.
 """
 
 import shutil
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Protocol
@@ -11,16 +12,18 @@ from typing import Protocol
 from ..traces import Trace
 from ..traces.analysis.locate import branches_folder
 from ..traces.file.store import SUFFIX
+from ..traces.stores import RunRef, TraceStore
+from ..traces.stores.copy import all_runs, copy_run
 
 
 class Copies(Protocol):
-    """A kind of store of traces, and how to copy a trace in it.
+    """A kind of store of traces, and its copies.
 
     A copy has the blobs of the original, and those relatives that existed when the trace was as long as the copy: its
     ancestors, the children that it had opened, and their children.
     """
 
-    folder: Path | None
+    folder: Path | TraceStore | None
     """The engine's option `traces`."""
 
     def copy(self, trace: Trace, data: bytes) -> Trace:
@@ -30,7 +33,7 @@ class Copies(Protocol):
 class MemoryCopies:
     """Traces in memory."""
 
-    folder: Path | None = None
+    folder: Path | TraceStore | None = None
 
     def copy(self, trace: Trace, data: bytes) -> Trace:
         """Copy a trace in memory; see `Copies`."""
@@ -49,7 +52,7 @@ class FileCopies:
     """Traces in files, each copy in a separate folder below `root`."""
 
     def __init__(self, root: Path) -> None:
-        self.folder: Path | None = root / "runs"
+        self.folder: Path | TraceStore | None = root / "runs"
         self._root = root
         self._numbers = count()
 
@@ -64,7 +67,9 @@ class FileCopies:
         below = {each.run_id: each for each in map(Trace.load, branches_folder(trace.path).rglob(f"*{SUFFIX}"))}
         for relative in _there(Trace.from_bytes(data), below):
             assert relative.path is not None
-            for beside in relative.path.parent.glob(f"{relative.run_id}.*"):
+            for beside in relative.path.parent.iterdir():
+                if not beside.name.startswith(f"{relative.run_id}."):
+                    continue
                 place = folder / beside.relative_to(home)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 if beside.suffix == ".blobs":
@@ -74,6 +79,31 @@ class FileCopies:
         path = folder / trace.path.name
         path.write_bytes(data)
         return Trace.load(path)
+
+
+class StoreCopies:
+    """Traces in stores, each copy in a new store that `make` opens."""
+
+    def __init__(self, make: Callable[[], TraceStore]) -> None:
+        self._make = make
+        self._made: list[TraceStore] = [make()]
+        self.folder: Path | TraceStore | None = self._made[0]
+
+    def copy(self, trace: Trace, data: bytes) -> Trace:
+        """Copy a run and its relatives to another store; see `Copies`."""
+        assert trace.place is not None
+        source, target = trace.place.store, self._make()
+        self._made.append(target)
+        near = {row.run_id: trace.relative(row.run_id) for row in all_runs(source) if row.run_id != trace.run_id}
+        copy_run(source, target, trace.run_id, size=len(data))
+        for relative in _there(Trace.from_bytes(data), near):
+            copy_run(source, target, relative.run_id)
+        return Trace.load(RunRef(target, trace.run_id))
+
+    def close(self) -> None:
+        """Close all stores that were made."""
+        for store in self._made:
+            store.close()
 
 
 def _there(trace: Trace, relatives: dict[str, Trace]) -> list[Trace]:

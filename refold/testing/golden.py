@@ -53,7 +53,7 @@ def _module(named: str) -> AgentModule[Any]:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise TraceTestError(
-            f"the module that wrote the trace, {named}, can't be imported: {type(error).__name__}: {error}. "
+            f"the module that wrote the trace, {named}, cannot be imported: {type(error).__name__}: {error}. "
             "Put it on the import path, or give a module in the hook pytest_refold_module."
         ) from error
     if not (isinstance(found, type) and issubclass(found, AgentModule)):
@@ -62,7 +62,7 @@ def _module(named: str) -> AgentModule[Any]:
         return found()
     except TypeError as error:
         raise TraceTestError(
-            f"{named} can't be made without arguments: {error}. Give one in the hook pytest_refold_module."
+            f"{named} cannot be made without arguments: {error}. Give one in the hook pytest_refold_module."
         ) from error
 
 

@@ -38,7 +38,10 @@ class Recovery:
 
     @property
     def time_stands_still(self) -> bool:
-        """Whether no deadline passes by itself, as the clock is a test's."""
+        """True if no deadline passes by itself.
+
+        That is so if the clock is a test's.
+        """
         return self.options.get("clock") is not None
 
     def engine(self, **options: Any) -> Engine:
@@ -60,7 +63,7 @@ class Recovery:
                 return result
             result = await self.go_on(result)
         asked = ", ".join(repr(request.prompt) for request in result.waiting)
-        raise AssertionError(f"the run asks on and on, now {asked}; must what it asks be in the state?")
+        raise AssertionError(f"the run asks again and again, now {asked}; should its questions depend on the state?")
 
     async def go_on(self, result: RunResult) -> RunResult:
         """Answer a run's requests with another engine.

@@ -7,7 +7,7 @@ from ..engine.module import Module
 from ..tasks import Task
 from ..traces import Trace
 from ..traces.analysis.differences import differences
-from .folding import fold_with_jsonpatch
+from .other_libraries import fold_with_jsonpatch
 
 
 def assert_replays(

@@ -129,7 +129,9 @@ class _Maker:
         return contained if empty is None else st.one_of(*[st.builds(empty)] * 4, contained)
 
     def _empty(self, kind: Any, annotation: Any, limits: Limits) -> Callable[[], Any] | None:
-        """Return what makes an empty container, if its items may be of a model that is being made; otherwise None.
+        """Return the function that makes an empty container, or None.
+
+        It is used if the container's items may be of a model that is being made.
 
         Four of five such containers are empty. Otherwise a tree would on average have more than one branch at each
         node, and most would grow until Hypothesis gives up.

@@ -1,6 +1,6 @@
-"""The page on which one looks at runs: its server and, in `client`, its files.
+"""The viewer of runs: its server and, in `client`, its files.
 
-`pages` computes what the page is given, `app` answers requests, and `serve` is the command. The page and the server
-speak what `client/api.d.ts` says. Nothing here runs code that a trace names; only `act`, which is off unless the
-command turns it on, runs the module that the user names.
+`pages` computes the answers, `app` answers requests, and `serve` is the command. `client/api.d.ts` declares the
+interface of page and server. Nothing here runs code that a trace names; only `actions`, which are off unless the
+command turns them on, run a module.
 """

@@ -1,8 +1,10 @@
-"""What the page may start: answers, forks, resumes, verification. Off unless the command turns it on.
+"""The page's actions: answers, forks, resumes, verification.
 
-The server takes these only with the token of the address that it printed. Which code runs is decided where the command
-line decides it, too: the module that the user names, otherwise the one that the trace names, from trusted folders, and
-after a question that a person has said yes to.
+They are off unless the command turns them on.
+
+The server accepts actions only with the token of the address that it printed. The code to run is chosen as on the
+command line: the module that the user names; otherwise the one that the trace names, from trusted folders, and after a
+person has said yes to a question.
 """
 
 import hmac
@@ -23,14 +25,14 @@ from .pages.problems import ProblemError, not_here, wrong
 
 _logger = logging.getLogger("refold.view")
 _BEGUN = 30.0
-"""How many seconds an action may take until its run writes something: a resume verifies the run first."""
+"""The number of seconds that an action may take until its run writes something: a resume verifies the run first."""
 _DIVERGENCES = 50
 
 Observer = Callable[[Record], None]
 
 
 class Divergence(Protocol):
-    """One difference that verification has found; `refold.engine.Divergence` is one."""
+    """A difference found by verification, such as `refold.engine.Divergence`."""
 
     @property
     def step(self) -> int: ...  # noqa: D102
@@ -45,7 +47,10 @@ class Divergence(Protocol):
 
 
 class Runner(Protocol):
-    """Carries out actions on the runs of one module; each returns when the run has ended."""
+    """Carries out actions on the runs of one module.
+
+    Each action returns when the run has ended.
+    """
 
     def resume(self, path: Path, answers: Mapping[str, Any], observer: Observer) -> None:
         """Resume a run, with answers by request id."""
@@ -64,10 +69,18 @@ class Modules(Protocol):
 
     @property
     def named(self) -> str | None:
-        """The module that the user has named; None if it is the one that each trace names."""
+        """The module named by the user.
+
+        It is None if each trace names its own.
+        """
+
+    def refusal(self, module: str, state: str) -> str | None:
+        """Return why the code does not act on such runs, or None."""
 
     def question(self, trace: Trace) -> str | None:
-        """Return what a person has to agree to before the code is loaded; None if it is the user's own choice.
+        """Return the question before code is loaded, or None.
+
+        Returns None if the user named the code.
 
         Raises `RefoldError` if the code may not be loaded, or cannot be.
         """
@@ -86,14 +99,21 @@ class Actions:
 
     def __init__(self, folder: Folder, modules: Modules) -> None:
         self.token = secrets.token_urlsafe(24)
-        """What a request must have in its `X-Refold-Token`."""
+        """The required value of a request's `X-Refold-Token`."""
         self._folder, self._modules = folder, modules
         self._agreed: set[tuple[str, str]] = set()
         self._loading = threading.Lock()
 
     def fits(self, token: str | None) -> bool:
-        """Return whether this is the token; takes the same time for each wrong one."""
+        """Return whether this is the token.
+
+        The check takes the same time for each wrong one.
+        """
         return hmac.compare_digest((token or "").encode(), self.token.encode())
+
+    def refusal(self, module: str, state: str) -> str | None:
+        """Return why there are no actions on such runs, or None."""
+        return self._modules.refusal(module, state)
 
     def named(self, name: str) -> Callable[[Json], Any] | None:
         """Return an action by its name in the address."""
@@ -107,13 +127,16 @@ class Actions:
         }.get(name)
 
     def offered(self, body: Json) -> Json:
-        """Answer `offered`: which module would run, and what has to be asked before it is loaded."""
+        """Answer `offered`: the module to run, and any question first.
+
+        The question has to be answered before the module is loaded.
+        """
         name, trace = self._trace(body)
         named = self._modules.named
         try:
             question = self._modules.question(trace)
         except RefoldError as error:
-            raise ProblemError(409, "no_module", str(error)) from None
+            raise _no_module(error) from None
         return {
             "module": named or str(trace.header.get("module") or "") or None,
             "known": named is not None,
@@ -121,7 +144,10 @@ class Actions:
         }
 
     def agree(self, body: Json) -> None:
-        """Answer `agree`: a person has said yes to a question, as `offered` gave it."""
+        """Answer `agree`: a person has said yes to a question.
+
+        The question is as `offered` returned it.
+        """
         name, trace = self._trace(body)
         question = _text(body, "question")
         if question != self._modules.question(trace):
@@ -129,7 +155,7 @@ class Actions:
         self._agreed.add((name, question))
 
     def answer(self, body: Json) -> Json:
-        """Answer `answer`: give an answer to an open request, and resume the run with it."""
+        """Answer `answer`: answer an open request, and resume the run."""
         name, trace = self._trace(body)
         request = _text(body, "request")
         if "value" not in body:
@@ -147,20 +173,20 @@ class Actions:
         return self._started(name, lambda seen: runner.resume(_path(trace), {}, seen))
 
     def fork(self, body: Json) -> Json:
-        """Answer `fork`: run on from state k, with some values of it set."""
+        """Answer `fork`: fork at state k, with some values set."""
         name, trace = self._trace(body)
         k, reuse = body.get("k"), body.get("reuse", False)
         if type(k) is not int or not 0 <= k <= trace.step_count:
-            raise wrong(f"k is the number of a state, 0 to {trace.step_count}, not {k!r}")
+            raise wrong(f"k must be the number of a state, 0 to {trace.step_count}, got {k!r}")
         if type(reuse) is not bool:
-            raise wrong("reuse is true or false")
+            raise wrong("reuse must be true or false")
         edits: dict[str, Any] = {}
         given = body.get("edits", [])
         if not isinstance(given, list):
-            raise wrong("edits is a list")
+            raise wrong("edits must be a list")
         for edit in given:
             if not isinstance(edit, dict) or not isinstance(edit.get("path"), str) or "value" not in edit:
-                raise wrong("each edit has a path and a value")
+                raise wrong("each edit must have a path and a value")
             if edit["path"] in edits:
                 raise wrong(f"{edit['path']} is edited twice")
             edits[edit["path"]] = edit["value"]
@@ -192,11 +218,12 @@ class Actions:
 
     def _trace(self, body: Json) -> tuple[str, Trace]:
         name = _text(body, "id")
-        row = self._folder.rows.get(name)
-        if row is None:
-            raise not_here(name)
-        if row.status == "damaged":
-            raise ProblemError(409, "damaged", f"the trace can't be read: {row.problem}")
+        try:
+            row = self._folder.row(name)
+        except KeyError:
+            raise not_here(name) from None
+        if row.status == "corrupt":
+            raise ProblemError(409, "corrupt", f"the trace cannot be read: {row.problem}")
         return name, Trace.load(self._folder.path(name))
 
     def _runner(self, name: str, trace: Trace, *, verifying: bool = False) -> Runner:
@@ -207,10 +234,13 @@ class Actions:
             with self._loading:
                 return self._modules.runner(trace, verifying=verifying)
         except RefoldError as error:
-            raise ProblemError(409, "no_module", str(error)) from None
+            raise _no_module(error) from None
 
     def _started(self, name: str | None, work: Callable[[Observer], None]) -> Json:
-        """Do the work in the background; return once its run has written something, or has failed before."""
+        """Do the work in the background.
+
+        Return once its run has written something, or has failed before.
+        """
         begun: Future[str | None] = Future()
 
         def seen(record: Record) -> None:
@@ -239,7 +269,7 @@ class Actions:
             self._folder.include(run_id)
             name = self._folder.named(run_id) or run_id
         if name is None:
-            raise ProblemError(409, "no_run", "the fork has not begun in time; look at the list of runs")
+            raise ProblemError(409, "no_run", "the fork has not started in time; look at the list of runs")
         return {"run": name}
 
 
@@ -251,8 +281,13 @@ def _path(trace: Trace) -> Path:
 def _text(body: Json, name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str):
-        raise wrong(f"{name} is missing, or is no text")
+        raise wrong(f"{name} must be a text")
     return value
+
+
+def _no_module(error: RefoldError) -> ProblemError:
+    hint = "Mend the module, or start the viewer again with another --allow-actions MODULE:NAME, or with ask."
+    return ProblemError(409, "no_module", str(error).removesuffix("; --traceback shows all of it"), hint)
 
 
 def _refused(error: RefoldError) -> ProblemError:

@@ -1,43 +1,78 @@
-"""The server's addresses: the page's files, and under `/api/` what the page asks.
+"""The server's addresses: the page's files and its questions.
+
+The questions are under `/api/`.
 
 Each question of `Source` in `client/api.d.ts` is a GET with its arguments as the query.
 """
 
+import contextlib
 import logging
+import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import anyio
 import anyio.to_thread
 import orjson
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ..errors import RefoldError, TraceCorruptError, TraceError, TraceLockedError, TraceNotFoundError
 from ..traces.index.folder import Folder
-from ..traces.index.indexed import IndexedTrace, StaleIndexError
+from ..traces.index.indexed import IndexedTrace
+from ..traces.index.positions import StaleIndexError
+from ..traces.index.wanted import NotWantedError, while_wanted
 from .actions import Actions
 from .files import client_file
-from .live import Events
-from .pages import changes, chat, compare, family, run, runs, search, step, values
+from .json_answers import dump
+from .live import EventStream, Live
+from .pages import changes, chat, columns, history, run, search, step, values
+from .pages.folder import compare, evaluations, family, runs, sets
 from .pages.problems import ProblemError, not_here, wrong
+from .pages.question import Question
 from .security import Guard
 
 _logger = logging.getLogger("refold.view")
 _SCAN = 0.2
 """Seconds for which the list of files counts as fresh."""
 
+_SLICE = 0.05
+"""The number of seconds for which a question extends its run's index before it is answered from the present index."""
+_QUICK = 8
+"""The number of questions answered at once: a page asks about six together."""
+_LONG = 2
+"""The number of long questions answered at once, beside the others: each keeps a core busy."""
+_LONG_ONES = frozenset(("history", "compare", "evaluations", "evaluation", "evaluation_diff"))
+"""Questions that may read a whole trace, or all samples of an evaluation."""
+_PART = 1.0
+"""The number of seconds for which a long question is answered: the page shows the results so far, and asks for more."""
+_ACTING = 4
+"""The number of actions started at once."""
+_GONE = 499
+"""The status of an answer that nobody reads; the number is nginx's."""
 _TRIES = 3
-"""How often an index that does not fit is made anew for one question: another viewer may be at it, too."""
+"""The number of times that an unfit index is rebuilt for one question: another viewer may be rebuilding it, too."""
+_TOGETHER = 12
+"""The number of questions in one request: a page asks at most about six at once."""
 _BODY = 1 << 24
 """The largest action, in bytes: an edit may set a large value."""
 
-Arguments = Mapping[str, str]
-Answer = Callable[[Arguments], Any]
+
+Answer = Callable[[Question], Any]
+
+
+class UnindexedError(Exception):
+    """A question needs steps that are not indexed yet.
+
+    The question is repeated among the long ones.
+    """
 
 
 class Viewer:
@@ -49,98 +84,184 @@ class Viewer:
         self.server = secrets.token_hex(8)
         """The id of this start of the server."""
         self.stopping = False
+        self.live = Live(folder, self.server, lambda: self.stopping)
+        self.quick = anyio.CapacityLimiter(_QUICK)
+        self.long = anyio.CapacityLimiter(_LONG)
+        self.acting = anyio.CapacityLimiter(_ACTING)
 
-    def trace(self, query: Arguments) -> IndexedTrace:
-        """Return the trace of the run that a question is about."""
-        return self.folder.open(self.known(query))
+    def trace(self, query: Question, k: int | None = None) -> IndexedTrace:
+        """Return a question's trace, indexed completely or beyond step k.
 
-    def known(self, query: Arguments, name: str = "id") -> str:
-        """Return the id in a question; raises `ProblemError` if no run here has it."""
+        Raises `UnindexedError` if that takes long, and the question is not patient.
+        """
+        name = self.known(query)
+        if query.is_patient:
+            return self.folder.open(name)
+        trace = self.folder.open(name, _SLICE)
+        if not trace.is_complete and (k is None or not 0 <= k < trace.count):
+            raise UnindexedError
+        return trace
+
+    def begun(self, query: Question) -> IndexedTrace:
+        """Return a question's trace, as far as it is indexed."""
+        return self.folder.open(self.known(query), _SLICE)
+
+    def known(self, query: Question, name: str = "id") -> str:
+        """Return the run id in a question.
+
+        Raises `ProblemError` if no run here has it.
+        """
         run_id = query.get(name)
         if run_id is None:
             raise wrong(f"{name} is missing")
-        if run_id not in self.folder.rows:
-            self.folder.scan()
-        if run_id not in self.folder.rows:
-            raise not_here(run_id)
+        try:
+            self.folder.row(run_id)
+        except KeyError:
+            raise not_here(run_id) from None
         return run_id
 
     # the questions
 
-    def runs(self, query: Arguments) -> Any:
+    def runs(self, query: Question) -> Any:
         """Answer `runs`."""
         self.folder.scan(at_most_every=_SCAN)
-        return runs.runs(self.folder, query)
+        seen = self.live.mark(self.folder.changes)
+        return {**runs.runs(self.folder, query), "seen": seen}
 
-    def totals(self, query: Arguments) -> Any:
+    def totals(self, query: Question) -> Any:
         """Answer `totals`."""
-        return runs.totals(self.folder, query.get("ids", "").split(","))
+        self.folder.scan(at_most_every=_SCAN)
+        return runs.totals(self.folder, query.several("id"))
 
-    def run(self, query: Arguments) -> Any:
+    def run(self, query: Question) -> Any:
         """Answer `run`."""
         self.folder.scan(at_most_every=_SCAN)
         name = self.known(query)
+        seen = self.live.mark(self.folder.changes)
         families = runs.families_of(self.folder)
         row = families.run_row(name)
-        return run.run(self.folder.open(name), row, actions_allowed=self.actions is not None)
+        trace = self.folder.open(name, _SLICE)
+        found = run.run(trace, row, why_not=self._why_not(trace), path=_typed(self.folder, name))
+        return {**found, "seen": seen}
 
-    def columns(self, query: Arguments) -> Any:
+    def _why_not(self, trace: IndexedTrace) -> str | None:
+        """Return why the page does not act on a run.
+
+        None if it acts.
+        """
+        if self.folder.store is not None:
+            return "The viewer only reads a store. Run the command in a terminal."
+        if self.actions is None:
+            return "This page only shows. To act from it, start the viewer with --allow-actions ask."
+        header = trace.header
+        refused = self.actions.refusal(str(header.get("module") or ""), str(header.get("state") or ""))
+        return None if refused is None else f"{refused} To act on it, start the viewer with --allow-actions ask."
+
+    def columns(self, query: Question) -> Any:
         """Answer `columns`."""
-        trace = self.trace(query)
-        return run.columns(trace, _number(query, "from", 0), _number(query, "to", 2**53), _number(query, "n", 700))
+        trace = self.begun(query)
+        return columns.columns(trace, _number(query, "from", 0), _number(query, "to", 2**53), _number(query, "n", 700))
 
-    def steps(self, query: Arguments) -> Any:
+    def steps(self, query: Question) -> Any:
         """Answer `steps`."""
-        return run.steps(self.trace(query), _number(query, "from"), _number(query, "to"))
+        return run.steps(self.begun(query), _number(query, "from"), _number(query, "to"))
 
-    def find(self, query: Arguments) -> Any:
+    def find(self, query: Question) -> Any:
         """Answer `find`."""
         back = query.get("back") in ("true", "1")
         return run.find(self.trace(query), _number(query, "from"), query.get("mode", ""), back)
 
-    def step(self, query: Arguments) -> Any:
+    def step(self, query: Question) -> Any:
         """Answer `step`."""
-        return step.step(self.folder, self.trace(query), _number(query, "k"))
+        k = _number(query, "k")
+        return step.step(self.folder, self.trace(query, k), k)
 
-    def changes(self, query: Arguments) -> Any:
+    def changes(self, query: Question) -> Any:
         """Answer `changes`."""
-        return changes.changes(self.trace(query), _number(query, "k"))
+        k = _number(query, "k")
+        return changes.changes(self.trace(query, k), k)
 
-    def state(self, query: Arguments) -> Any:
+    def state(self, query: Question) -> Any:
         """Answer `state`."""
-        offset, limit = _number(query, "offset", 0), _number(query, "limit", 200)
-        return values.state(self.trace(query), _number(query, "k"), query.get("path", ""), offset, limit)
+        k, offset, limit = _number(query, "k"), _number(query, "offset", 0), _number(query, "limit", 200)
+        return values.state(self.trace(query, k), k, query.get("path", ""), offset, limit)
 
-    def value(self, query: Arguments) -> Any:
+    def value(self, query: Question) -> Any:
         """Answer `value`."""
         offset, length = _number(query, "offset", 0), _number(query, "length", 65_536)
         return values.value(self.trace(query), query.get("at", ""), offset, length)
 
-    def history(self, query: Arguments) -> Any:
+    def history(self, query: Question) -> Any:
         """Answer `history`."""
-        return values.history(self.trace(query), query.get("path", ""), _number(query, "offset", 0))
+        offset = max(0, _number(query, "offset", 0))
+        return history.history(self.begun(query), query.get("path", ""), offset, _PART)
 
-    def search(self, query: Arguments) -> Any:
+    def search(self, query: Question) -> Any:
         """Answer `search`."""
-        return search.search(self.trace(query), query.get("q", ""), query.get("after") or None)
+        return search.search(self.begun(query), query.get("q", ""), query.get("after") or None)
 
-    def chat(self, query: Arguments) -> Any:
+    def chat(self, query: Question) -> Any:
         """Answer `chat`."""
         return chat.chat(self.folder, self.trace(query), _number(query, "from", 0), _number(query, "to", 200))
 
-    def compare(self, query: Arguments) -> Any:
+    def compare(self, query: Question) -> Any:
         """Answer `compare`."""
         a, b = self.known(query, "a"), self.known(query, "b")
         k = _number(query, "k") if "k" in query else None
-        return compare.compare(self.folder, a, b, _number(query, "n", 700), k)
+        return compare.compare(self.folder, a, b, _number(query, "n", 700), k, _PART)
 
-    def family(self, query: Arguments) -> Any:
+    def family(self, query: Question) -> Any:
         """Answer `family`."""
         self.folder.scan(at_most_every=_SCAN)
         return family.family(self.folder, self.known(query))
 
+    def sets(self, query: Question) -> Any:
+        """Answer `sets`."""
+        return sets.sets(self.folder)
+
+    def set(self, query: Question) -> Any:
+        """Answer `set`."""
+        self.folder.scan(at_most_every=_SCAN)
+        after = _number(query, "after") if query.get("after") else None
+        return sets.set_page(self.folder, query, after, _number(query, "limit", 200))
+
+    def evaluations(self, query: Question) -> Any:
+        """Answer `evaluations`."""
+        return evaluations.evaluations(self.folder)
+
+    def evaluation(self, query: Question) -> Any:
+        """Answer `evaluation`."""
+        self.folder.scan(at_most_every=_SCAN)
+        offset = max(0, _number(query, "offset", 0))
+        return evaluations.evaluation(self.folder, query, offset, _number(query, "limit", 200))
+
+    def evaluation_diff(self, query: Question) -> Any:
+        """Answer `evaluation_diff`."""
+        self.folder.scan(at_most_every=_SCAN)
+        return evaluations.evaluation_diff(self.folder, query.get("a", ""), query.get("b", ""), _PART)
+
+    def several(self, query: Question) -> Any:
+        """Answer `several`: questions that a page asks together, in their order.
+
+        Each answer has the status that the question alone would have had.
+        """
+        asked = query.several("ask")
+        if not 1 <= len(asked) <= _TOGETHER:
+            raise wrong(f"ask is given 1 to {_TOGETHER} times, not {len(asked)}")
+        answers, found = self.answers(), list[Any]()
+        for each in asked:
+            name, _, given = each.partition("?")
+            answer = answers.get(name)
+            if answer is None or name == "several" or name in _LONG_ONES:
+                raise wrong(f"{name!r} cannot be asked together with others")
+            question = Question(parse_qsl(given, keep_blank_values=True))
+            question.is_patient = query.is_patient
+            status, body = _answered(answer, question, self)
+            found.append({"status": status, "answer": orjson.Fragment(body)})
+        return found
+
     def answers(self) -> dict[str, Answer]:
-        """Return what answers each question, by name."""
+        """Return the functions that answer questions, by name."""
         return {
             "runs": self.runs,
             "totals": self.totals,
@@ -157,6 +278,12 @@ class Viewer:
             "chat": self.chat,
             "compare": self.compare,
             "family": self.family,
+            "sets": self.sets,
+            "set": self.set,
+            "evaluations": self.evaluations,
+            "evaluation": self.evaluation,
+            "evaluation_diff": self.evaluation_diff,
+            "several": self.several,
         }
 
 
@@ -167,15 +294,10 @@ def make_app(viewer: Viewer, port: int) -> ASGIApp:
         name = request.query_params.get("id")
         try:
             if name is not None:
-                await anyio.to_thread.run_sync(viewer.known, {"id": name})
+                await anyio.to_thread.run_sync(viewer.known, Question([("id", name)]), limiter=viewer.quick)
+            return EventStream(viewer.live, await viewer.live.join(name))
         except ProblemError as problem:
             return _json(problem.to_dict(), problem.status)
-        told = Events(viewer.folder, name, viewer.server, lambda: viewer.stopping)
-        return StreamingResponse(
-            told.stream(),
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-        )
 
     def unknown(request: Request) -> Response:
         problem = ProblemError(404, "no_question", f"there is no {request.url.path}")
@@ -183,40 +305,83 @@ def make_app(viewer: Viewer, port: int) -> ASGIApp:
 
     routes = [
         *(
-            Route(f"/api/{name}", _endpoint(answer, viewer), methods=["GET"])
+            Route(f"/api/{name}", _endpoint(name, answer, viewer), methods=["GET"])
             for name, answer in viewer.answers().items()
         ),
         Route("/api/events", events, methods=["GET"]),
-        *([Route("/api/act/{name}", _acting(viewer.actions), methods=["POST"])] if viewer.actions is not None else []),
+        *(
+            [Route("/api/act/{name}", _acting(viewer, viewer.actions), methods=["POST"])]
+            if viewer.actions is not None
+            else []
+        ),
         Route("/api/{rest:path}", unknown, methods=["GET"]),
         Route("/{path:path}", client_file, methods=["GET"]),
     ]
     return Guard(Starlette(routes=routes), port)
 
 
-def _endpoint(answer: Answer, viewer: Viewer) -> Callable[[Request], Response]:
-    """Return the endpoint of one question; what goes wrong in reading a trace is an answer, too."""
+def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of one question.
 
-    def endpoint(request: Request) -> Response:
-        query = request.query_params
-        try:
-            for _ in range(_TRIES):
-                try:
-                    return _json(answer(query))
-                except StaleIndexError:  # made anew, and asked again
-                    for name in ("id", "a", "b"):
-                        if name in query:
-                            viewer.folder.forget(query[name])
-            return _json(answer(query))
-        except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged
-            problem = _problem(error)
-            return _json(problem.to_dict(), problem.status)
+    It stops reading when the page has gone.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        gone = threading.Event()
+        found: list[Response] = []
+
+        async def notice() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            gone.set()
+            asking.cancel_scope.cancel()
+
+        def ask(is_patient: bool) -> Response | None:
+            question = Question(request.query_params.multi_items())
+            question.is_patient = is_patient
+            with contextlib.suppress(UnindexedError, NotWantedError), while_wanted(gone.is_set):
+                status, body = _answered(answer, question, viewer)
+                return _sent(body, status)
+            return None
+
+        async with anyio.create_task_group() as asking:
+            asking.start_soon(notice)
+            reply = None
+            if name not in _LONG_ONES:
+                reply = await anyio.to_thread.run_sync(ask, False, limiter=viewer.quick)
+            if reply is None:
+                reply = await anyio.to_thread.run_sync(ask, True, limiter=viewer.long)
+            if reply is not None:
+                found.append(reply)
+            asking.cancel_scope.cancel()
+        return found[0] if found else Response(status_code=_GONE)
 
     return endpoint
 
 
-def _acting(actions: Actions) -> Callable[[Request], Awaitable[Response]]:
-    """Return the endpoint of the actions: it takes them only with the token."""
+def _answered(answer: Answer, question: Question, viewer: Viewer) -> tuple[int, bytes]:
+    """Return the status and the JSON of the answer to a question.
+
+    An error in reading a trace is an answer, too.
+    """
+    try:
+        for _ in range(_TRIES):
+            try:
+                return 200, dump(answer(question))
+            except StaleIndexError as error:  # the index is rebuilt, and the question asked again
+                for name in ("id", "a", "b"):
+                    if name in question:
+                        viewer.folder.recover(question[name], error)
+        return 200, dump(answer(question))
+    except UnindexedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged
+        problem = _problem(error)
+        return problem.status, dump(problem.to_dict())
+
+
+def _acting(viewer: Viewer, actions: Actions) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of the actions, which need the token."""
 
     async def endpoint(request: Request) -> Response:
         if not actions.fits(request.headers.get("x-refold-token")):
@@ -227,7 +392,7 @@ def _acting(actions: Actions) -> Callable[[Request], Awaitable[Response]]:
             if act is None:
                 raise ProblemError(404, "no_action", f"there is no action {request.path_params['name']}")
             body = await _body(request)
-            return _json(await anyio.to_thread.run_sync(act, body))
+            return _json(await anyio.to_thread.run_sync(act, body, limiter=viewer.acting))
         except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged
             problem = _problem(error)
             return _json(problem.to_dict(), problem.status)
@@ -236,25 +401,28 @@ def _acting(actions: Actions) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """Return a request's JSON object; raises `ProblemError` if it is none, or too large."""
+    """Return a request's JSON object.
+
+    Raises `ProblemError` for anything else, and for one that is too large.
+    """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise wrong("an action is sent as application/json")
+        raise wrong("an action must be sent as application/json")
     data = b""
     async for chunk in request.stream():
         data += chunk
         if len(data) > _BODY:
-            raise wrong(f"an action has at most {_BODY} bytes")
+            raise wrong(f"an action must have at most {_BODY} bytes")
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise wrong(f"the action is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise wrong("an action is a JSON object")
+        raise wrong("an action must be a JSON object")
     return found
 
 
 def _problem(error: Exception) -> ProblemError:
-    """Return an error as the page is told it."""
+    """Return an error in the form that the page gets."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, IndexError):
@@ -267,30 +435,40 @@ def _problem(error: Exception) -> ProblemError:
         return ProblemError(404, "no_trace", str(error))
     if isinstance(error, TraceCorruptError):
         return ProblemError(
-            409, "damaged", str(error), "Run `refold trace check` on the file to see all that is wrong."
+            409, "corrupt", str(error), "Run `refold trace check` on the file to see all that is wrong."
         )
     if isinstance(error, (TraceError, RefoldError)):
         return ProblemError(409, "unreadable", str(error))
+    if isinstance(error, OverflowError):
+        return ProblemError(409, "unreadable", evaluations.TOO_LARGE)
     if isinstance(error, OSError):
-        return ProblemError(409, "unreadable", f"the trace can't be read: {error.strerror}")
+        return ProblemError(409, "unreadable", f"the trace cannot be read: {error.strerror}")
     _logger.error("a question could not be answered", exc_info=error)
     return ProblemError(500, "internal", f"the server failed: {type(error).__name__}", "Its log says more.")
 
 
-def _number(query: Arguments, name: str, default: int | None = None) -> int:
+def _typed(folder: Folder, name: str) -> str:
+    """Return a run as typed in the server's terminal."""
+    if folder.store is not None:
+        return f"{folder.store.url}#{folder.rows[name].run_id}"
+    whole = folder.path(name).absolute()
+    return os.path.relpath(whole) if whole.is_relative_to(Path.cwd()) else str(whole)
+
+
+def _number(query: Question, name: str, default: int | None = None) -> int:
     text = query.get(name)
     if text is None or text == "":
         if default is None:
             raise wrong(f"{name} is missing")
         return default
     if len(text) > 17 or not text.removeprefix("-").isdecimal() or not text.isascii():
-        raise wrong(f"{name} is a whole number, not {text!r}")
+        raise wrong(f"{name} must be a whole number, got {text!r}")
     return int(text)
 
 
 def _json(document: Any, status: int = 200) -> Response:
-    return Response(
-        orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS),
-        status,
-        headers={"cache-control": "no-store", "content-type": "application/json"},
-    )
+    return _sent(dump(document), status)
+
+
+def _sent(body: bytes, status: int) -> Response:
+    return Response(body, status, headers={"cache-control": "no-store", "content-type": "application/json"})

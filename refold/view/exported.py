@@ -1,4 +1,6 @@
-"""Runs as one HTML file that is opened from the disk: the page, its style, and the runs inside, compressed.
+"""Runs as one HTML file that opens from the disk.
+
+The file has the page, its style, and the compressed runs.
 
 The file's Content-Security-Policy names its two scripts by their hashes and lets it fetch nothing. The runs are base64:
 nothing in a trace can end the element that holds it.
@@ -33,8 +35,12 @@ _START = """\
 """
 
 
-def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = False, comparison: bool = False) -> None:
-    """Write traces as one page: a run, its family, or two runs compared.
+def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = False, comparison: bool = False) -> int:
+    """Write traces as one page.
+
+    Return how many large values had no room.
+
+    The page is about a run, its family, or two runs compared. It shows such values by their size.
 
     Raises as `Trace.load` does for a file that is no trace.
     """
@@ -46,7 +52,8 @@ def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = Fals
         f"default-src 'none'; script-src {_hash(_START)} {_hash(code)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    runs = _packed(pack(paths, with_family=with_family, comparison=comparison))
+    left_out: list[int] = []
+    runs = _packed(pack(paths, with_family=with_family, comparison=comparison, left_out=left_out.append))
     out.write(
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -62,10 +69,14 @@ def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = Fals
     out.write(b'</script>\n<script type="application/octet-stream" id="refold-page">')
     out.write(b64encode(gzip.compress(code.encode(), 9, mtime=0)))
     out.write(f"</script>\n<script>{_START}</script>\n</body>\n</html>\n".encode())
+    return sum(left_out)
 
 
 def page_of(trace: Trace) -> str | None:
-    """Return the page of one trace as text, for a notebook; None for a run that ended before it began."""
+    """Return the page of one trace, for a notebook.
+
+    Returns None for a run that ended before its first state.
+    """
     if not trace.size:
         return None
     page = io.BytesIO()

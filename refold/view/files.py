@@ -1,5 +1,6 @@
 """The page's own files."""
 
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -26,21 +27,28 @@ _MADE = {"page.js": script, "page.css": sheet, _SHELL: shell}
 
 
 def client_file(request: Request) -> Response:
-    """Answer a request for a file of the page; every other address is the page itself.
+    """Answer a request for a file of the page.
+
+    Every other address gets the page itself.
 
     A file is looked up by its name among those that are there: an address is never used as a path.
     """
     name = request.url.path.lstrip("/")
     if name not in _MADE:
-        found = {path.relative_to(CLIENT).as_posix(): path for path in CLIENT.rglob("*") if path.suffix in _TYPES}
-        if name in found:
-            return _answer(request, name, found[name].read_bytes())
+        if path := _files_of(CLIENT).get(name):
+            return _answer(request, name, path.read_bytes())
         if Path(name).suffix in _TYPES and Path(name).suffix != ".html":
             return Response("There is no such file.\n", 404, media_type="text/plain")
         name = _SHELL
     if not (CLIENT / _SHELL).is_file():
         return Response("The page's files are not installed.\n", 404, media_type="text/plain")
     return _answer(request, name, _MADE[name]().encode())
+
+
+@cache
+def _files_of(client: Path) -> dict[str, Path]:
+    """The places of the page's files, by name."""
+    return {path.relative_to(client).as_posix(): path for path in client.rglob("*") if path.suffix in _TYPES}
 
 
 def _answer(request: Request, name: str, data: bytes) -> Response:

@@ -1,126 +1,255 @@
-"""Server-sent events: what has changed in the folder, or in one run."""
+"""Server-sent events: changes in the folder, or in one run.
 
-import threading
+One watch looks at the folder, however many pages listen, and each run with listeners is looked at by one look at a
+time. All listeners get the results. A page that does not read its events loses them and gets another `hello`, after
+which it asks again.
+
+Each event has a mark: how many of the folder's changes are in it. An answer with the same mark, or a later one, has all
+that was told up to this event, so that a page that has just asked need not ask again because its stream begins.
+"""
+
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
-import orjson
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from ..errors import TraceError
 from ..traces.index.folder import Folder
+from ..traces.index.positions import StaleIndexError
+from .json_answers import dump
+from .pages.folder.runs import families_of
 from .pages.nodes import Json
-from .pages.runs import families_of
+from .pages.problems import ProblemError
 
+_logger = logging.getLogger("refold.view")
 _EVERY = 0.25
 """Seconds between two looks: rows come at most four times a second."""
 _QUIET = 15.0
 """Seconds after which something is sent in any case, so that both sides notice a connection that is gone."""
+_SLICE = 0.2
+"""The number of seconds for which one look extends the index of a run."""
 _ROWS = 500
+"""The number of rows in one event: of more changes, the pages are told to ask anew."""
+_BACKLOG = 32
+"""The number of events that wait for a page that does not read; at four a second, the page has been gone for
+seconds.
+"""
+_LISTENERS = 400
+"""A connection is a file of this process, which often may have 1,024; further pages are told to close some."""
+_AT_ONCE = 2
+"""The number of runs looked at at once: indexing keeps a core busy, and questions need one, too."""
 
 
-class Counting(threading.Thread):
-    """Counts the errors and shapes of large traces in the background, where they are not yet known."""
+class Listener:
+    """One page that listens; `run` is None for the folder's events."""
 
-    def __init__(self, folder: Folder) -> None:
-        super().__init__(name="refold view: counting", daemon=True)
-        self._folder = folder
-        self._stop_asked = threading.Event()
+    def __init__(self, run: str | None, hello: bytes, anew: bytes | None = None) -> None:
+        """Listen.
 
-    def run(self) -> None:
-        """Read the folder, and count until `stop`."""
-        self._folder.scan()
-        while not self._stop_asked.wait(_EVERY):
-            for name in list(self._folder.rows):
-                if self._stop_asked.is_set():
-                    return
-                self._folder.complete((name,))
+        `hello` is sent first, and `anew` in place of events that were not read.
+        """
+        self.run = run
+        self.closed = False
+        self._anew = anew or hello
+        self._events = [hello]
+        self._heard = asyncio.Event()
 
-    def stop(self) -> None:
-        """Stop counting, and wait until the trace under way is done."""
-        self._stop_asked.set()
-        self.join()
+    def send(self, event: bytes) -> None:
+        """Send an event, or another `hello` in place of too many."""
+        self._events.append(event)
+        if len(self._events) > _BACKLOG:
+            self._events = [self._anew]
+        self._heard.set()
+
+    def close(self) -> None:
+        """End the stream."""
+        self.closed = True
+        self._heard.set()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield what is sent, until `close`."""
+        while not self.closed:
+            events, self._events = self._events, []
+            for event in events:
+                yield event
+            if self._events or self.closed:
+                continue
+            self._heard.clear()
+            with anyio.move_on_after(_QUIET) as quiet:
+                await self._heard.wait()
+            if quiet.cancelled_caught:
+                yield b": still here\n\n"
 
 
-class Events:
-    """The events of one listener.
+@dataclass
+class _Looked:
+    """The facts of a run at the last look."""
+
+    file: tuple[object, ...] = ()
+    offset: int = 0
+    steps: int = 0
+    complete: bool = True
+    look: asyncio.Task[None] | None = field(default=None)
+
+
+class Live:
+    """The watch of one server.
 
     Args:
         folder: what is viewed.
-        run: the run to tell of; None for the whole folder.
         server: the id of this start of the server.
         stopping: returns whether the server is about to stop.
     """
 
-    def __init__(self, folder: Folder, run: str | None, server: str, stopping: Callable[[], bool]) -> None:
-        self._folder, self._run, self._server, self._stopping = folder, run, server, stopping
+    def __init__(self, folder: Folder, server: str, stopping: Callable[[], bool]) -> None:
+        self.listeners: set[Listener] = set()
+        self._folder, self._stopping, self._server = folder, stopping, server
+        self._anew = {"type": "hello", "server": server}
         self._seen = folder.changes
-        self._version = ""
-        self._steps = 0
+        self._runs: dict[str, _Looked] = {}
+        self._watch: asyncio.Task[None] | None = None
+        self._one = anyio.CapacityLimiter(1)
+        self._several = anyio.CapacityLimiter(_AT_ONCE)
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        """Yield events until the listener goes or the server stops."""
-        yield _event({"type": "hello", "server": self._server})
-        look = self._look_at_run if self._run is not None else self._look_at_folder
-        await anyio.to_thread.run_sync(self._begin, abandon_on_cancel=True)
-        quiet = 0.0
-        while not self._stopping():
-            await anyio.sleep(_EVERY)
-            event = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
-            quiet = 0.0 if event is not None else quiet + _EVERY
-            if event is not None:
-                yield _event(event)
-            elif quiet >= _QUIET:
-                quiet = 0.0
-                yield b": still here\n\n"
+    def mark(self, changes: int) -> str:
+        """Return the mark of what holds so many of the folder's changes."""
+        return f"{self._server}:{changes}"
 
-    def _begin(self) -> None:
-        self._folder.scan(at_most_every=_EVERY)
-        self._seen = self._folder.changes
-        if self._run is not None:
-            try:
-                trace = self._folder.open(self._run)
-                self._version, self._steps = trace.version, trace.count
-            except (TraceError, OSError, KeyError):
-                self._version = ""
+    async def join(self, run: str | None) -> Listener:
+        """Let a page listen, until `leave`; raises `ProblemError` if too many do.
 
-    def _look_at_folder(self) -> Json | None:
+        The first look is over then: what comes later is an event.
+        """
+        if len(self.listeners) >= _LISTENERS:
+            hint = "Close some of them, or start a second server."
+            raise ProblemError(503, "busy", f"{_LISTENERS} pages listen to this server already", hint)
+        if self._watch is None:
+            self._seen = self._folder.changes
+        seen = self.mark(self._seen if run is None else self._folder.touched(run))
+        listener = Listener(run, _event({**self._anew, "seen": seen}), _event(self._anew))
+        self.listeners.add(listener)
+        if run is not None and run not in self._runs:
+            self._runs[run] = _Looked()
+            self._look_at(run)
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._watching())
+        look = self._runs[run].look if run is not None else None
+        try:
+            if look is not None:
+                await asyncio.wait([look])
+        except BaseException:
+            self.leave(listener)
+            raise
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        """Stop sending to a page."""
+        self.listeners.discard(listener)
+        if listener.run is not None and all(each.run != listener.run for each in self.listeners):
+            self._runs.pop(listener.run, None)
+
+    async def _watching(self) -> None:
+        """Look repeatedly, as long as somebody listens."""
+        try:
+            while self.listeners and not self._stopping():
+                changed, event = await anyio.to_thread.run_sync(self._look_at_folder, limiter=self._one)
+                if event is not None:
+                    self._send(None, event)
+                for run, looked in self._runs.items():
+                    if run in changed or not looked.complete:
+                        self._look_at(run)
+                await asyncio.sleep(_EVERY)
+        except Exception as error:
+            _logger.error("the watch of the folder failed", exc_info=error)
+        finally:
+            self._watch = None
+            for listener in self.listeners:
+                listener.close()
+
+    def _send(self, run: str | None, event: Json) -> None:
+        data = _event(event)
+        for listener in self.listeners:
+            if listener.run == run:
+                listener.send(data)
+
+    def _look_at_folder(self) -> tuple[set[str], Json | None]:
         folder = self._folder
         folder.scan(at_most_every=_EVERY)
         if folder.changes == self._seen:
-            return None
+            return set(), None
         before, self._seen = self._seen, folder.changes
         changed = folder.since(before)
+        if all(listener.run is not None for listener in list(self.listeners)):
+            return changed, None
         families = families_of(folder)
         present = [name for name in changed if name in families.rows]
         above = {families.above[name] for name in present if name in families.above}
         rows = [families.run_row(name) for name in dict.fromkeys([*present, *above])]
-        return {"type": "runs", "rows": rows[:_ROWS], "removed": sorted(changed.difference(families.rows))}
+        if len(rows) > _ROWS:
+            return changed, self._anew
+        removed = sorted(changed.difference(families.rows))
+        return changed, {"type": "runs", "rows": rows, "removed": removed, "seen": self.mark(self._seen)}
 
-    def _look_at_run(self) -> Json | None:
-        folder, run = self._folder, self._run
-        assert run is not None
-        folder.scan(at_most_every=_EVERY)
-        changed = run in folder.since(self._seen)
-        self._seen = folder.changes
-        if not changed or run not in folder.rows:
-            return None
-        steps = self._steps
+    def _look_at(self, run: str) -> None:
+        """Look at a run in the background, unless it is looked at."""
+        looked = self._runs[run]
+        if looked.look is not None and not looked.look.done():
+            looked.complete = False  # and look again afterwards
+            return
+
+        async def look() -> None:
+            event = await anyio.to_thread.run_sync(self._looked_at, run, looked, limiter=self._several)
+            if event is not None:
+                self._send(run, event)
+
+        looked.look = asyncio.create_task(look())
+
+    def _looked_at(self, run: str, looked: _Looked) -> Json | None:
+        """Index what a run has gained; return its event."""
+        folder, steps = self._folder, looked.steps
+        seen = self.mark(folder.touched(run))
         try:
-            trace = folder.open(run)
-            version, self._steps = trace.version, trace.count
+            trace = folder.open(run, _SLICE)
+            file, offset, count = (trace.header.hash, trace.file.key), trace.walk.offset, trace.count
+            if file != looked.file or offset < looked.offset:
+                steps = 0  # another file has its place
+            looked.file, looked.offset, looked.steps, looked.complete = file, offset, count, trace.is_complete
+        except StaleIndexError as error:
+            folder.recover(run, error)
+            looked.complete = False
         except (TraceError, OSError, KeyError):
-            version = self._version
-        if version < self._version or len(version) < len(self._version):
-            steps = 0  # another file has its place
-        self._version = version
+            looked.complete = True
         families = families_of(folder)
         if run not in families.rows:
             return None
-        row = families.run_row(run)
-        return {"type": "run", "row": row, "version": version, "from": min(steps, self._steps)}
+        row, version = families.run_row(run), f"{looked.offset:x}"
+        return {"type": "run", "row": row, "version": version, "from": min(steps, looked.steps), "seen": seen}
 
 
-def _event(document: dict[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(document) + b"\n\n"
+class EventStream(StreamingResponse):
+    """The events of one listener, as an HTTP answer.
+
+    When the page goes, the listener is removed.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, live: Live, listener: Listener) -> None:
+        self._live, self._listener = live, listener
+        super().__init__(listener.events(), headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the page goes or the server stops."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._live.leave(self._listener)
+
+
+def _event(document: Json) -> bytes:
+    return b"data: " + dump(document) + b"\n\n"

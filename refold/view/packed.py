@@ -1,40 +1,62 @@
-"""What an exported file holds of runs: JSON lines, each of which `client/local.js` reads.
+"""The contents of an exported file: runs as JSON lines.
+
+`client/local.js` reads each line.
 
     {"kind": "runs"}     the list of the runs inside, their families, and what was compared
     {"kind": "run"}      a run: what `run` answers, its first state, and the patch of its end
-    {"kind": "step"}     one step of it: its row, what `step`, `changes` and `chat` answer, and its patch
-    {"kind": "values"}   long texts of the run, by their place
+    {"kind": "step"}     one step of it: its row, what `step`, `changes` and `chat` answer, and its patches
+    {"kind": "tail"}     patches and texts after the last step, if no step is under way
+    {"kind": "values"}   long texts of the run, and which of them stands at a place
 
-The answers are the server's own. Only states, histories and searches are computed on the page, from the patches.
+The answers are the server's own. States and histories are computed on the page from the patches, and searches from the
+texts of each record, which are those that the server searches. A long text is kept once: its number stands for it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from ..traces import Trace
-from ..traces.file.store import SUFFIX
+from ..errors import TraceNotFoundError
+from ..traces import Record, Trace
+from ..traces.analysis.locate import BRANCHES, branches_folder, find_relative, headers_in
+from ..traces.file.store import SUFFIX, trace_name
 from ..traces.index.database import Database
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace
-from .pages import changes, chat, compare, family, run, runs, step, values
+from .pages import changes, chat, run, search, step, values
+from .pages.folder import compare, family, runs
 from .pages.nodes import Json
 
 _COLUMNS = 700
 _LONGEST = 1 << 24
-"""Units of one text that are put into the file; the rest of a longer one stays in the trace."""
+"""The number of units of one text in the file; the rest of a longer text stays in the trace."""
+_ROOM = 1 << 26
+"""The bytes of all blobs of one run in the file; further blobs are shown by their size."""
+_SHORT = 200
+"""The largest number of units of a text that is written in its line."""
 _EXACT = 2**53
+_CUT = frozenset(("text", "object", "array"))
+"""Kinds of values of which a line may have only a part."""
 
 
-def pack(paths: Sequence[Path], *, with_family: bool = False, comparison: bool = False) -> Iterator[bytes]:
-    """Yield the lines for these traces; the first one is the page that is opened.
+def pack(
+    paths: Sequence[Path],
+    *,
+    with_family: bool = False,
+    comparison: bool = False,
+    left_out: Callable[[int], object] = lambda number: None,
+) -> Iterator[bytes]:
+    """Yield the lines for these traces.
 
-    `with_family` adds the family of each trace, as far as its traces are found. `comparison` compares the first two.
+    The first trace is the page that is opened.
+
+    `with_family` adds what each trace comes from and all that comes from that, as far as its traces are found.
+    `comparison` compares the first two. `left_out` is told how many large values of each run had no room.
     """
     files = _with_families(paths) if with_family else list(dict.fromkeys(path.absolute() for path in paths))
-    root = Path(files[0]).parent
+    root = _home(files[0])
     folder = Folder(root, files, Database(None))
     try:
         folder.scan()
@@ -58,7 +80,10 @@ def pack(paths: Sequence[Path], *, with_family: bool = False, comparison: bool =
             first["compared"] = [compare.compare(folder, opened[0], opened[1], _COLUMNS)]
         yield _line(first)
         for name in names:
+            trace = folder.open(name)
+            blobs = trace.share_blobs(_ROOM)
             yield from _run(folder, families, name)
+            left_out(blobs.left_out)
     finally:
         folder.close()
 
@@ -69,36 +94,61 @@ def _is_called(families: runs.Families, name: str) -> bool:
 
 
 def _with_families(paths: Sequence[Path]) -> list[Path]:
+    """Return the families of some traces, these traces first."""
     found: dict[Path, None] = {}
     for path in paths:
-        found[path.absolute()] = None
-        for each in sorted(path.with_name(path.name.removesuffix(SUFFIX) + ".branches").glob(f"*{SUFFIX}")):
-            found[each.absolute()] = None
-        trace = Trace.load(path)
-        if trace.parent is not None:
-            source = path.with_name(f"{trace.parent['run']}{SUFFIX}")
-            if source.exists():
-                found[source.absolute()] = None
+        top, above = path.absolute(), [path.absolute()]
+        while (parent := Trace.load(top).parent) is not None:
+            try:
+                top = find_relative(top, parent["run"])
+            except TraceNotFoundError:
+                break
+            if top in above:
+                break
+            above.append(top)
+        found |= dict.fromkeys([*above, *_below(top)])
     return list(found)
+
+
+def _below(top: Path) -> list[Path]:
+    """Return the traces that come from one, with the branches of each."""
+    home = _home(top)
+    made = {name: (header.get("parent") or {}).get("run") for name, header in headers_in(home)}
+    family = [trace_name(top)]
+    for source in family:  # grows while it is walked
+        family += [name for name, parent in made.items() if parent == source and name not in family]
+    files = [home / f"{name}{SUFFIX}" for name in family if name in made]
+    return [*files, *(each for path in files for each in sorted(branches_folder(path).glob(f"*{SUFFIX}")))]
+
+
+def _home(path: Path) -> Path:
+    """Return the folder of a run's family."""
+    return path.parent.parent if path.parent.name.endswith(BRANCHES) else path.parent
 
 
 def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
     trace = folder.open(name)
-    begun = bool(trace.query("SELECT 1 FROM snapshots WHERE trace = ? LIMIT 1"))
+    begun = trace.query("SELECT stop FROM snapshots WHERE trace = ? ORDER BY offset LIMIT 1")
     yield _line(
         {
             "kind": "run",
-            "run": run.run(trace, families.run_row(name), actions_allowed=False),
+            "run": run.run(trace, families.run_row(name), why_not=_FILE),
             "root": families.root(name),
-            "first": trace.document(0)[0] if begun else None,
+            "first": trace.folded(begun[0][0])[0] if begun else None,
             "end": trace.end.get("patch") or [],
             "beginning": _turns(folder, trace, 0, 0),
         }
     )
     total = trace.count + (trace.open_facts() is not None)
     long = _Long()
-    for k in range(total):
+    for k in range(trace.count + 1):
         committed = k < trace.count
+        records = _records(trace, k)
+        texts = [found for record in records if (found := long.texts(trace, record))]
+        beside = {"amended": _amended(records, k), "texts": texts}
+        if k == total:
+            yield _line({"kind": "tail", **beside})
+            break
         made = step.step(folder, trace, k)
         line = {
             "kind": "step",
@@ -108,10 +158,11 @@ def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
             "changes": changes.changes(trace, k) if committed else None,
             "turns": _turns(folder, trace, k, k + 1),
             "patch": trace.patch(k) if committed else [],
+            **beside,
         }
         long.see(line)
         yield _line(line)
-    yield _line({"kind": "values", "values": long.values(trace)})
+    yield _line({"kind": "values", "values": long.values(trace), "texts": list(long.numbers)})
 
 
 def _turns(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> list[Any]:
@@ -119,27 +170,77 @@ def _turns(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> list[A
     return [turn for turn in found if turn["k"] >= 0] if stop > first else found
 
 
+def _records(trace: IndexedTrace, k: int) -> list[Record]:
+    """Return the records between the commits of two steps.
+
+    They run from the commit before step k to its own, or to the end of the trace.
+    """
+    with trace.lock:
+        start = trace.one(k - 1).stop if k else 0
+        stop = trace.one(k).stop if k < trace.count else trace.walk.offset
+    return [trace.record(line) for _, line in trace.file.lines(start, stop)]
+
+
+def _amended(records: Sequence[Record], k: int) -> list[Any]:
+    """Return patches that belong to step k beside its commit.
+
+    They are those of resumes before step k and of ends that were resumed.
+    """
+    last = max((i for i, record in enumerate(records) if record.kind not in ("event", "snapshot")), default=-1)
+    return [
+        record["patch"]
+        for i, record in enumerate(records)
+        if record.get("patch") and (record.kind == "resume" or (record.kind == "end" and i != last))
+    ]
+
+
+_FILE = "This file only shows. Run the command beside the run's trace; if its folder is not runs, add --traces FOLDER."
+
+
 class _Long:
-    """The places of texts that the lines hold in part."""
+    """The long texts of a run.
+
+    `numbers` has each text once, and `places` says where a value is cut off in the lines. A container is kept as JSON.
+    """
 
     def __init__(self) -> None:
         self.places: dict[str, None] = {}
+        self.numbers: dict[str, int] = {}
+
+    def kept(self, text: str) -> int:
+        """Return the number that stands for a text."""
+        return self.numbers.setdefault(text[:_LONGEST], len(self.numbers))
+
+    def texts(self, trace: IndexedTrace, record: Record) -> list[Any]:
+        """Return a record's step and its searchable texts.
+
+        Each text comes with its kind of place and its path.
+        """
+        found = [
+            (where, path, text if len(text) <= _SHORT else self.kept(text))
+            for where, path, text in search.texts_of(trace, record)
+        ]
+        return [search.place_of(record), found] if found else []
 
     def see(self, value: Any) -> None:
-        """Note the places in a line."""
+        """Record the places in a line."""
         stack = [value]
         while stack:
             each = stack.pop()
             if isinstance(each, list):
                 stack += each
             elif isinstance(each, dict):
-                if each.get("kind") == "text" and isinstance(each.get("at"), str):
+                if each.get("kind") in _CUT and isinstance(each.get("at"), str):
                     self.places[each["at"]] = None
                 stack += each.values()
 
     def values(self, trace: IndexedTrace) -> Json:
-        """Return the texts that are not in a state: those of states are in its patches."""
-        return {at: values.value(trace, at, 0, _LONGEST)["text"] for at in self.places if not at.startswith("s:")}
+        """Return the texts that are not in a state.
+
+        Texts of states are in the run's patches.
+        """
+        places = (at for at in self.places if not at.startswith("s:"))
+        return {at: self.kept(values.value(trace, at, 0, _LONGEST)["text"]) for at in places}
 
 
 def _line(document: Json) -> bytes:
@@ -147,7 +248,9 @@ def _line(document: Json) -> bytes:
 
 
 def _safe(value: Any) -> Any:
-    """Return a value in which each integer that JavaScript cannot hold is written as `{"$integer": text}`.
+    """Return a value with large integers as `{"$integer": text}`.
+
+    Those are integers that JavaScript cannot hold.
 
     An object of this form that the data have is written as `{"$object": [name, value]}`; likewise one of that form.
     """

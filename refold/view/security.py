@@ -1,8 +1,8 @@
-"""Who may ask, and what a browser may do with the answers.
+"""Access to the server, and limits on browsers.
 
-The server is on loopback, where every page of every site can send requests. Requests are taken only under the server's
-own name (`Host`), so that another name that leads here (DNS rebinding) is refused, and only from the server's own pages
-(`Origin`, `Sec-Fetch-Site`); a page of another site can at most be the place from which a person follows a link.
+The server is on loopback, where every page of every site can send requests. Requests are accepted only under the
+server's own name (`Host`), so that another name for this address (DNS rebinding) is refused, and only from the server's
+own pages (`Origin`, `Sec-Fetch-Site`). A page of another site can only have a link that a person follows.
 """
 
 from collections.abc import MutableMapping
@@ -28,7 +28,10 @@ _HEADERS = (
 
 
 class Guard:
-    """Refuses requests that are not from the server's own pages, and puts the security headers on all answers."""
+    """Refuses foreign requests, and adds the security headers.
+
+    Foreign are requests that do not come from the server's own pages. All answers get the headers.
+    """
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app

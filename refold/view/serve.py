@@ -1,4 +1,7 @@
-"""Runs the server: binds a port on loopback, prints the address, opens the browser, stops at Ctrl-C."""
+"""Runs the server on a port of loopback until Ctrl-C.
+
+It prints the address and opens the browser.
+"""
 
 import errno
 import socket
@@ -11,23 +14,26 @@ import uvicorn
 
 from ..errors import UsageError
 from ..traces.index.folder import Folder
+from ..traces.stores import TraceStore
 from .actions import Actions, Modules
 from .app import Viewer, make_app
-from .live import Counting
+from .counting import Counting
 
 PORT = 7336
-"""The port that is tried first: REFO on a telephone's keys."""
+"""The first port to try: REFO on a telephone's keys."""
 _TRIES = 50
 
 
 class PortTakenError(UsageError):
-    """The port that was asked for cannot be used."""
+    """The requested port cannot be used."""
 
 
 def bind(port: int | None) -> socket.socket:
-    """Return a socket that listens on loopback: on `port`, otherwise on the first free port from `PORT` on.
+    """Return a socket that listens on loopback.
 
-    Raises `PortTakenError` if the port that was asked for cannot be used.
+    Its port is `port`, otherwise the first free one from `PORT` on.
+
+    Raises `PortTakenError` if the requested port cannot be used.
     """
     for wanted in [port] if port is not None else [*range(PORT, PORT + _TRIES), 0]:
         # With its protocol named, asyncio turns off Nagle's algorithm, which would hold each answer for 40 ms.
@@ -41,7 +47,7 @@ def bind(port: int | None) -> socket.socket:
             found.close()
             if port is None:
                 continue
-            reason = "is taken" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
+            reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
             raise PortTakenError(f"port {port} {reason}; leave out --port, and refold takes a free one") from None
         return found
     raise PortTakenError(f"no port of {PORT} to {PORT + _TRIES} is free; name one with --port")
@@ -56,15 +62,16 @@ def serve(
     modules: Modules | None = None,
     open_browser: bool = True,
     tell: Callable[[str], None] = print,
+    store: TraceStore | None = None,
 ) -> None:
     """Serve a folder of traces, or some traces of it, until Ctrl-C.
 
     `page` is the place in the page to print and to open; `modules` carry out actions, which are off without them.
-    Raises `PortTakenError`.
+    `store` is the store whose mirror the folder is. Raises `PortTakenError`.
     """
     listening = bind(port)
     number = listening.getsockname()[1]
-    folder = Folder(root, files)
+    folder = Folder(root, files, store=store)
     actions = Actions(folder, modules) if modules is not None else None
     viewer = Viewer(folder, actions)
     config = uvicorn.Config(
@@ -93,7 +100,10 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that opens the browser once it answers, and ends streams when it is told to stop."""
+    """A server that opens the browser and ends its streams.
+
+    It opens the browser once it answers, and ends streams when it is told to stop.
+    """
 
     def __init__(self, config: uvicorn.Config, viewer: Viewer, started: Callable[[], object]) -> None:
         super().__init__(config)

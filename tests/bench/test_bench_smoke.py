@@ -15,12 +15,14 @@ KEYS = {
     "bytes": {"bytes.tool", "bytes.model"},
     "load": {"load.last.short", "load.middle.short", "load.last.long", "load.middle.long"},
     "fork": {"fork.plain", "fork.values", "fork.function"},
+    "store": {"store.sqlite", "store.postgres"},
     "import": {"import.facade", "import.used"},
     "crowd": {"crowd"},
     "memory": {"memory"},
     "explore": {"explore.time", "explore.memory"},
     "game": {"game"},
     "mcp": {"mcp.calls", "mcp.calls.null"},
+    "view": {"view.index", "view.jump", "view.overview"},
     "agent": {"agent.step.async", "agent.step.sync", "agent.growth", "agent.bytes", "agent.bytes.long"},
 }
 
@@ -82,7 +84,7 @@ def test_what_is_not_there_is_refused(
 
 def test_a_step_leaves_nothing_to_the_garbage_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from bench.workload import AsyncModule, run
+    from bench.workloads.workload import AsyncModule, run
 
     def left_by(steps: int) -> int:
         gc.collect()

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 import pytest
+from warm_python import warm_python
 
 from refold.cli import cli
 
@@ -142,7 +143,7 @@ def trace(lab: Path, refold: Command) -> Path:
 
 def command(*argv: object) -> list[str]:
     """The command line as a process is started with it."""
-    return [sys.executable, "-m", "refold.cli", *(str(arg) for arg in argv)]
+    return [*warm_python(), "-m", "refold.cli", *(str(arg) for arg in argv)]
 
 
 @pytest.fixture
@@ -150,7 +151,9 @@ def process(lab: Path) -> Command:
     """Runs a command line as a process of its own, to its end."""
 
     def run(*argv: object, **options: Any) -> Any:
-        return subprocess.run(command(*argv), capture_output=True, encoding="utf-8", timeout=60, check=False, **options)
+        return subprocess.run(
+            command(*argv), capture_output=True, encoding="utf-8", timeout=250, check=False, **options
+        )
 
     return run
 
@@ -186,10 +189,8 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.before = termios.tcgetattr(self.tty)
         env = {**os.environ, "TERM": "xterm-256color"}
-        take = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from refold.cli import main; main()"
-        line = [sys.executable, "-c", take, *(str(arg) for arg in argv)]
         self.process = subprocess.Popen(
-            line, stdin=self.tty, stdout=self.tty, stderr=self.tty, env=env, start_new_session=True
+            command(*argv), stdin=self.tty, stdout=self.tty, stderr=self.tty, env=env, start_new_session=True
         )
         self.written = ""
 
@@ -205,7 +206,7 @@ class Terminal:
 
     def wait_for(self, text: str) -> str:
         """Waits until the text was written since the last keys, escape codes left out; gives all that was."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + 250
         while text not in plain(self.written):
             assert time.monotonic() < until, f"{text!r} never came; there is:\n{plain(self.written)}"
             if not self._read() and self.process.poll() is not None and not self._read():
@@ -214,7 +215,7 @@ class Terminal:
 
     def end(self, again: str = "") -> int:
         """Waits for the end of the process; gives its exit code. Every two seconds `again` is typed once more."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + 250
         turns = 0
         while self.process.poll() is None:
             assert time.monotonic() < until, f"it goes on; there is:\n{plain(self.written)}"

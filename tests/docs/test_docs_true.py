@@ -23,8 +23,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_the_table_of_endings_is_the_engines() -> None:
     names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "endings.py"))
     assert names["page"]() == (ROOT / "docs" / "endings.md").read_text(encoding="utf-8"), "run: python docs/endings.py"
+    assert names["client"]() == names["CLIENT"].read_text(encoding="utf-8"), "run: python docs/endings.py"
     for reason in ENDINGS:
         assert f"| `{reason}` |" in names["table"]()
+        assert f'\n  {reason}: "' in names["client"]()
 
 
 def test_the_table_of_events_is_the_classes() -> None:
@@ -60,7 +62,7 @@ def test_every_path_of_the_project_that_is_named_is_there(page: Path) -> None:
 
 def test_every_command_of_the_readme_is_there() -> None:
     commands = re.findall(r"^\| `refold ([a-z]+(?: [a-z]+)?) ?[^`]*` \|", README, re.MULTILINE)
-    assert len(commands) == 20
+    assert len(commands) == 24
     for command in commands:
         result = CliRunner().invoke(app, [*command.split(), "--help"])
         assert result.exit_code == 0, command
@@ -159,3 +161,18 @@ def test_the_page_of_the_format_names_all_that_is_written() -> None:
         f"{kind}: {name}" for kind, names in MEMBERS.items() for name in (kind, *names) if f"`{name}`" not in page
     ]
     assert missing == []
+
+
+SHIPPED = ["engine", "modules", "refold/cli", "refold/errors", "refold/testing", "refold/view", "tasks", "traces"]
+
+
+@pytest.mark.parametrize("folder", SHIPPED)
+def test_the_first_line_of_a_docstring_is_a_caption(folder: str) -> None:
+    long = []
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, documented)]
+        for first, _, rest in (text.partition("\n") for node in nodes if (text := ast.get_docstring(node))):
+            if len(first.split()) > 12 or (rest and not rest.startswith("\n")):
+                long.append(f"{path.relative_to(ROOT)}: {first}")
+    assert long == [], "write at most twelve words, and the rest below a blank line"

@@ -4,7 +4,7 @@ import copy
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -275,9 +275,50 @@ def write_docs(path: Path, docs: list[dict[str, Any]]) -> None:
             writer.append(str(doc["kind"]), doc["step"], doc["at"], dumped)
 
 
-@_deeply()
+def write_run(path: Path, state: dict[str, Any], /, *steps: Sequence[dict[str, Any]], **header: Any) -> None:
+    """Write a run whose chain fits, from its first state and the records of each step.
+
+    A step without a commit gets one, unless it waits.
+
+    A record is `{"kind": …}` with its members; an `end` in the last step ends the run.
+    """
+    run_id = path.name.removesuffix(".trace.jsonl")
+    task = {"id": "t", "objective": "crafted", "inputs": {}, "metadata": {}}
+    first = {"kind": "header", "format": 1, "run_id": run_id, "module": "m:M", "state": "m:S", "task": task, **header}
+    docs: list[dict[str, Any]] = [
+        {**first, "step": 0},
+        {"kind": "snapshot", "step": 0, "state": {"schema_version": 1, "current_step": 0, "task": "", **state}},
+    ]
+    for number, records in enumerate(steps):
+        ended = [each for each in records if each["kind"] == "end"]
+        before = [each for each in records if each["kind"] not in ("commit", "end")]
+        patches = [op for each in records if each["kind"] == "commit" for op in each["patch"]]
+        counted = {"op": "replace", "path": "/current_step", "value": number + 1}
+        if not any(each["kind"] == "decide" for each in before):
+            before.insert(0, {"kind": "decide", "decision": {"mode": "act", "actions": []}})
+        if not any(each["kind"] == "wait" for each in before):
+            before.append({"kind": "commit", "patch": [*patches, counted]})
+        docs += [{**each, "step": number} for each in before]
+        docs += [{**each, "step": number + 1} for each in ended]
+    write_docs(path, [{"at": 1_790_000_000.0 + number, **doc} for number, doc in enumerate(docs)])
+
+
+def said(*messages: Any) -> list[dict[str, Any]]:
+    """Give the step that adds messages to the conversation."""
+    return [
+        {"kind": "commit", "patch": [{"op": "add", "path": "/messages/-", "value": message} for message in messages]}
+    ]
+
+
+def nested(levels: int, inner: Any = "x") -> Any:
+    """Give a value within so many lists."""
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
 def _dump(value: Any) -> bytes:
-    """Write a value of any depth."""
+    """Write a value of any depth, to be called deeply."""
     if isinstance(value, dict):
         return b"{" + b",".join(orjson.dumps(str(k)) + b":" + _dump(v) for k, v in value.items()) + b"}"
     if isinstance(value, list):
@@ -292,7 +333,7 @@ def dump_deep(value: Any) -> bytes:
 
 
 class Watch:
-    """What this process opens, imports and starts while the watch is on; an audit hook can't be taken off again."""
+    """What this process opens, imports and starts while the watch is on; an audit hook cannot be taken off again."""
 
     def __init__(self) -> None:
         self.on = False

@@ -19,11 +19,17 @@ from refold.modules.agent import Agent, FunctionGenerator, Message, ScriptedGene
 from refold.modules.agent.chat import ContentImageUrl
 from refold.modules.agent.subagent import create_subagent_tool
 from refold.modules.approval import PayInvoices
+from refold.modules.evaluation import Dataset, Score
+from refold.modules.evaluation.folder import write_about, write_samples
+from refold.modules.evaluation.sample import Sample
 from refold.modules.game_of_24 import GameOf24
 from refold.modules.game_of_24_search import BEAM, GameOf24Search
 from refold.modules.tools import ask_user, bash, edit_file, write
 from refold.tasks import load_task
 from refold.testing import FakeClock
+from refold.traces.stores import Figures, NewTask
+from refold.traces.stores.folder.store import FolderStore
+from refold.traces.stores.sql.tasks import note_run
 
 EXAMPLES = ROOT / "tasks" / "examples"
 
@@ -168,6 +174,8 @@ class ShownRuns:
         self.approvals()
         self.links()
         self.agents()
+        self.nightly()
+        self.evaluations()
         return self.ids
 
     def games(self) -> None:
@@ -222,6 +230,48 @@ class ShownRuns:
         lead.tools.append(create_subagent_tool(lead))
         goal = "Why do the parser's tests take five times as long as they did? Look at the dashboard first."
         self.talk("research", lead, goal, work)
+
+    def evaluations(self) -> None:
+        """Two evaluations of four tasks, whose runs are among those above; the second changed one task."""
+        runs = {"game": "game", "links": "links", "payments": "waiting", "search": "search"}
+        columns = {"game": "easy", "links": "easy", "payments": "easy", "search": "hard"}
+        for name, verdicts in {"baseline": (True, True, None, False), "tuned": (False, True, None, False)}.items():
+            folder = self.folder / name
+            samples = [
+                Sample(
+                    task, 1, task, self.ids["fork" if (task, name) == ("game", "tuned") else runs[task]],
+                    "waiting" if passed is None else "completed", output=f"The answer to {task} is <b>24</b>.",
+                    scores={} if passed is None else {
+                        "exact": Score(float(passed), passed, "" if passed else "expected 24, got 23"),
+                        "length": Score(0.25 + 0.5 * passed),
+                    },
+                    passed=passed, steps=4, tokens=1200, cost=0.013, seconds=2.5, columns={"level": columns[task]},
+                )
+                for task, passed in zip(runs, verdicts, strict=True)
+            ]  # fmt: skip
+            raises = Sample("other", 1, "other", None, "completed", score_errors={"exact": "KeyError: no target"})
+            write_about(
+                folder, {"name": f"Arithmetic, {name}", "module": "sums:Solver"}, Dataset.of(["What is 12 + 12?"])
+            )
+            write_samples(folder, [*samples, raises], [])
+
+    def nightly(self) -> None:
+        """The table of a set: tasks that have ended in each way, with the runs above, one at work, and some to come."""
+        store = FolderStore(self.folder)
+        table = store.tasks("nightly")
+        ends = ["completed", "completed", "failed", "errored", "waiting", "stopped"]
+        runs = ["game", "links", "failed", None, "waiting", "stopped"]
+        names = [*(name or "no-run-yet" for name in runs), "at-work", *(f"to-come-{n}" for n in range(5))]
+        table.add(NewTask(name, group="mail" if name == "waiting" else "") for name in names)
+        leases = table.claim("a worker", len(ends) + 1, 1e9)
+        for lease, end, run in zip(leases, ends, runs, strict=False):
+            if run is not None:
+                with store._database().write() as session:
+                    note_run(session, lease, self.ids[run])
+            error = "the server answered 503 <b>five times</b>" if end == "errored" else None
+            answer = {"final_result": f"what {lease.key} has found", "steps": 12}
+            table.finish(lease, end, Figures(0.5 if end == "completed" else None, 0.02, 1200, 8.5, error, answer))
+        store.close()
 
     def options(self) -> dict[str, Any]:
         """What an Agent's engine is told."""

@@ -9,6 +9,22 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Page
 
 Look = Callable[..., Page]
+VIEWS: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
+    "runs, unfolded": ((), {"open": "search"}, ".run-row.child"),
+    "no run": ((), {"q": "nothing like it"}, ".say"),
+    "summary": (("run", "game"), {"k": "s"}, ".summary"),
+    "step": (("run", "links"), {"k": 7, "path": "/checked"}, ".action"),
+    "conversation": (("run", "research"), {"k": 0}, ".tool[open]"),
+    "waiting": (("run", "waiting"), {}, ".ask"),
+    "compare": (("compare", "game", "fork"), {}, ".dt"),
+    "family": (("family", "search"), {}, ".node"),
+    "forks": (("family", "game"), {}, ".node"),
+    "set": (("set", "nightly"), {}, ".set-tasks"),
+    "evaluation": (("evaluation", "baseline"), {"by": "level"}, ".ev-samples"),
+    "two evaluations": (("evaluation", "baseline", "tuned"), {}, ".ev-task"),
+    "states": (("states",), {}, ".frame"),
+}
+"""By name: the parts of the address, the query, and what is there when the view is drawn."""
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -28,9 +44,9 @@ class Site:
         return f"{self.address}/{f'?token={self.token}' if act else ''}#/{path}{'?' if asked else ''}{asked}"
 
 
-def faults(page: Page) -> list[str]:
-    """What axe finds on a page: rules of WCAG A and AA, and best practice."""
-    found = Axe().run(page, options={"runOnly": RULES})
+def faults(page: Page, rules: list[str] | None = None) -> list[str]:
+    """What axe finds on a page: rules of WCAG A and AA, and best practice; or some rules alone."""
+    found = Axe().run(page, options={"runOnly": RULES if rules is None else {"type": "rule", "values": rules}})
     return [
         f"{each['id']}: {node['target']} {node['html'][:160]}"
         for each in found.response["violations"]

@@ -9,10 +9,12 @@ from typing import Any
 import httpx
 import uvicorn
 
+from refold.traces import Trace
 from refold.traces.index.folder import Folder
+from refold.traces.stores import TraceStore
 from refold.view.actions import Actions, Modules
 from refold.view.app import Viewer, make_app
-from refold.view.live import Counting
+from refold.view.counting import Counting
 from refold.view.serve import bind
 
 
@@ -22,7 +24,7 @@ class Asking:
     def __init__(self, port: int, viewer: Viewer) -> None:
         self.port = port
         self.viewer = viewer
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=250)
 
     def get(self, name: str, **query: Any) -> Any:
         """Return the answer to a question; fails if it is refused. `from_` stands for `from`."""
@@ -46,9 +48,11 @@ class Asking:
 
 
 @contextmanager
-def serving(root: Path, files: Sequence[Path] | None = None, modules: Modules | None = None) -> Iterator[Asking]:
-    """Serve a folder from a thread of this process within the block."""
-    folder = Folder(root, files)
+def serving(
+    root: Path, files: Sequence[Path] | None = None, modules: Modules | None = None, *, store: TraceStore | None = None
+) -> Iterator[Asking]:
+    """Serve a folder, or the mirror of a `store`, from a thread of this process within the block."""
+    folder = Folder(root, files, store=store)
     viewer = Viewer(folder, Actions(folder, modules) if modules is not None else None)
     socket = bind(0)
     port = socket.getsockname()[1]
@@ -72,3 +76,25 @@ def serving(root: Path, files: Sequence[Path] | None = None, modules: Modules | 
         counting.stop()
         folder.close()
         assert not thread.is_alive()
+
+
+def rows(asking: Asking, **query: Any) -> list[dict[str, Any]]:
+    """The rows of the list of runs."""
+    found: list[dict[str, Any]] = asking.get("runs", limit=500, **query)["rows"]
+    return found
+
+
+def runs_with_traces(asking: Asking, shelf: Path) -> list[tuple[dict[str, Any], Trace]]:
+    """Each row of a server's list, and the trace that it is about."""
+    return [(row, Trace.load(shelf / row["file"])) for row in rows(asking, flat="true")]
+
+
+def flat_changes(change: dict[str, Any] | None) -> Any:
+    """Yield the values that changed from a tree of changes."""
+    if change is None:
+        return
+    if change["change"] != "in":
+        yield change
+    for child in change.get("children", ()):
+        if "change" in child:
+            yield from flat_changes(child)

@@ -140,7 +140,7 @@ def test_a_notebook(tmp_path: Path) -> None:
     make: Any = nbformat.v4
     book = make.new_notebook(cells=[make.new_code_cell(textwrap.dedent(each)) for each in cells.values()])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, __import__("sys").path))}
-    client = NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(book, timeout=250, resources={"metadata": {"path": str(tmp_path)}})
     client.execute(env={**environment, "IPYTHONDIR": str(tmp_path / "ipython")})
     outputs: dict[str, list[Any]] = {name: cell.outputs for name, cell in zip(cells, book.cells, strict=True)}
 

@@ -5,12 +5,18 @@ import gzip
 import re
 from typing import Any
 
+from IPython.core.formatters import PlainTextFormatter
+
 from refold import Action, AgentModule, Decision, StateSchema
 from refold.traces import Trace
 
 
 def large() -> str:
     return "NEEDLE" + "y" * 300_000
+
+
+class Kept(StateSchema):
+    text: str = ""
 
 
 class Large(AgentModule[StateSchema]):
@@ -37,3 +43,10 @@ def test_a_trace_without_a_whole_record_shows_what_is_wrong() -> None:
     shown = Trace(b"").view()
     assert "holds no whole record" in shown.page
     assert "<iframe sandbox" in shown._repr_html_()
+
+
+def test_the_text_that_a_notebook_saves_is_short() -> None:
+    formatted = PlainTextFormatter()
+    for shown in (Kept(text="x" * 10**6), Decision.final("y" * 10**6)):
+        assert len(formatted(shown)) < 5_000
+    assert formatted(Kept(text="x")) == repr(Kept(text="x"))

@@ -10,6 +10,8 @@ import pytest
 from places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LONGEST = 600
+"""Lines of the longest file; most have some 130."""
 HEAVY = (
     "litellm",
     "mcp",
@@ -38,6 +40,20 @@ def test_every_package_folder_is_listed_and_every_listed_one_is_there() -> None:
     assert set(tool["packages"]) == found
     for name, folder in tool["package-dir"].items():
         assert real[name] == ROOT / folder
+
+
+def test_a_folder_holds_at_most_fifteen_files_beside_its_face_and_no_file_is_long() -> None:
+    """A newcomer reads the list of files: a room with more has a second room inside, a longer file a second idea."""
+    seen = 0
+    for top in ("refold", "engine", "modules", "tasks", "traces", "bench"):
+        for folder in [ROOT / top, *(p for p in (ROOT / top).rglob("*") if p.is_dir() and not p.is_symlink())]:
+            files = [p for p in folder.glob("*.py") if p.name != "__init__.py"]
+            assert len(files) <= 15, f"{folder.relative_to(ROOT)} holds {len(files)} files: find the room inside it"
+            for path in files:
+                seen += 1
+                lines = path.read_text(encoding="utf-8").count("\n")
+                assert lines <= LONGEST, f"{path.relative_to(ROOT)} has {lines} lines: find the second idea inside it"
+    assert seen > 500
 
 
 def test_the_links_in_the_package_lead_to_the_real_folders() -> None:

@@ -7,19 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from processes import ended
 
 from refold.errors import CommandError
-from refold.tasks import processes
-from refold.tasks.processes import ChildProcess, child_env
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+from refold.tasks.processes import commands
+from refold.tasks.processes.commands import ChildProcess, child_env
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
@@ -30,18 +23,18 @@ def test_an_interrupted_command_is_killed(
     note = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 600 & echo $! > {note}; wait"]
     child = ChildProcess(command, cwd=tmp_path, env=child_env(None), stdin=None)
-    move = processes._Pipes.move
+    move = commands._Pipes.move
 
     def interrupted(self: Any, seconds: float) -> bool:
         if note.exists() and note.read_text().strip():
             raise error
         return move(self, seconds)
 
-    monkeypatch.setattr(processes._Pipes, "move", interrupted)
+    monkeypatch.setattr(commands._Pipes, "move", interrupted)
     with pytest.raises(type(error)):
         child.communicate(None)
-    until = time.monotonic() + 60
-    while not gone(int(note.read_text())):
+    until = time.monotonic() + 250
+    while not ended(int(note.read_text())):
         assert time.monotonic() < until, "its child lives on"
         time.sleep(0.01)
 
@@ -51,7 +44,7 @@ def test_a_command_that_was_killed_before_it_started_never_starts(
     end: Callable[[ChildProcess], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Any] = []
-    monkeypatch.setattr(processes, "Supervised", lambda *args, **kwargs: started.append(args))
+    monkeypatch.setattr(commands, "Supervised", lambda *args, **kwargs: started.append(args))
     child = ChildProcess([sys.executable, "-c", ""], cwd=tmp_path, env=child_env(None), stdin=None)
     end(child)
     with pytest.raises(CommandError, match="killed before it started"):
@@ -68,7 +61,7 @@ def test_nobody_is_left_of_a_command_that_was_killed_once_its_end_is_told(tmp_pa
     child = ChildProcess(command, cwd=tmp_path, env=child_env(None), stdin=None)
 
     def kill() -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 250
         while not note.exists() and time.monotonic() < until:
             time.sleep(0.01)
         child.kill()

@@ -16,7 +16,7 @@ from refold.modules.capabilities import load_capability as load
 from refold.modules.policies.spec import policy_from_text
 from refold.modules.skills import discover_skills, load_instructions, load_skill
 from refold.tasks import load_task
-from refold.tasks.safe_yaml import YAMLError, load_yaml
+from refold.tasks.files.safe_yaml import YAMLError, load_yaml
 
 
 def doubling(levels: int) -> str:

@@ -1,6 +1,7 @@
 """Commands: what they get and give, and that they end, with their children, when they must."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,9 @@ import anyio.to_thread
 import pytest
 
 from refold.errors import CommandError, EnvironmentNotOpenError, OutsideWorkspaceError
-from refold.tasks import ExecResult, HostEnvironment, processes
+from refold.tasks import ExecResult, HostEnvironment
+from refold.tasks.processes import commands as processes
+from refold.tasks.processes.supervised import Supervised
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX commands and process groups")
 
@@ -49,7 +52,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    for _ in range(2000):
+    for _ in range(25_000):
         if true():
             return
         time.sleep(0.01)
@@ -110,6 +113,45 @@ async def test_closing_ends_a_thread_that_was_abandoned_in_a_command(tmp_path: P
     await anyio.to_thread.run_sync(thread.join, 20)
     assert len(raised) == 1
     assert "killed" in str(raised[0])
+
+
+async def test_the_thread_that_reads_a_command_closes_its_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closed by another thread, a descriptor could be another file's before it is read again."""
+    closed_in: list[int | None] = []
+    close, move = Supervised.close, processes._Pipes.move
+
+    def noted(self: Supervised) -> None:
+        closed_in.append(threading.current_thread().ident)
+        close(self)
+
+    def slow(self: processes._Pipes, seconds: float) -> bool:
+        moved = move(self, seconds)
+        time.sleep(0.3)  # the closing thread is at its end by now, unless it waits
+        return moved
+
+    monkeypatch.setattr(Supervised, "close", noted)
+    monkeypatch.setattr(processes._Pipes, "move", slow)
+    env = HostEnvironment(tmp_path)
+
+    def work() -> None:
+        with contextlib.suppress(EnvironmentNotOpenError):
+            env.exec_sync(["sleep", "600"])
+
+    async with env:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        child = await anyio.to_thread.run_sync(lambda: wait_for_child(env))
+    assert closed_in[0] == thread.ident
+    await anyio.to_thread.run_sync(thread.join, 20)
+    assert not child.group_alive
+
+
+def wait_for_child(env: HostEnvironment) -> processes.ChildProcess:
+    """The one command of an environment, as soon as it runs."""
+    wait_until(lambda: any(child._child is not None for child in env._children))
+    return next(iter(env._children))
 
 
 async def test_a_deadline_around_a_thread_and_its_environment(tmp_path: Path) -> None:

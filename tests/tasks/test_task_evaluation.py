@@ -160,7 +160,7 @@ async def test_evaluators_of_ones_own() -> None:
     assert (await verdict("full: because", mine)).evidence == "because"
     for criterion, evidence in {
         "broken:": "raised RuntimeError: no \\ud800 luck",
-        "silent:": "can't tell",
+        "silent:": "cannot tell",
         "odd:": "gave a int",
     }.items():
         result = await verdict(criterion, mine)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from refold.errors import TaskFileError
 from refold.tasks import Task, load_task, load_tasks
-from refold.tasks.documents import Document
-from refold.tasks.json_documents import parse_json
-from refold.tasks.yaml_documents import parse_yaml
+from refold.tasks.files.document import Document
+from refold.tasks.files.json_documents import parse_json
+from refold.tasks.files.yaml_documents import parse_yaml
 
 
 def load(folder: Path, name: str, text: str) -> list[Task]:
@@ -42,7 +42,7 @@ def test_json_and_jsonl(tmp_path: Path) -> None:
 
 def test_load_task_wants_exactly_one(tmp_path: Path) -> None:
     load(tmp_path, "a.yaml", "- objective: x\n- objective: y\n")
-    with pytest.raises(TaskFileError, match="holds 2 tasks"):
+    with pytest.raises(TaskFileError, match="must hold one task, and holds 2"):
         load_task(tmp_path / "a.yaml")
 
 
@@ -57,7 +57,7 @@ def test_missing_files_folders_and_unknown_kinds(tmp_path: Path) -> None:
     with pytest.raises(TaskFileError, match="no such file"):
         load_tasks(tmp_path / "no.yaml")
     (tmp_path / "d.yaml").mkdir()
-    with pytest.raises(TaskFileError, match="can't be read"):
+    with pytest.raises(TaskFileError, match="cannot be read"):
         load_tasks(tmp_path / "d.yaml")
     with pytest.raises(TaskFileError, match=r"\.json, \.jsonl, \.yaml, \.yml"):
         load_tasks(tmp_path / "a.toml")

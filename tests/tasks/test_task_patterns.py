@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold.modules.agent.hooks.patterns import matcher
-from refold.tasks import RunView, Task, evaluate_task, patterns
+from refold.tasks import RunView, Task, evaluate_task
+from refold.tasks.processes import patterns
 
 BACKTRACKING = r"(?:a+)+$"
 TEXT = "a" * 50 + "b"

@@ -146,7 +146,7 @@ print([issue.code for issue in check_task(Task(objective="x", resources=resource
 def told_to_nobody(workspace: Path) -> str:
     """The codes of the issues that another user is told of."""
     done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, str(workspace)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", AS_NOBODY, str(workspace)], capture_output=True, text=True, check=False, timeout=250
     )
     return done.stdout.strip() or done.stderr
 

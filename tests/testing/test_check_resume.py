@@ -28,9 +28,9 @@ from refold import (
     perform,
     rng,
 )
-from refold.engine.effects.journal import Journal
+from refold.engine.effects.journal.journal import Journal
 from refold.testing import FakeClock, check_resume, scripted
-from refold.testing.resuming import PROPERTIES, _spread
+from refold.testing.resume_contract import PROPERTIES, _spread
 from refold.traces.file.writer import TraceWriter
 
 
@@ -82,14 +82,21 @@ def answer(request: WaitRequest) -> Any:
 
 
 def test_a_module_that_keeps_the_contract_passes() -> None:
-    result = check_resume(Plain(), "t", answer, clock=FakeClock(), boundaries=14)
+    result = check_resume(Plain(), "t", answer, clock=FakeClock(), boundaries=6)
     assert result.status is RunStatus.completed
     assert result.trace.path is not None, "the last store's run, undisturbed"
     assert result.state.notes[0][:2] == ["a answered!", "b answered!"]
 
 
 def test_answers_may_be_given_by_prompt_and_modules_be_made_by_a_function() -> None:
-    check_resume(Plain, "t", {"a": 1, "b": 2, "what to ask?": "who", "who?": None}, clock=FakeClock(), boundaries=4)
+    check_resume(
+        Plain,
+        "t",
+        {"a": 1, "b": 2, "what to ask?": "who", "who?": None},
+        clock=FakeClock(),
+        boundaries=3,
+        stores=["file"],
+    )
 
 
 def test_a_module_that_cannot_be_copied_is_used_as_it_is() -> None:
@@ -220,7 +227,7 @@ def forget() -> None:
         ),
         (Rolls, r"\(4\) every record boundary"),
         (Differs, r"\(4\) .*it ends otherwise: /state/notes/0/0 is \d+\. What decides must be in the state"),
-        (Depends, r"the run asks on and on, now 'question \d+'"),
+        (Depends, r"the run asks again and again, now 'question \d+'"),
         (Stumbles, r"\(4\) .*it ends otherwise"),
     ],
 )
@@ -333,7 +340,7 @@ def test_a_run_that_fails_waits_for_ever_or_is_asked_wrongly_is_told() -> None:
         check_resume(scripted([Decision.wait(prompt="?", schema=int)]), "t", {"?": "three"})
     with pytest.raises(TypeError, match="check_resume\\(\\) sets on_wait itself; give answers"):
         check_resume(Plain(), "t", on_wait=answer)
-    with pytest.raises(ValueError, match="'memory', 'file' or both"):
+    with pytest.raises(ValueError, match="'memory', 'file' or functions"):
         check_resume(Plain(), "t", stores=["cloud"])  # type: ignore[list-item]
 
 

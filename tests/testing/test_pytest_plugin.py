@@ -1,4 +1,4 @@
-"""The plugin, in pytest sessions of its own: golden traces pass, one must fail, and what can't be tested says why."""
+"""The plugin, in pytest sessions of its own: golden traces pass, one must fail, and what cannot be tested says why."""
 
 import shutil
 import subprocess
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm_python import warm_python
 
 GOLDEN = Path(__file__).parent / "golden"
 HOLDS = GOLDEN / "holds" / "game_of_24.trace.jsonl"
@@ -13,6 +14,10 @@ MUST_FAIL = GOLDEN / "must_fail" / "game_of_24_with_commas.trace.jsonl"
 
 OTHERS = ["cacheprovider", "randomly", "anyio", "hypothesispytest", "timeout", "xdist", "xdist.looponfail"]
 """Plugins that these sessions do without: most of a session's time would go to loading them."""
+
+
+WARM = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+"""The process was forked from one that has imported refold and what it uses."""
 
 
 class Session:
@@ -32,10 +37,11 @@ class Session:
         (self.folder / folder).mkdir(exist_ok=True)
         return [Path(shutil.copy(source, self.folder / folder)) for source in sources]
 
-    def run(self, *args: str) -> tuple[int, str]:
+    def run(self, *args: str, cold: bool = False) -> tuple[int, str]:
         without = [part for name in OTHERS for part in ("-p", f"no:{name}")]
-        command = [sys.executable, "-m", "pytest", *without, *args]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=100, check=False)
+        python = [sys.executable] if cold else warm_python()
+        command = [*python, "-m", "pytest", *without, "-W", WARM, *args]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=250, check=False)
         return done.returncode, done.stdout + done.stderr
 
 
@@ -70,13 +76,13 @@ def test_a_module_that_cannot_be_imported_is_named(session: Session) -> None:
         "record.py",
         "import moved\nresult = moved.Solver().run('6 6 6 6', traces='golden')\nassert result.status == 'completed'\n",
     )
-    subprocess.run([sys.executable, "record.py"], cwd=session.folder, check=True, timeout=60)
+    subprocess.run([*warm_python(), "record.py"], cwd=session.folder, check=True, timeout=250)
     code, output = session.run("--refold-traces", "golden")
     assert (code, "1 passed" in output) == (0, True), output
     (session.folder / "moved.py").unlink()
     code, output = session.run("--refold-traces", "golden")
     assert code == 1
-    assert "the module that wrote the trace, moved:Solver, can't be imported: ModuleNotFoundError" in output
+    assert "the module that wrote the trace, moved:Solver, cannot be imported: ModuleNotFoundError" in output
     session.write(
         "conftest.py",
         "from refold.modules.game_of_24 import GameOf24\n"
@@ -86,7 +92,7 @@ def test_a_module_that_cannot_be_imported_is_named(session: Session) -> None:
     assert (code, "1 passed" in output) == (0, True), output
 
 
-def test_a_damaged_trace_fails_with_its_line(session: Session) -> None:
+def test_a_corrupt_trace_fails_with_its_line(session: Session) -> None:
     [trace] = session.golden(HOLDS)
     trace.write_bytes(trace.read_bytes().replace(b'"output":"24"', b'"output":"25"').replace(b"3 3 16", b"3 3 17"))
     code, output = session.run("--refold-traces", "golden")
@@ -130,7 +136,7 @@ def test_a_session_without_traces_imports_nothing_of_the_engine(session: Session
         "    assert set(loaded) <= light\n"
         "    assert 'pydantic' not in sys.modules\n",
     )
-    code, output = session.run()
+    code, output = session.run(cold=True)
     assert (code, "1 passed" in output) == (0, True), output
 
 
@@ -140,4 +146,4 @@ def test_refold_itself_imports_neither_pytest_nor_hypothesis() -> None:
         "for name in refold.__dir__(): getattr(refold, name)\n"
         "assert not {'pytest', 'hypothesis', '_pytest'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=250)

@@ -155,7 +155,7 @@ def test_parts_of_states_can_be_made_alone(tree: Tree) -> None:
 def test_every_branch_of_a_union_is_reached() -> None:
     seen: set[str] = set()
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(states(Canvas))
     def look(state: Canvas) -> None:
         seen.add(state.shape.kind)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema
 from refold.traces import ABSENT, Trace
 from refold.traces.file.writer import TraceWriter
 
@@ -239,3 +240,41 @@ def test_runs_without_a_state_are_compared(script: Any) -> None:
         traces.append(writer.trace())
     diff = traces[0].diff(traces[1])
     assert (diff.phase, diff.path, diff.states) == ("end", "/error/message", ())
+
+
+class Counting(StateSchema):
+    n: int = 0
+
+
+def look() -> None:
+    """Do nothing."""
+
+
+class Counter(AgentModule[Counting]):
+    tools = {"look": look}
+
+    def init_state(self, task: str) -> Counting:
+        return Counting()
+
+    def decide(self, state: Counting) -> Decision:
+        return Decision.final("enough") if state.current_step == 5 else Decision.act([Action("look")])
+
+    def reduce(self, state: Counting, decision: Decision, observation: Observation) -> None:
+        state.n += 1
+
+
+def test_a_fork_is_compared_with_its_source_from_its_first_state_on() -> None:
+    engine = Engine(Counter())
+    source = engine.run("count").trace
+    same = engine.fork(source, 3).trace
+    assert not source.diff(same)
+    assert not same.diff(source)
+    for left, right, values in (
+        (source, fork := engine.fork(source, 3, {"/n": 40}).trace, (3, 40)),
+        (fork, source, (40, 3)),
+    ):
+        diff = left.diff(right)
+        assert (diff.step, diff.phase, diff.path, (diff.left, diff.right)) == (3, "init", "/state/n", values)
+        assert [(each.path, each.old, each.new) for each in diff.states] == [("/n", *values)]
+        parted = [(each.step, each.phase, part.path) for each in left.diff_all(right) for part in each.differences]
+        assert parted == [(3, "init", "/state/n"), *((k, "reduce", "/state/n") for k in (3, 4, 5))]

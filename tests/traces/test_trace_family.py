@@ -1,4 +1,4 @@
-"""The family of a run: branches by place, forks, ancestors, and relatives that are missing or damaged."""
+"""The family of a run: branches by place, forks, ancestors, and relatives that are missing or corrupt."""
 
 from pathlib import Path
 from typing import Any
@@ -200,7 +200,7 @@ def test_a_run_that_comes_from_itself_is_met_once(tmp_path: Path) -> None:
     assert of(found, "0").error == "the run comes from itself"
 
 
-def test_a_root_that_is_damaged_is_named() -> None:
+def test_a_root_that_is_corrupt_is_named() -> None:
     root = Run(None, "root").write("branch", opened={"place": "", "run": "root"})
     with pytest.raises(TraceCorruptError, match="line 3: the branch record lacks"):
         family(root.writer.trace())

@@ -24,10 +24,10 @@ def test_a_blob_that_cannot_be_written_ends_the_writer(tmp_path: Path) -> None:
     (tmp_path / "x.blobs").write_text("a file where the folder should be")
     with begun(path) as writer:
         writer.append("event", 0, 1.0, EVENT)
-        with pytest.raises(TraceWriteError, match="can't be written"):
+        with pytest.raises(TraceWriteError, match="cannot be written"):
             writer.put_blob(b"large" * 100)
         assert writer.failed is not None
-        with pytest.raises(TraceWriteError, match="can't be written"):
+        with pytest.raises(TraceWriteError, match="cannot be written"):
             writer.append("event", 0, 2.0, EVENT)
         with pytest.raises(TraceWriteError):
             writer.put_blob(b"other")
@@ -64,7 +64,7 @@ def test_another_error_where_a_file_stands_is_not_told_as_that(tmp_path: Path, m
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", forbidden)
-    with pytest.raises(TraceWriteError, match="can't be created: Permission denied"):
+    with pytest.raises(TraceWriteError, match="cannot be created: Permission denied"):
         FileStore.create(path)
 
 
@@ -76,7 +76,7 @@ def test_a_trace_that_may_not_be_opened_for_writing_says_so(tmp_path: Path, monk
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", forbidden)
-    with pytest.raises(TraceWriteError, match="can't be opened for writing: Permission denied"):
+    with pytest.raises(TraceWriteError, match="cannot be opened for writing: Permission denied"):
         FileStore.open(path)
 
 

@@ -405,11 +405,11 @@ def test_a_trace_that_is_gone_says_so(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_or_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(TraceWriteError, match="can't be created"):
+    with pytest.raises(TraceWriteError, match="cannot be created"):
         TraceWriter.create(tmp_path / "file" / "r.trace.jsonl")
     with pytest.raises(TraceNotFoundError):
         Trace.load(tmp_path)
-    with pytest.raises(TraceError, match="can't be read"):
+    with pytest.raises(TraceError, match="cannot be read"):
         Trace.load(tmp_path / "file" / "r.trace.jsonl")
 
 

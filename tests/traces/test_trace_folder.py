@@ -109,7 +109,7 @@ def test_a_file_that_is_no_trace_is_told_as_such_and_left_alone(tmp_path: Path, 
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
-def test_a_damaged_header_leaves_nothing_to_keep(tmp_path: Path, write_run: WriteRun) -> None:
+def test_a_corrupt_header_leaves_nothing_to_keep(tmp_path: Path, write_run: WriteRun) -> None:
     path = tmp_path / "r.trace.jsonl"
     data = bytearray(write_run(path).data)
     data[40] ^= 1

@@ -124,9 +124,9 @@ def test_a_step_shows_its_parts(write_run: WriteRun) -> None:
         ]
     }
     assert [(change.path, change.op, change.old) for change in step.changes] == [
+        ("/plan/0", "add", None),
         ("/n", "replace", 2),
         ("/messages/2", "add", None),
-        ("/plan/0", "add", None),
     ]
     assert step.events[0]["name"] == "seen"
     assert step.usage == {"tokens": 2}

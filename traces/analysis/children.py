@@ -1,4 +1,6 @@
-"""What one run has started: branches with choices, and child runs.
+"""The branches and child runs that one run has started.
+
+Branches come with their choices.
 
 Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in a
 line, with their quotes escaped, and cannot be mistaken for one.

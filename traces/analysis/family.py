@@ -14,14 +14,15 @@ from ..trace import Trace
 from .children import called_children, first_decision, read_branches
 from .family_tree import FamilyTree, Kin
 from .locate import branches_folder, headers_among, headers_in
+from .stored import forks_in
 
 
 def family(trace: Trace) -> FamilyTree:
     """Return the family of a run.
 
     Forks are looked for in the folder of the traces, children and ancestors where `Trace.relative` finds them. A
-    relative whose trace is missing or damaged is shown as such. Raises `TraceCorruptError` if the run's own trace is
-    damaged.
+    relative whose trace is missing or corrupt is shown as such. Raises `TraceCorruptError` if the run's own trace is
+    corrupt.
     """
     forks = _Forks()
     try:
@@ -71,6 +72,11 @@ class _Forks:
         They are found in the folders of traces and of branches, or in memory.
         """
         places: dict[str | int, Iterator[tuple[str, Mapping[str, Any]]]]
+        if trace.path is None and trace.place is not None:
+            if trace.run_id not in self._searched:
+                self._searched.add(trace.run_id)
+                self._forks[trace.run_id] = forks_in(trace.place.store, trace.run_id)
+            return self._forks[trace.run_id]
         if trace.path is None:
             places = {id(trace.memory().family): headers_among(trace.memory().family)}
         else:
@@ -87,7 +93,7 @@ class _Forks:
 
 
 class _Found:
-    """What one trace says about its run, before runs are linked."""
+    """The facts that one trace has about its run, before linking."""
 
     def __init__(self, trace: Trace, forks: _Forks) -> None:
         self.facts = _facts(trace)
@@ -141,7 +147,10 @@ def _facts(trace: Trace) -> Kin:
 
 
 def _link(trace: Trace) -> Mapping[str, Any] | None:
-    """Return the header's `parent`; None if there is none, or the file holds no header yet."""
+    """Return the header's `parent`.
+
+    Returns None if there is none, or if the file has no header yet.
+    """
     return trace.parent
 
 

@@ -63,11 +63,11 @@ def summarize(path: Path) -> TraceSummary:
 
 
 def one_line(error: TraceError | OSError) -> str:
-    """Return what went wrong, without the path: "can't be read: Permission denied"."""
+    """Return what went wrong, without the path: "cannot be read: Permission denied"."""
     if isinstance(error, OSError):
-        return f"can't be read: {error.strerror}"
+        return f"cannot be read: {error.strerror}"
     cause = error.__cause__
-    return f"can't be read: {cause.strerror}" if isinstance(cause, OSError) else str(error)
+    return f"cannot be read: {cause.strerror}" if isinstance(cause, OSError) else str(error)
 
 
 def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:

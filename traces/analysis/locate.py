@@ -1,4 +1,4 @@
-"""Where the traces of a family are, and are looked for."""
+"""The places of a family's traces."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Where two runs differ, compared step by step and phase by phase.
+"""The difference of two runs, by step and by phase.
 
 Two runs never have the same lines: ids, times, hashes and the order of concurrent effects differ in any case. So
 effects are matched by what was called, and whatever belongs to the single run (`_IDS`, `_OWN`, `_VOLATILE`) does not
@@ -6,7 +6,7 @@ count.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,7 +26,8 @@ _DERIVED = re.compile(r"s([0-9]{1,15})a([0-9]+)")
 """The id of an action that was given none: the numbers of its step and of the action."""
 _TELLING = 8
 """From this length on, a text of one header counts as equal to the text in its place in the other header. A shorter one
-may occur anywhere by chance."""
+may occur anywhere by chance.
+"""
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
 """Details of a request that contain the id of the run, or of its child."""
@@ -35,7 +36,7 @@ _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "sta
 
 
 class HeadSide(Protocol):
-    """What the comparison of headers needs of a trace."""
+    """The part of a trace that a comparison of headers needs."""
 
     @property
     def run_id(self) -> str: ...  # noqa: D102
@@ -44,14 +45,14 @@ class HeadSide(Protocol):
 
 
 class EndSide(Protocol):
-    """What the comparison of ends needs of a trace."""
+    """The part of a trace that a comparison of ends needs."""
 
     @property
     def end(self) -> Mapping[str, Any]: ...  # noqa: D102
 
 
 class Side(HeadSide, EndSide, Protocol):
-    """What the comparison needs of a trace."""
+    """The part of a trace that a comparison needs."""
 
     @property
     def steps(self) -> Sequence[Step]: ...  # noqa: D102
@@ -77,9 +78,9 @@ class PhaseDiff:
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
-    """Where two traces first differ, with the differences there.
+    """The first place where two traces differ, with the differences there.
 
-    False if the traces are equal.
+    It is False if the traces are equal.
 
     `phase` is init, decide, branch, wait, act, reduce or end; it is header if nothing differs but the headers. `header`
     always holds the differences of the headers, except `ids`: seeds, session and agent ids, which are new for each run.
@@ -126,11 +127,15 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
 
     Ignored are: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of
     concurrent effects, and different patches that lead to the same state.
+
+    A fork and its source are compared from the fork's first state on; `step` is a number of the source.
     """
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
     header, ids, _ = header_differences(left, right)
     for found in diff_phases(left, right):
-        states = _state(left, found.step, found.phase), _state(right, found.step, found.phase)
+        ahead = shift_of(left, right)
+        at = found.step - max(0, -ahead), found.step - max(0, ahead)
+        states = _state(left, at[0], found.phase, max(0, ahead)), _state(right, at[1], found.phase, max(0, -ahead))
         changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
         return TraceDiff(found.step, found.phase, found.differences, versions, changes, header, ids)
     if header:
@@ -175,16 +180,22 @@ class _Phases:
         self.left, self.right, self.twins = left, right, twins
 
     def walk(self) -> Iterator[tuple[int, str, list[Difference]]]:
-        """Yield each phase of each step, with its differences."""
+        """Yield each phase of each step, with its differences.
+
+        If one run is a fork of the other, steps have the source's numbers.
+        """
         left, right = self.left, self.right
-        count = max(len(left.steps), len(right.steps))
-        steps = StepPhases(self.twins)
-        first = steps.effects(_step(left, 0), _step(right, 0), "init")
-        found = [*first, *steps.differences(left.first_state, right.first_state, "/state")]
+        shift = shift_of(left, right)
+        behind = max(0, -shift), max(0, shift)
+        count = max(len(left.steps) + behind[0], len(right.steps) + behind[1])
+        steps = StepPhases(self.twins, shift=shift)
+        first = [] if shift else steps.effects(_step(left, 0), _step(right, 0), "init")
+        states = _state(left, 0, "init", behind[1]), _state(right, 0, "init", behind[0])
+        found = [*first, *steps.differences(*states, "/state")]
         steps.parted = bool(found)
-        yield 0, "init", found
-        for k in range(count + 1):
-            a, b = _step(left, k), _step(right, k)
+        yield abs(shift), "init", found
+        for k in range(abs(shift), count + 1):
+            a, b = _step(left, k - behind[0]), _step(right, k - behind[1])
             if a is None and b is None:
                 break
             for phase, several in steps.of(a, b):
@@ -198,12 +209,17 @@ class StepPhases:
     def __init__(self, twins: Twins = (), *, parted: bool = False, shift: int = 0) -> None:
         self.twins = twins
         self.shift = shift
-        """Step k of the right run stands beside step k + shift of the left one: derived ids of actions differ by it."""
+        """Step k of the right run is aligned with step k + shift of the left one: derived ids of actions differ by the
+        shift.
+        """
         self.parted = parted
         """Whether an earlier step led to different states."""
 
     def of(self, a: Step | None, b: Step | None) -> Iterator[tuple[str, list[Difference]]]:
-        """Yield each phase of two steps, with its differences; None is a step that one of the runs does not have."""
+        """Yield each phase of two steps, with its differences.
+
+        None stands for a step that one of the runs does not have.
+        """
         decided = self.differences(_proposed(a), _proposed(b), "/decision")
         yield "decide", [*self.effects(a, b, "decide"), *decided]
         yield "branch", self._branched(a, b)
@@ -220,7 +236,7 @@ class StepPhases:
         return (each for each in found if not self._is_shifted(each)) if self.shift else found
 
     def _is_shifted(self, found: Difference) -> bool:
-        """Return whether two ids of actions differ in the number of their step alone."""
+        """Return whether two action ids differ only in their step."""
         left, right = (_DERIVED.fullmatch(str(side)) for side in (found.left, found.right))
         if left is None or right is None or found.path.rpartition("/")[2] != "id":
             return False
@@ -236,7 +252,12 @@ class StepPhases:
             return []
         if not self.parted:
             return list(self.differences(a.state, b.state, "/state"))
-        return list(self.differences(_changed(a), _changed(b), "/state"))
+        old, new = _changed(a), _changed(b)
+        return [
+            each
+            for path in dict.fromkeys([*old, *new])
+            for each in self.differences(old.get(path, ABSENT), new.get(path, ABSENT), f"/state{path}")
+        ]
 
     def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
         """Compare the choices made in a step, and its final decision.
@@ -284,16 +305,47 @@ def _changed(step: Step) -> dict[str, Any]:
 
     Returns None for a removed one.
     """
-    return {change.path: change.new for change in step.changes}
+    return {change.path: change.new for change in changes_of(step.before, step.patch)}
 
 
-def _state(side: Side, k: int, phase: str) -> Any:
+def shift_of(left: HeadSide, right: HeadSide) -> int:
+    """Return how many of its source's steps come before a fork.
+
+    The number is negative if `left` is the fork, and 0 if neither is.
+    """
+    of_left, of_right = descent(left, lambda run: None), descent(right, lambda run: None)
+    if left.run_id in of_right:
+        return of_right[left.run_id]
+    return -of_left.get(right.run_id, 0)
+
+
+def descent(trace: HeadSide, source: Callable[[str], HeadSide | None]) -> dict[str, int]:
+    """Return a run and those from which it was forked.
+
+    The nearest comes first. Each comes with the number of its step at which the given run's first step stands. `source`
+    finds a run by its id; for None, the line ends with that run.
+    """
+    found, place = {trace.run_id: 0}, 0
+    at: HeadSide | None = trace
+    while at is not None:
+        parent = at.header.get("parent") or {}
+        if parent.get("kind") != "fork" or parent["run"] in found:
+            break
+        place += int(parent["step"])
+        found[parent["run"]] = place
+        at = source(parent["run"])
+    return found
+
+
+def _state(side: Side, k: int, phase: str, before: int = 0) -> Any:
     """Return the state after step `k`, or the last one.
 
-    Returns None if there is none to compare.
+    For init, return the state before step `before`. Returns None if there is none to compare.
     """
     if phase == "header" or side.first_state is None:
         return None
+    if phase == "init" and before:
+        return _state(side, before - 1, "reduce")
     if phase in ("init", "end"):
         return side.first_state if phase == "init" else side.final_state
     step = _step(side, k) or _step(side, len(side.steps) - 1)
@@ -311,7 +363,10 @@ def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def end_of(side: EndSide) -> dict[str, Any]:
-    """Return what the end of a run says, without what differs from run to run."""
+    """Return the comparable members of a run's end.
+
+    Members that always differ between runs are left out.
+    """
     end = _members(side.end, _END)
     if "task_result" in end:
         end["task_result"] = _without(end["task_result"])

@@ -1,4 +1,6 @@
-"""A run in the formats of other programs, computed from its trace alone.
+"""A run in the formats of other programs.
+
+An export reads the run's trace alone.
 
 `markdown` writes a report to read, `perfetto` a timeline, `otel` spans, `parquet` a table of the steps. `timeline`
 turns records into spans with times and parents, for those formats that need them; `files` writes an export without

@@ -5,22 +5,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import TraceNotFoundError
+from ..file.blob import is_blob
 from ..step import Step
 from ..trace import Trace
 from ..views import Steps
+
+_KEPT = 2**26
+"""How many bytes of blobs are kept while a run is exported. One blob more than fits is kept for its own step."""
 
 
 def steps_of(trace: Trace) -> Iterator[Step]:
     """Yield the steps of a run, an unfinished one included.
 
-    A large value whose file is missing, because only the trace was copied, stays the reference that the trace has.
+    A large value whose file is missing, because only the trace was copied, stays the reference that the trace has. A
+    blob that many records name is read once, as long as the blobs read last are no larger than `_KEPT` together: the
+    steps then share the value.
     """
+    kept: dict[tuple[str, int], Any] = {}
 
     def value(recorded: Any) -> Any:
-        try:
-            return trace.value(recorded)
-        except TraceNotFoundError:
+        if not is_blob(recorded):
             return recorded
+        name = recorded["$blob"], recorded["bytes"]
+        if name not in kept:
+            try:
+                found = trace.value(recorded)
+            except TraceNotFoundError:
+                found = recorded
+            while kept and sum(size for _, size in kept) + name[1] > _KEPT:
+                del kept[next(iter(kept))]
+            kept[name] = found
+        return kept[name]
 
     steps = Steps(trace.records, trace.history, value)
     yield from steps
@@ -43,7 +58,7 @@ class Figures:
 
 
 def step_figures(step: Step) -> Figures:
-    """Return what the calls of a step have used, without its child runs."""
+    """Return the usage of a step's calls, without child runs."""
     tokens_in = tokens_out = 0
     cost: float | None = 0.0
     for record in step.records:
@@ -60,14 +75,20 @@ def step_figures(step: Step) -> Figures:
 
 
 def step_seconds(step: Step) -> float | None:
-    """Return how long a step took; None if it was resumed, as nobody knows then."""
+    """Return the duration of a step.
+
+    Returns None if the step was resumed, because its duration is then unknown.
+    """
     if not step.records or any(record.kind == "resume" for record in step.records):
         return None
     return max(0.0, step.records[-1].at - step.records[0].at)
 
 
 def run_usage(trace: Trace) -> dict[str, Any]:
-    """Return what a run has used: from its end, otherwise from its last commit."""
+    """Return the usage of a run.
+
+    It is in the run's end, otherwise in its last commit.
+    """
     used = trace.end.get("usage")
     if used is None and trace.step_count:
         commit = trace.steps[-1].records[-1]
@@ -76,7 +97,7 @@ def run_usage(trace: Trace) -> dict[str, Any]:
 
 
 def run_seconds(trace: Trace) -> float | None:
-    """Return how many seconds a run has worked; None if that is not known."""
+    """Return the seconds that a run has worked; None if unknown."""
     seconds = run_usage(trace).get("seconds")
     return float(seconds) if isinstance(seconds, int | float) else None
 

@@ -1,4 +1,4 @@
-"""The files that exports are written to: whole, or not there at all."""
+"""The files of exports: written completely, or not at all."""
 
 import contextlib
 import os
@@ -13,7 +13,9 @@ from ...errors import ExportError
 
 @contextlib.contextmanager
 def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file to write an export to; it gets its name when the block has ended without an error.
+    """Yield a file to write an export to.
+
+    The file gets its name when the block ends without an error.
 
     Until then, the export is in a temporary file beside it, which an error removes. A pipe or a device is written to
     directly.
@@ -25,7 +27,7 @@ def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         mode = None
     except (OSError, ValueError) as error:
-        raise ExportError(f"{path} can't be written: {_reason(error)}", path) from None
+        raise ExportError(f"{path} cannot be written: {_reason(error)}", path) from None
     if mode is not None and stat.S_ISDIR(mode):
         raise ExportError(f"{path} is a folder; name a file in it", path)
     if mode is not None and not stat.S_ISREG(mode):
@@ -36,6 +38,8 @@ def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
         raise _exists(path)
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
+    if not target.parent.is_dir():
+        raise ExportError(f"{path} cannot be written: there is no folder {path.parent}", path)
     with _told(path):
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
@@ -68,7 +72,7 @@ def _told(path: Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise ExportError(f"{path} can't be written: {_reason(error)}", path) from error
+        raise ExportError(f"{path} cannot be written: {_reason(error)}", path) from error
 
 
 def _exists(path: Path) -> ExportError:

@@ -7,7 +7,10 @@ from .values import dump
 
 
 def write_array(out: BinaryIO, items: Iterable[Any], before: bytes, after: bytes) -> None:
-    """Write the items as an array between two pieces of JSON; one item is in memory at a time."""
+    """Write items as an array between two pieces of JSON.
+
+    One item is in memory at a time.
+    """
     out.write(before + b"[")
     for number, item in enumerate(items):
         out.write((b",\n" if number else b"\n") + dump(item))

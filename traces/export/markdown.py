@@ -1,6 +1,6 @@
 """A run as Markdown, to read or to paste.
 
-Text of the run stands in code spans and fenced blocks alone, whose fences are longer than any in it. So nothing in it
+Text of the run is only in code spans and fenced blocks, whose fences are longer than any in it. So nothing in it
 becomes a heading, a link, an image, HTML, or the mention of a person.
 """
 
@@ -18,12 +18,19 @@ from .values import LONG, SHORT, cut, in_line, moment, seconds_text, value_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "metadata")
 _MODES = ("act", "final", "wait", "branch")
+_ALL = 2**26
+"""How many characters of long values are written in full; further ones are cut, also if all of them is asked for."""
+_LARGE = 2**18
+"""From so many characters on, the text of a value is kept for the next place that has the same value."""
 _MOST = 200
 """How many calls, effects, events or changes of one step are written, unless all of them are asked for."""
 
 
 def write_markdown(trace: Trace, out: BinaryIO, *, full: bool = False) -> None:
-    """Write a run as Markdown; `full` leaves long values and long lists whole."""
+    """Write a run as Markdown.
+
+    `full` leaves long values and long lists whole.
+    """
     for line in markdown_lines(trace, full=full):
         out.write(line.encode("utf-8", "replace") + b"\n")
 
@@ -42,6 +49,9 @@ class _Report:
         self.trace = trace
         self.limit = None if full else LONG
         self.most = None if full else _MOST
+        self._left = _ALL
+        self.cut_off = 0
+        self._dumped: list[tuple[Any, str]] = []
 
     def head(self) -> Iterator[str]:
         trace, task = self.trace, task_of(self.trace)
@@ -72,7 +82,7 @@ class _Report:
     def _facts(self) -> Iterator[tuple[str, str]]:
         trace, used = self.trace, run_usage(self.trace)
         reason = trace.stop_reason
-        status = "running" if trace.pid is not None and trace.status in ("interrupted", "waiting") else trace.status
+        status = "running" if trace.status in ("interrupted", "waiting") and trace.pid is not None else trace.status
         yield "status", _code(status) + (f" ({_code(reason)})" if reason and reason != status else "")
         yield "module", _code(str(trace.header.get("module")))
         yield "started", moment(trace.header.at)
@@ -164,13 +174,13 @@ class _Report:
         if events:
             yield "Events:\n"
             for event in events[: self.most]:
-                yield f"- {_code(str(event['name']))} {_code(cut(value_text(event['data']), SHORT))}"
+                yield f"- {_code(str(event['name']))} {_code(_short(event['data']))}"
             yield ""
             yield from self._rest(len(events), "events")
 
     def _changes(self, step: Step) -> Iterator[str]:
         try:
-            changes = [change for change in step.changes if change.path != "/current_step"]
+            changes = step.changes
         except TraceNotFoundError:  # a candidate's run whose parent's trace is not here
             yield "The changes are not known: the run starts at a state of another run, whose trace is missing.\n"
             return
@@ -181,9 +191,9 @@ class _Report:
         for change in islice(changes, self.most):
             path = printable(change.path) or "/"
             if change.op != "add":
-                lines.append(f"- {path}  {cut(value_text(change.old), limit)}")
+                lines.append(f"- {path}  {_short(change.old, limit)}")
             if change.op != "remove":
-                lines.append(f"+ {path}  {cut(value_text(change.new), limit)}")
+                lines.append(f"+ {path}  {_short(change.new, limit)}")
         yield "Changes:\n"
         yield _fence("\n".join(lines), "diff")
         yield from self._rest(len(changes), "changes")
@@ -191,13 +201,18 @@ class _Report:
     def foot(self) -> Iterator[str]:
         if self.trace.torn:
             yield f"{len(self.trace.torn):,} bytes after the last whole record are torn, and left out here."
+        if self.cut_off:
+            yield f"{self.cut_off:,} long values are cut: the report has {_ALL:,} characters of long values."
 
     def _rest(self, number: int, what: str) -> Iterator[str]:
         if self.most is not None and number > self.most:
             yield f"… and {number - self.most:,} more {what}\n"
 
     def _texts(self, value: Any) -> Iterator[str]:
-        """Yield a value; texts of several lines in an object get blocks of their own, in which they can be read."""
+        """Yield a value, with long texts in blocks of their own.
+
+        Those are texts of several lines inside an object, which could not be read there.
+        """
         members = value if isinstance(value, Mapping) else {}
         texts = {name: text for name, text in members.items() if isinstance(text, str) and "\n" in text.strip()}
         rest = {name: member for name, member in members.items() if name not in texts}
@@ -214,10 +229,41 @@ class _Report:
         return self._text(value) if isinstance(value, str) else self._json(value)
 
     def _json(self, value: Any) -> str:
-        return _fence(cut(value_text(value, indent=1), self.limit), "json")
+        for known, text in self._dumped:
+            if known is value:
+                return _fence(self._cut(text), "json")
+        text = value_text(value, indent=1)
+        if len(text) >= _LARGE:
+            self._dumped = [*self._dumped[-3:], (value, text)]
+        return _fence(self._cut(text), "json")
 
     def _text(self, text: str) -> str:
-        return _fence(cut(printable(text, lines=True), self.limit), "text")
+        if self.limit is not None and len(text) > self.limit + 40:  # without a look at the rest of a large text
+            return _fence(f"{printable(text[: self.limit], lines=True)}… ({len(text):,} characters)", "text")
+        return _fence(self._cut(printable(text, lines=True)), "text")
+
+    def _cut(self, text: str) -> str:
+        """Return a text, cut if need be.
+
+        It is cut if it is long and not all of it is asked for, or if the report would be too large.
+        """
+        if self.limit is not None or len(text) <= LONG:
+            return cut(text, self.limit)
+        if len(text) > self._left:
+            self.cut_off += 1
+            return cut(text, LONG)
+        self._left -= len(text)
+        return text
+
+
+def _short(value: Any, limit: int | None = SHORT) -> str:
+    """Return a value in a line, cut.
+
+    Only the beginning of a large text is looked at.
+    """
+    if limit is not None and isinstance(value, str) and len(value) > limit + 40:
+        return f"{value_text(value[:limit])[:-1]}… ({len(value):,} characters)"
+    return cut(value_text(value), limit)
 
 
 def _mode(decision: Mapping[str, Any]) -> str:
@@ -257,7 +303,10 @@ def _code(text: str) -> str:
 
 
 def _fence(text: str, kind: str) -> str:
-    """Return foreign text as a block whose fence the text does not hold."""
+    """Return foreign text as a fenced block.
+
+    The fence is longer than any in the text.
+    """
     fence = "`" * max(3, _longest_ticks(text) + 1)
     return f"{fence}{kind}\n{text}\n{fence}\n"
 

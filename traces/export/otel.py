@@ -22,7 +22,10 @@ OK, ERROR = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class OtelSpan:
-    """A span as OpenTelemetry has it: ids as numbers, times in nanoseconds since the epoch."""
+    """A span in OpenTelemetry's form.
+
+    Ids are numbers, times are nanoseconds since the epoch.
+    """
 
     trace_id: int
     span_id: int
@@ -39,7 +42,10 @@ class OtelSpan:
 
 
 def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[OtelSpan]:
-    """Yield the spans of runs and their child runs, a parent before its children."""
+    """Yield the spans of runs and their child runs.
+
+    A parent comes before its children.
+    """
     for trace in traces:
         trace_id = trace_id_of(trace.run_id)
         effects: dict[str, set[int]] = {}
@@ -55,7 +61,10 @@ def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[Ot
 
 
 def trace_id_of(run_id: str) -> int:
-    """Return the trace id of a run, and of all child runs that are exported with it."""
+    """Return the trace id of a run.
+
+    All child runs that are exported with the run have the same id.
+    """
     return int.from_bytes(blake2b(run_id.encode(), digest_size=16).digest()) or 1
 
 
@@ -65,7 +74,7 @@ def span_id_of(run_id: str, key: str) -> int:
 
 
 def write_otlp(traces: Iterable[Trace], out: BinaryIO, *, content: bool = False) -> None:
-    """Write runs as one OTLP document in JSON, as the OpenTelemetry Protocol says."""
+    """Write runs as one OTLP document in JSON."""
     scope = b'"scope":{"name":"refold"},"schemaUrl":"%b"' % SCHEMA_URL.encode()
     resource = b'{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"refold"}}]}'
     before = b'{"resourceSpans":[%b,"scopeSpans":[{%b,"spans":' % (resource, scope)

@@ -16,7 +16,9 @@ _BATCH = 256
 
 
 def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False, timeout: float = 10.0) -> int:
-    """Send the spans of runs to an OTLP/HTTP endpoint, as protobuf; return their number.
+    """Send runs' spans to an OTLP/HTTP endpoint; return their number.
+
+    They are sent as protobuf.
 
     An endpoint without a path gets `/v1/traces`. Headers, such as keys, come from `OTEL_EXPORTER_OTLP_HEADERS`.
 
@@ -40,7 +42,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
         while batch := list(islice(spans, _BATCH)):
             result = exporter.export([_readable(span) for span in batch])
             if result is not SpanExportResult.SUCCESS:
-                raise ExportError(f"{url} did not take the spans{said.reason()}; {sent} were sent before")
+                raise ExportError(f"{url} did not take the spans{said.reason()}; {sent} spans were sent before")
             sent += len(batch)
     finally:
         exporter.shutdown()
@@ -49,17 +51,20 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
 
 
 class _Said(logging.Handler):
-    """Keeps what the exporter logs: its result alone says only that it failed."""
+    """Keeps the first message that the exporter logs.
+
+    The exporter's result says only that it failed, and its last message only that it gave up.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.last = ""
+        self.first = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.last = " ".join(record.getMessage().split())[:300]
+        self.first = self.first or " ".join(record.getMessage().split())[:300]
 
     def reason(self) -> str:
-        return f": {self.last}" if self.last else ""
+        return f": {self.first.rstrip('.')}" if self.first else ""
 
 
 def _readable(span: OtelSpan) -> Any:

@@ -1,4 +1,4 @@
-"""What a span says of its piece of work, under the names of `otel_names`.
+"""The attributes of a span, by the names in `otel_names`.
 
 A trace may be a stranger's: a member of another type than expected is left out.
 """
@@ -47,7 +47,10 @@ class Facts:
     is_request: bool = False
 
     def put(self, name: Name, value: Any) -> None:
-        """Add an attribute, unless the value is None or of no type that an attribute can have."""
+        """Add an attribute if its value has a permitted type.
+
+        None is left out.
+        """
         if isinstance(value, bool | str | float) or (isinstance(value, int) and -_INT64 <= value < _INT64):
             self.attributes[name.value.name] = value
         elif isinstance(value, tuple):
@@ -55,7 +58,10 @@ class Facts:
 
 
 def facts_of(trace: Trace, span: Span, *, content: bool) -> Facts:
-    """Return what a span of a trace says; with `content`, also what was said in it."""
+    """Return the attributes of a span.
+
+    With `content`, text of people, models and tools is included.
+    """
     if span.kind == "run":
         facts = _run(trace, content)
     elif span.kind == "wait":
@@ -104,7 +110,7 @@ def _step(span: Span, content: bool) -> Facts:
     facts = Facts(in_line(span.name, 100))
     facts.put(Name.MODE, decision.get("mode"))
     if span.step is not None and span.step.committed:
-        facts.put(Name.CHANGES, len(span.step.patch))
+        facts.put(Name.CHANGES, span.step.change_count)
     if content:
         facts.put(Name.RATIONALE, decision.get("rationale"))
     return facts
@@ -180,7 +186,10 @@ def _request(trace: Trace, step: Step, effect: Effect, args: Mapping[str, Any], 
 
 
 def provider_of(model: str) -> str | None:
-    """Return the provider that a model's name begins with; None if the name has no such prefix."""
+    """Return the provider in a model's name.
+
+    Returns None if the name has no provider as its prefix.
+    """
     prefix, slash, _ = model.partition("/")
     return _PROVIDERS.get(prefix, prefix) if slash and ":" not in prefix else None
 
@@ -199,7 +208,10 @@ def _first_state(trace: Trace) -> Mapping[str, Any]:
 
 
 def _resolved(step: Step, recorded: Any) -> Any:
-    """Return a recorded argument; a reference to the state is looked up in the state before the step."""
+    """Return a recorded argument with its reference resolved.
+
+    A reference is looked up in the state before the step.
+    """
     pointer = _mapping(recorded).get("$state")
     if not isinstance(pointer, str):
         return recorded

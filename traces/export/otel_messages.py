@@ -10,7 +10,10 @@ from .values import value_text
 
 
 def input_messages(messages: Any) -> str | None:
-    """Return the messages that a model was sent, as JSON; None if they are no messages."""
+    """Return the messages of a request as JSON.
+
+    Returns None if the argument is not a list of messages.
+    """
     if not isinstance(messages, list):
         return None
     return value_text([_message(message) for message in messages if isinstance(message, Mapping)])

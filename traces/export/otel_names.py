@@ -1,4 +1,6 @@
-"""The names of attributes in OpenTelemetry spans: one table, of one version of the conventions.
+"""The names of attributes in OpenTelemetry spans.
+
+They are one table, of one version of the conventions.
 
 Names that begin with `gen_ai.`, `error.` and `service.` are those of OpenTelemetry's semantic conventions; refold's own
 facts begin with `refold.`. Attributes that are marked as content hold what people, models and tools said: they are
@@ -17,7 +19,7 @@ INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute: its name, the spans that have it, its meaning, and whether it is content."""
+    """An attribute: name, spans, meaning, and whether it is content."""
 
     name: str
     on: str
@@ -59,7 +61,7 @@ class Name(Enum):
     STEPS = Attribute("refold.run.steps", "run", "the number of committed steps")
     STEP = Attribute("refold.step.index", "step, effect, wait", "the step's number")
     MODE = Attribute("refold.decision.mode", "step", "`act`, `final`, `wait` or `branch`")
-    CHANGES = Attribute("refold.step.changes", "step", "the number of the patch's operations")
+    CHANGES = Attribute("refold.step.changes", "step", "the number of changed places of the state, if it is known")
     PHASE = Attribute("refold.effect.phase", "effect", "the hook that made the call")
     SEQ = Attribute("refold.effect.seq", "effect", "the number of the intent's record")
     COST = Attribute("refold.usage.cost_usd", "run, effect", "US dollars, if the price is known")

@@ -1,4 +1,6 @@
-"""Steps as a table in Parquet, a row for each, through the extra `parquet`.
+"""Steps as a table in Parquet, through the extra `parquet`.
+
+The table has a row for each step.
 
 The columns are in `_columns`; values of any shape (decisions, observations, patches) are JSON text.
 """
@@ -37,7 +39,7 @@ def write_parquet(traces: Iterable[Trace], out: BinaryIO) -> None:
 
 
 def rows_of(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Yield a row for each step of a run, by the names of the columns."""
+    """Yield a row for each step, by names of columns."""
     facts = {
         "run_id": trace.run_id,
         "task_id": _text(task_of(trace).get("id")),
@@ -64,7 +66,7 @@ def _row(step: Step) -> dict[str, Any]:
         "tokens_in": figures.tokens_in,
         "tokens_out": figures.tokens_out,
         "cost_usd": figures.cost,
-        "changed": [op["path"] for op in step.patch],
+        "changed": None if step.change_count is None else [change.path for change in step.changes],
         "rationale": _text(decision.get("rationale")),
         "answer": _text(decision.get("answer")),
         "decision": value_text(decision) if decision else None,
@@ -118,5 +120,8 @@ def _text(value: Any) -> str | None:
 
 
 def _microseconds(at: float) -> int | None:
-    """Return a time for a timestamp column; None for one that no calendar has."""
+    """Return a time for a timestamp column.
+
+    Returns None for a time outside the calendar.
+    """
     return round(at * 1_000_000) if abs(at) < _CALENDAR else None

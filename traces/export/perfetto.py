@@ -96,7 +96,10 @@ class _Process:
         yield self._complete(span, _FIRST_LANE + lane)
 
     def _fits(self, span: Span, lane: int) -> bool:
-        """Return whether a lane is free when a span starts, or lies just inside the span's own caller."""
+        """Return whether a lane is free when a span starts.
+
+        A lane is free, too, if the span lies just inside its own caller there.
+        """
         open_spans = self._lanes[lane]
         while open_spans and open_spans[-1][0] <= span.start:
             open_spans.pop()
@@ -139,7 +142,8 @@ def _facts(span: Span) -> Iterator[tuple[str, Any]]:
         decision = span.step.decision or {}
         if decision.get("rationale"):
             yield "rationale", in_line(str(decision["rationale"]))
-        yield "changes", len(span.step.patch)
+        if span.step.change_count is not None:
+            yield "changes", span.step.change_count
     if span.effect is not None:
         effect = span.effect
         yield "phase", printable(effect.phase)

@@ -1,4 +1,6 @@
-"""A run as spans: pieces of work with a start, an end and a parent, and the child runs below them.
+"""A run as spans: pieces of work with start and end.
+
+Each span has a parent. Child runs are below the spans that started them.
 
 Times are those of the records, in seconds since the epoch; a clock that went back makes a span empty, never negative.
 """
@@ -39,7 +41,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRun:
-    """A run of a family: its trace, and for a child the run and the record that started it."""
+    """A run of a family: its trace.
+
+    For a child, it also has the run and the record that started the child.
+    """
 
     trace: Trace
     number: int
@@ -51,7 +56,7 @@ class FamilyRun:
 def family_runs(trace: Trace) -> Iterator[FamilyRun]:
     """Yield a run and all child runs below it, each once.
 
-    Children whose trace is missing or damaged are left out.
+    Children whose trace is missing or corrupt are left out.
     """
     seen = {trace.run_id}
     queue: deque[tuple[Trace, ChildStart]] = deque()
@@ -84,7 +89,10 @@ def run_span(trace: Trace) -> Span:
 
 
 def spans_of(trace: Trace) -> Iterator[Span]:
-    """Yield the spans of a run: the run, then each step with the waits and effects in it, outer ones first."""
+    """Yield the spans of a run, outer ones first.
+
+    The run comes first, then each step with its waits and effects.
+    """
     run = run_span(trace)
     yield run
     for step in steps_of(trace):
@@ -92,7 +100,10 @@ def spans_of(trace: Trace) -> Iterator[Span]:
 
 
 def start_key(start: ChildStart, effects: set[int]) -> str:
-    """Return the key of the span in which a child run was started; `effects` are the calls that have spans."""
+    """Return the key of the span that started a child run.
+
+    `effects` are the calls that have spans.
+    """
     seq = start.record.seq
     return f"effect/{seq}" if start.kind != "candidate" and seq in effects else f"step/{start.step}"
 

@@ -1,4 +1,4 @@
-"""Values of a trace as text: safe, and cut where they are long."""
+"""Values of a trace as text: safe, and cut if long."""
 
 import json
 from datetime import UTC, datetime
@@ -18,7 +18,10 @@ SHORT = 200
 
 
 def cut(text: str, limit: int | None) -> str:
-    """Return the text, cut to `limit` characters; a note says how long all of it is."""
+    """Return the text, cut to `limit` characters.
+
+    A note has the length of the whole text.
+    """
     if limit is None or len(text) <= limit + 40:
         return text
     return f"{text[:limit]}… ({len(text):,} characters)"
@@ -30,7 +33,7 @@ def in_line(text: str, limit: int | None = SHORT) -> str:
 
 
 def dump(value: Any, *, indent: bool = False) -> bytes:
-    """Return a value as the bytes of a JSON document, safe to print."""
+    """Return a value as bytes of JSON, safe to print."""
     try:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
     except TypeError:  # deeper than orjson's 254 levels: an export adds some levels around a value of the trace
@@ -39,7 +42,10 @@ def dump(value: Any, *, indent: bool = False) -> bytes:
 
 
 def moment(at: float) -> str:
-    """Return seconds since the epoch as a time in UTC; a time outside the calendar as a number."""
+    """Return seconds since the epoch as a time in UTC.
+
+    A time outside the calendar stays a number.
+    """
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,7 @@
-"""Whether the records of a trace fit together: order, references, snapshots."""
+"""Checks that the records of a trace fit together.
+
+They must fit in their order, their references and their snapshots.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,11 +54,11 @@ class _Wrong(Exception):
 
 
 _UNKNOWN = object()
-"""Stands for a state that cannot be known, because the run from which it comes is missing or damaged."""
+"""Stands for a state that cannot be known, because the run from which it comes is missing or corrupt."""
 
 
 class _Walk:
-    """What the records so far have said.
+    """The facts of the records so far.
 
     Each record is checked against it.
     """

@@ -52,6 +52,9 @@ def children_of(record: Record) -> Iterator[ChildStart]:
 
 
 def children_in(lines: Lines) -> Iterator[ChildStart]:
-    """Yield the child runs that the records start, in their order; a child that was started again comes again."""
+    """Yield the child runs that the records start, in their order.
+
+    A child that was started again is yielded again.
+    """
     for found in _STARTS.finditer(lines.data, 0, lines.end):
         yield from children_of(lines.record_at(found.start() + 1))

@@ -81,7 +81,7 @@ class Lines:
     def check_kind(self) -> None:
         """Raise `NotATraceError` if these cannot be a trace's bytes.
 
-        A trace may be complete, cut off or damaged.
+        A trace may be complete, cut off or corrupt.
         """
         head = self.data[: len(HEADER)]
         if HEADER.startswith(head) or head.startswith(START) or b"\n" + START in self.data:
@@ -90,7 +90,7 @@ class Lines:
             raise NotATraceError(self.path)
 
     def check_tail(self) -> None:
-        """Check the first and the last line, and that there are no NULs.
+        """Check the first and last line, and search for NULs.
 
         Raises `TraceCorruptError` with the first bad line. The lines in between are checked when they are read.
         """

@@ -36,7 +36,7 @@ def open_file(path: Path, *, links: bool = False) -> int:
             raise TraceError(f"{path} is a link: refold follows none beside a trace") from None
         if error.errno == errno.ENXIO:
             raise TraceError(f"{path} is not a regular file") from None
-        raise TraceError(f"{path} can't be read: {error.strerror}") from error
+        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)
@@ -56,4 +56,4 @@ def read_file(path: Path, *, links: bool = False, most: int | None = None) -> by
         try:
             return file.read(-1 if most is None else most)
         except OSError as error:
-            raise TraceError(f"{path} can't be read: {error.strerror}") from error
+            raise TraceError(f"{path} cannot be read: {error.strerror}") from error

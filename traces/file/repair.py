@@ -15,7 +15,7 @@ class Repair:
     """The result of `repair`: records `kept`, bytes `cut`.
 
     `backup` is a copy of the file as it was; it is made only if more than an incomplete last line was cut, and `error`
-    is then the damage that was found.
+    then names the first corrupt line.
     """
 
     path: Path
@@ -30,7 +30,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
 
     If a line before it is bad, the file is left alone and `TraceCorruptError` is raised. With
     `truncate_at_corruption=True`, the file is copied to `<name>.bak` beside it, and everything from the bad line on is
-    cut off. A file that is not a trace, or whose header is damaged, is always left alone. Raises `TraceNotFoundError`,
+    cut off. A file that is not a trace, or whose header is corrupt, is always left alone. Raises `TraceNotFoundError`,
     and `TraceLockedError` while a writer holds the trace.
     """
     path = Path(path)
@@ -45,7 +45,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                 break
             except TraceError as error:
                 if not (isinstance(error, TraceCorruptError) and error.path == path):
-                    break  # this file is fine; the run at whose state it starts is missing or damaged
+                    break  # this file is fine; the run at whose state it starts is missing or corrupt
                 if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
                 found = found or error

@@ -100,7 +100,10 @@ def is_shallow(value: Any, deepest: int) -> bool:
 
 
 def is_run_id(value: Any) -> bool:
-    """Return whether a value can be a run's id: a safe file name."""
+    """Return whether a value can be a run's id.
+
+    A run's id is a safe file name.
+    """
     return type(value) is str and len(value) <= 240 and _RUN_ID.fullmatch(value) is not None and value.strip(".") != ""
 
 

@@ -1,11 +1,13 @@
-"""Where the bytes of a trace go: a locked file, or memory.
+"""The bytes of a trace, in a locked file or memory.
 
 A store knows nothing of records.
 """
 
 import contextlib
 import os
+import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -92,7 +94,7 @@ class MemoryStore:
         self._joining = threading.Lock()
 
     def name(self, run_id: str) -> None:
-        """Note the run of this trace, so that its relatives can find it."""
+        """Record the run of this trace, so that relatives find it."""
         self._run_id = run_id
         if self._shared:  # a run without relatives is in no cycle of references, and so freed at once
             self.family.stores[run_id] = self
@@ -173,11 +175,13 @@ class MemoryStore:
 class FileStore:
     """A trace file, open for appending and locked.
 
-    Programs that this process starts do not inherit its descriptor.
+    Programs that this process starts do not inherit its descriptor. `fence`, if given, is called after each write, and
+    raises if this process may write no more: a record that was acknowledged then stood in the file before that.
     """
 
-    def __init__(self, path: Path, fd: int, *, buffered: bool) -> None:
+    def __init__(self, path: Path, fd: int, *, buffered: bool, fence: Callable[[], None] | None = None) -> None:
         self.path: Path | None = path
+        self._fence = fence
         self._file = path
         self._fd = fd
         stat = os.fstat(fd)
@@ -186,7 +190,9 @@ class FileStore:
         self._buffer: bytearray | None = bytearray() if buffered else None
 
     @classmethod
-    def create(cls, path: Path, *, buffered: bool = False, durable: bool = False) -> "FileStore":
+    def create(
+        cls, path: Path, *, buffered: bool = False, durable: bool = False, fence: Callable[[], None] | None = None
+    ) -> "FileStore":
         """Create a new file, with the folders above it, and lock it.
 
         Raises `TraceExistsError` or `TraceWriteError`.
@@ -203,31 +209,35 @@ class FileStore:
         except OSError as error:
             if isinstance(error, FileExistsError) and os.path.lexists(path):
                 raise TraceExistsError(path) from None
-            raise TraceWriteError(f"{path} can't be created: {error.strerror}", path) from error
-        store = cls._locked(path, fd, buffered)
+            raise TraceWriteError(f"{path} cannot be created: {error.strerror}", path) from error
+        store = cls._locked(path, fd, buffered, fence)
         if durable:
             sync_folder(path.parent)
         return store
 
     @classmethod
-    def open(cls, path: Path, *, buffered: bool = False) -> "FileStore":
+    def open(cls, path: Path, *, buffered: bool = False, fence: Callable[[], None] | None = None) -> "FileStore":
         """Open an existing file and lock it. Raises `TraceNotFoundError`, `TraceLockedError` or `TraceWriteError`."""
         try:
             fd = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
         except (FileNotFoundError, IsADirectoryError):
             raise TraceNotFoundError(f"there is no trace at {path}", path) from None
         except OSError as error:
-            raise TraceWriteError(f"{path} can't be opened for writing: {error.strerror}", path) from error
-        return cls._locked(path, fd, buffered)
+            raise TraceWriteError(f"{path} cannot be opened for writing: {error.strerror}", path) from error
+        return cls._locked(path, fd, buffered, fence)
 
     @classmethod
-    def _locked(cls, path: Path, fd: int, buffered: bool) -> "FileStore":
+    def _locked(cls, path: Path, fd: int, buffered: bool, fence: Callable[[], None] | None) -> "FileStore":
         try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise TraceWriteError(f"{path} is not a regular file", path)
             lock_file(fd, path)
+            if fence is not None:
+                fence()
         except BaseException:
             os.close(fd)
             raise
-        return cls(path, fd, buffered=buffered)
+        return cls(path, fd, buffered=buffered, fence=fence)
 
     @property
     def size(self) -> int:
@@ -243,12 +253,24 @@ class FileStore:
             self._buffer += data
             if len(self._buffer) > BUFFER:
                 self.flush()
-            return
-        done = os.write(self._fd, data)
-        if done == len(data):
+        elif (done := os.write(self._fd, data)) == len(data):
             self._written += done
         else:
             self._write_rest(data, done)
+        if self._fence is not None:
+            self._check_fence(len(data))
+
+    def _check_fence(self, written: int) -> None:
+        """Raise if this process may write no more.
+
+        The bytes that were written last are taken back first.
+        """
+        assert self._fence is not None
+        try:
+            self._fence()
+        except BaseException:
+            self.truncate(self.size - written)
+            raise
 
     def _write_rest(self, data: bytes, done: int) -> None:
         try:

@@ -3,7 +3,7 @@
 An append can be interrupted anywhere: by a full disk, by Ctrl-C between two instructions, or because somebody renames
 the file. So the writer notes before each write that it is not `_ready`, and notes it is again when the record stands
 and its own numbers agree. An append that finds the writer not ready first cuts the store back to the last complete
-record (`_recover`). A failed write is final: what stands in the file is whole, and the run can be resumed from there.
+record (`_recover`). A failed write is final: the records in the file are whole, and the run can be resumed from there.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 import orjson
 
 from ...errors import RecordError, TraceWriteError
+from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .lock import close_in_children
@@ -41,8 +42,12 @@ class TraceWriter:
     disk, a value that is not JSON, Ctrl-C. After a failed write (`failed`), all later appends raise the same error.
     """
 
-    def __init__(self, store: Store, blobs: Blobs, *, durability: Durability = "process") -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, *, durability: Durability = "process", place: RunRef | None = None
+    ) -> None:
         self.path = store.path
+        self.place = place
+        """The run's place, if the trace is in a store."""
         self.durability = durability
         self.torn = b""
         """The bytes that `reopen` cut off after the last complete record."""
@@ -66,15 +71,22 @@ class TraceWriter:
 
     @classmethod
     def create(
-        cls, path: Path | None, *, durability: Durability = "process", parent: "TraceWriter | Trace | None" = None
+        cls,
+        path: Path | RunRef | None,
+        *,
+        durability: Durability = "process",
+        parent: "TraceWriter | Trace | None" = None,
     ) -> Self:
-        """Start a new trace in a new file, or in memory without `path`.
+        """Start a new trace in a file, store or memory.
 
-        A trace in memory that has a `parent` can find its relatives, and they can find it (see `Trace.relative`), as
-        soon as its header is written; on the disk, the folders serve for that. Raises `TraceExistsError` if there is a
-        file at `path`.
+        Without `path`, the trace is in memory. A trace in memory that has a `parent` can find its relatives, and they
+        can find it (see `Trace.relative`), as soon as its header is written; on the disk, the folders serve for that.
+        Raises `TraceExistsError` if there is a file at `path`.
         """
         _known(durability)
+        if isinstance(path, RunRef):
+            place, opened = path, path.store.create(path.run_id, above=path.above, durability=durability)
+            return cls(opened, place.store.blobs(place.run_id), durability=durability, place=place)
         if path is None:
             memory = MemoryStore()
             memory.acquire()
@@ -90,19 +102,25 @@ class TraceWriter:
         return cls(store, FolderBlobs(path, durable=durable), durability=durability)
 
     @classmethod
-    def reopen(cls, source: "Path | Trace", *, durability: Durability = "process") -> tuple[Self, Trace]:
-        """Continue a trace: lock, read and check it, and cut off a torn tail.
+    def reopen(cls, source: "Path | RunRef | Trace", *, durability: Durability = "process") -> tuple[Self, Trace]:
+        """Continue a trace: lock, read, check, and cut its torn tail.
 
-        Return the writer, and the trace as it was found. A trace in memory is continued at its present end, which may
+        Returns the writer, and the trace as it was found. A trace in memory is continued at its present end, which may
         be beyond the end of the given `Trace`.
 
         Raises `TraceLockedError`, `TraceNotFoundError` or `TraceCorruptError`; the trace is then unchanged.
         """
         _known(durability)
-        path = source if not isinstance(source, Trace) else source.path
+        found = (source.place or source.path) if isinstance(source, Trace) else source
+        place = found if isinstance(found, RunRef) else None
+        path = found if not isinstance(found, RunRef) else None
         store: Store
         blobs: Blobs
-        if path is None:
+        if place is not None:
+            store = place.store.open(place.run_id, durability=durability)
+            blobs = place.store.blobs(place.run_id)
+            path = store.path
+        elif path is None:
             assert isinstance(source, Trace)
             memory = source.memory()
             memory.acquire()
@@ -113,11 +131,15 @@ class TraceWriter:
             blobs = FolderBlobs(path, durable=durability == "power")
         try:
             trace = Trace(
-                store.read(), path=path, blobs=blobs, memory=store if isinstance(store, MemoryStore) else None
+                store.read(),
+                path=path,
+                blobs=blobs,
+                memory=store if isinstance(store, MemoryStore) else None,
+                place=place,
             )
             trace.check()
             store.truncate(trace.size)
-            writer = cls(store, blobs, durability=durability)
+            writer = cls(store, blobs, durability=durability, place=place)
         except BaseException:
             store.close()
             raise
@@ -179,6 +201,9 @@ class TraceWriter:
                     self._store.sync()
             except OSError as error:
                 raise self._fail(error) from error
+            except TraceWriteError as error:  # a store that has more to say than the system
+                self.failed = error
+                raise
             self.size += len(raw) + 1
             self._last = last
             self.position = seq + 1
@@ -215,10 +240,13 @@ class TraceWriter:
                     self._store.flush()
                 except OSError as error:
                     raise self._fail(error) from error
-            assert self.path is not None
+            if self.path is None:
+                place = self.place
+                assert place is not None
+                return Trace(lambda: place.store.read(place.run_id), blobs=self._blobs, size=self.size, place=place)
             if self._lost:  # there is another file at its path, or none
                 return Trace(self._remains, path=self.path, blobs=self._blobs)
-            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size)
+            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size, place=self.place)
 
     def read_from(self, start: int) -> bytes:
         """Return what was written after the first `start` bytes of the trace."""
@@ -270,7 +298,7 @@ class TraceWriter:
 
     @property
     def _name(self) -> str:
-        return str(self.path) if self.path is not None else "the in-memory trace"
+        return str(self.path or self.place or "the in-memory trace")
 
     def _recover(self) -> None:
         """Cut off what an interrupted append may have written.
@@ -309,7 +337,7 @@ class TraceWriter:
             self._store.truncate(self.size)
         self._ready = False
         self.failed = TraceWriteError(
-            f"{self._name} can't be written: {reason}; what stands there is whole: make room and resume the run",
+            f"{self._name} cannot be written: {reason}; its records are whole: make room and resume the run",
             self.path,
         )
         return self.failed
@@ -321,6 +349,6 @@ def _known(durability: str) -> None:
 
 
 def _not_json(kind: str, step: int, error: TypeError) -> RecordError:
-    """Return the error for a record with a member that orjson cannot write."""
+    """Return the error for a record that is not JSON."""
     reason = f"{error}: {error.__cause__}" if error.__cause__ is not None else str(error)
-    return RecordError(f"the {kind} record of step {step} can't be written as JSON: {reason}")
+    return RecordError(f"the {kind} record of step {step} cannot be written as JSON: {reason}")

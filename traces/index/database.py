@@ -1,7 +1,9 @@
-"""The index's file: SQLite beside the traces, or in the user's cache, or in memory.
+"""The index's file: SQLite.
+
+It is beside the traces, otherwise in the user's cache, otherwise in memory.
 
 Several viewers may use one index at once: each writes what it has read itself, so that two that write the same rows
-write equal ones. A file that is damaged, of another version, or not an index at all is made anew; a link is never
+write equal ones. A file that is corrupt, of another version, or not an index at all is made anew; a link is never
 followed, and never replaced.
 """
 
@@ -15,13 +17,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .seal import cache_folder, seal_of
+
 NAME = ".refold-index.sqlite"
-_VERSION = 5
+_VERSION = 13
 """Change this whenever the meaning of a column, or of what fills it, changes: older files are then made anew."""
 _APPLICATION = 0x72666C64
 _BUSY = 5.0
 """How many seconds a viewer waits while another one writes: a batch of rows takes milliseconds."""
 _TABLES = {
+    "seal": "CREATE TABLE seal (value TEXT NOT NULL)",
     "runs": "CREATE TABLE runs (file TEXT PRIMARY KEY, stamp TEXT NOT NULL, row BLOB NOT NULL) WITHOUT ROWID",
     # Numbers are not used again, so that a viewer whose trace was dropped by another does not read a third one's.
     "traces": (
@@ -31,9 +36,16 @@ _TABLES = {
         "CREATE TABLE steps (trace INTEGER NOT NULL, k INTEGER NOT NULL, start INTEGER NOT NULL, "
         "commit_at INTEGER NOT NULL, stop INTEGER NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL, "
         "label TEXT NOT NULL, errors INTEGER NOT NULL, seconds REAL, tokens_in INTEGER NOT NULL, "
-        "tokens_out INTEGER NOT NULL, cost REAL, actions INTEGER NOT NULL, changes INTEGER NOT NULL, at REAL, "
+        "tokens_out INTEGER NOT NULL, cost REAL, actions INTEGER NOT NULL, at REAL, "
         "sum_seconds REAL NOT NULL, sum_tokens_in INTEGER NOT NULL, sum_tokens_out INTEGER NOT NULL, "
         "sum_cost REAL NOT NULL, sum_unpriced INTEGER NOT NULL, PRIMARY KEY (trace, k)) WITHOUT ROWID"
+    ),
+    # What sixteen steps are together, so that a view of a long run does not read them all.
+    "blocks": (
+        "CREATE TABLE blocks (trace INTEGER NOT NULL, block INTEGER NOT NULL, seconds REAL, "
+        "tokens INTEGER NOT NULL, cost REAL NOT NULL, errors INTEGER NOT NULL, sum_seconds REAL NOT NULL, "
+        "sum_tokens INTEGER NOT NULL, sum_cost REAL NOT NULL, rank INTEGER NOT NULL, PRIMARY KEY (trace, block)) "
+        "WITHOUT ROWID"
     ),
     "snapshots": (
         "CREATE TABLE snapshots (trace INTEGER NOT NULL, offset INTEGER NOT NULL, stop INTEGER NOT NULL, "
@@ -49,14 +61,20 @@ class Database:
     """
 
     def __init__(self, place: Path | None) -> None:
-        """Open or make the index; raises `sqlite3.Error` or `OSError` if the place cannot hold one."""
+        """Open or make the index.
+
+        Raises `sqlite3.Error` or `OSError` if the place cannot hold one.
+        """
         self.place = place
         self._lock = threading.RLock()
         self._connection = _connect(place)
 
     @classmethod
     def beside(cls, folder: Path) -> "Database":
-        """Return the index of a folder: in it, otherwise in the user's cache, otherwise in memory."""
+        """Return the index of a folder.
+
+        It is in the folder, otherwise in the user's cache, otherwise in memory.
+        """
         name = hashlib.blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()
         for place in (folder / NAME, cache_folder() / f"index-{name}.sqlite"):
             try:
@@ -79,7 +97,7 @@ class Database:
     def write(self, work: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
         """Execute statements, each with many rows of values, as one transaction.
 
-        An index that cannot be written (a full disk, another viewer that does not let go) goes on in memory.
+        An index that cannot be written (a full disk, another viewer that keeps the lock) continues in memory.
         """
         statements = list(work)
         with self._lock:
@@ -107,11 +125,13 @@ class Database:
             self._connection.close()
 
     def _recover(self, error: sqlite3.DatabaseError) -> None:
-        """Go on with a new index: in place of a damaged file, otherwise in memory."""
+        """Continue with a new index.
+
+        It replaces a corrupt file; otherwise it is in memory.
+        """
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if self.place is not None and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if self.place is not None and _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             with contextlib.suppress(OSError, sqlite3.Error):
                 _remove(self.place)
                 self._connection = _connect(self.place)
@@ -120,52 +140,57 @@ class Database:
         self._connection = _connect(None)
 
 
-def cache_folder() -> Path:
-    """Return the user's folder for what can be made again."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "refold"
-
-
 def _connect(place: Path | None) -> sqlite3.Connection:
     if place is None:
         connection = _open(":memory:")
-        _make(connection)
+        _make(connection, None)
         return connection
     _check_place(place)
     connection = _open(os.fspath(place))
     try:
         if _is_new(connection):
-            _make(connection)  # in place: another viewer may be about to do the same
-        elif not _is_ours(connection):
+            _make(connection, place)  # in place: another viewer may be about to do the same
+        elif not _is_ours(connection, place):
             connection.close()
             _remove(place)
             connection = _open(os.fspath(place))
-            _make(connection)
+            _make(connection, place)
     except sqlite3.DatabaseError as error:
         connection.close()
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if _code(error) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
         _remove(place)
         connection = _open(os.fspath(place))
-        _make(connection)
+        _make(connection, place)
+    except OSError:
+        connection.close()
+        raise
     return connection
 
 
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def _check_place(place: Path) -> None:
-    """Raise `OSError` if the place holds something that is not a file of this user."""
+    """Raise `OSError` unless the place is this user's file or free.
+
+    Opening a FIFO would block, and SQLite opens the files beside its own.
+    """
+    for beside in ("-wal", "-shm", "-journal"):
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(f"{place}{beside}").st_mode):
+                raise OSError(f"{place}{beside} is not a regular file")
     try:
         found = os.lstat(place)
     except FileNotFoundError:
         if not os.access(place.parent, os.W_OK):
-            raise PermissionError(f"{place.parent} can't be written") from None
+            raise PermissionError(f"{place.parent} cannot be written") from None
         return
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         raise OSError(f"{place} is not a regular file")
     if hasattr(os, "getuid") and found.st_uid != os.getuid():
-        raise PermissionError(f"{place} belongs to somebody else")
-    for beside in ("-wal", "-shm", "-journal"):
-        if os.path.islink(f"{place}{beside}"):
-            raise OSError(f"{place}{beside} is a link")
+        raise PermissionError(f"{place} belongs to another user")
 
 
 def _open(place: str) -> sqlite3.Connection:
@@ -175,29 +200,39 @@ def _open(place: str) -> sqlite3.Connection:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    """Return whether nothing was ever written into the file."""
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    return bool(pages == 0)
+    """Return whether the file is empty.
+
+    Another viewer may be about to make its tables.
+    """
+    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
-def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Return whether the file is an index of this version, with our tables and nothing else."""
+def _is_ours(connection: sqlite3.Connection, place: Path) -> bool:
+    """Return whether this machine made the index, in this version.
+
+    The file must have our tables and nothing else.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     rows = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
     found = {name: sql for name, sql in rows if not name.startswith("sqlite_")}  # those names are SQLite's own
     if (application, version) != (_APPLICATION, _VERSION) or found != _TABLES:
         return False
+    if connection.execute("SELECT value FROM seal LIMIT 2").fetchall() != [(seal_of(place),)]:
+        return False
     _tune(connection)
     return True
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _make(connection: sqlite3.Connection, place: Path | None) -> None:
     _tune(connection)
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         for sql in _TABLES.values():
             connection.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+        seals = [] if place is None else [(seal_of(place),)]
+        connection.execute("DELETE FROM seal")
+        connection.executemany("INSERT INTO seal VALUES (?)", seals)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 

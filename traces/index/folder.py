@@ -1,4 +1,6 @@
-"""The runs of a folder: found, read, and kept up to date with what other processes write.
+"""The runs of a folder: found, read, and kept current.
+
+Other processes may write to the folder at the same time.
 
 A run is looked up by its id among the files that were found here. An id is never used as a path.
 """
@@ -8,15 +10,20 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import orjson
 
-from ..analysis.locate import BRANCHES, branches_folder
 from ..file.store import SUFFIX
-from .database import NAME, Database
+from .database import Database
+from .found_files import as_text, files_of, locked_files, set_folders, stamp_of
 from .indexed import IndexedTrace
+from .positions import StaleIndexError
 from .run_row import RunFacts, errors_and_shape, read_row
 from .trace_file import TraceFile
+
+if TYPE_CHECKING:
+    from ..stores import TraceStore
 
 _KEPT = 8
 """How many traces are kept open: each holds one state of its run."""
@@ -31,16 +38,27 @@ _READING = 0.2
 
 
 class Folder:
-    """The traces of a folder, or of some files in it, with the folders of their branches.
+    """The traces of a folder, or some of its files.
+
+    The folders of their branches are included.
 
     Args:
         root: the folder.
         files: the traces to show; None for all of the folder.
         database: where the index is kept; by default beside the traces.
+        store: the store whose mirror the folder is; None if it is a folder of its own.
     """
 
-    def __init__(self, root: Path, files: Sequence[Path] | None = None, database: Database | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: Sequence[Path] | None = None,
+        database: Database | None = None,
+        *,
+        store: "TraceStore | None" = None,
+    ) -> None:
         self.root = root
+        self.store = store
         self.rows: dict[str, RunFacts] = {}
         """The row of each run, by id."""
         self.changes = 0
@@ -49,6 +67,7 @@ class Folder:
         """How many files a scan that is under way has still to read."""
         self._only = None if files is None else list(files)
         self._database = database or Database.beside(root)
+        self._names: dict[str, str] = {}  # file -> its name in the folder, if that is no text
         self._ids: dict[str, str] = {}  # file -> id
         self._by_run: dict[str, str] = {}  # the run's own id -> id; of several files, the one that is named after it
         self._stamps: dict[str, str] = {}
@@ -85,14 +104,19 @@ class Folder:
             self._scanning.release()
 
     def _scan(self) -> None:
-        found = dict(self._files())
+        found: dict[str, os.stat_result] = {}
+        for name, stat in files_of(self.root, self._only):
+            file = as_text(name)
+            if file != name:
+                self._names[file] = name
+            found[file] = stat
         cached = {} if self._scanned else self._cached()
         held = locked_files()
         stale: list[tuple[str, os.stat_result]] = []
         touched: set[str] = set()
         with self._lock:
             for file, stat in found.items():
-                stamp = _stamp(stat)
+                stamp = stamp_of(stat)
                 if self._stamps.get(file) == stamp:
                     if self._mark(file, stat, held):
                         touched.add(self._ids[file])
@@ -115,13 +139,13 @@ class Folder:
     def _read(self, files: Sequence[tuple[str, os.stat_result]], held: set[tuple[int, int, int]] | None) -> None:
         """Read the rows of new and changed files."""
         read = [(file, stat, read_row(self._path(file), file, links=self._only is not None)) for file, stat in files]
-        fresh = [(file, _stamp(stat), orjson.dumps(row.to_dict())) for file, stat, row in read]
+        fresh = [(file, stamp_of(stat), orjson.dumps(row.to_dict())) for file, stat, row in read]
         with self._lock:
             for file, stat, row in read:
                 known = self.rows.get(self._ids.get(file, ""))
                 if row.partial and known is not None:  # until it is counted anew, what was counted before
                     row.errors, row.shape = known.errors, known.shape
-                self._put(file, _stamp(stat), row)
+                self._put(file, stamp_of(stat), row)
                 self._mark(file, stat, held)
             self.unread -= len(files)
             self._note({self._ids[file] for file, _ in files})
@@ -133,29 +157,19 @@ class Folder:
             self._touched.update(dict.fromkeys(names, self.changes))
 
     def since(self, change: int) -> set[str]:
-        """Return the ids of the rows that are new, changed or gone since a value of `changes`."""
+        """Return the ids of rows changed since a value of `changes`.
+
+        New rows and removed rows count as changed.
+        """
         with self._lock:
             return {name for name, number in self._touched.items() if number > change}
 
-    def _files(self) -> Iterable[tuple[str, os.stat_result]]:
-        if self._only is not None:
-            for path in self._only:
-                try:
-                    yield os.path.relpath(path, self.root), os.stat(path)
-                except OSError:
-                    continue
-            for below in {branches_folder(path) for path in self._only}:
-                if below.name.endswith(BRANCHES) and not below.is_symlink():
-                    yield from _traces_in(below, f"{os.path.relpath(below, self.root)}/")
-            return
-        yield from _traces_in(self.root, "")
-        try:
-            with os.scandir(self.root) as entries:
-                names = [each.name for each in entries if each.name.endswith(BRANCHES) and _is_folder(each)]
-        except OSError:
-            names = []
-        for name in names:
-            yield from _traces_in(self.root / name, f"{name}/")
+    def touched(self, name: str) -> int:
+        """Return the value of `changes` when a run's row changed last.
+
+        It is 0 for a run that was never here.
+        """
+        return self._touched.get(name, 0)
 
     def _cached(self) -> dict[str, tuple[str, RunFacts]]:
         found: dict[str, tuple[str, RunFacts]] = {}
@@ -169,14 +183,36 @@ class Folder:
         return found
 
     def _path(self, file: str) -> Path:
-        return self.root / file
+        return self.root / self._names.get(file, file)
+
+    def row(self, name: str) -> RunFacts:
+        """Return the row of a run, after a look if need be.
+
+        Raises `KeyError` if the folder has no such run.
+        """
+        if name not in self.rows:
+            self.scan()
+        return self.rows[name]
 
     def path(self, name: str) -> Path:
-        """Return the file of a run; raises `KeyError` if there is no such run here."""
-        return self._path(self.rows[name].file)
+        """Return the file of a run.
+
+        Raises `KeyError` if the folder has no such run.
+        """
+        return self._path(self.row(name).file)
+
+    def set_folders(self) -> list[str]:
+        """Return the names of the folders in this one with sets.
+
+        There are none if only some files are shown.
+        """
+        return [] if self._only is not None else set_folders(self.root)
 
     def include(self, run_id: str) -> None:
-        """Show a run that has just begun in this folder, although its file was not named."""
+        """Show a run that has just started in this folder.
+
+        Its file need not have been named.
+        """
         if self._only is not None:
             self._only.append(self.root / f"{run_id}{SUFFIX}")
         self.scan()
@@ -207,7 +243,7 @@ class Folder:
         return name
 
     def _mark(self, file: str, stat: os.stat_result, held: set[tuple[int, int, int]] | None) -> bool:
-        """Note whether a process is writing a trace; return whether that is news."""
+        """Record whether a trace is being written; return whether that changed."""
         row = self.rows[self._ids[file]]
         if row.status not in ("interrupted", "running"):
             return False
@@ -224,7 +260,9 @@ class Folder:
     def complete(
         self, names: Iterable[str] | None = None, seconds: float = float("inf"), largest: int | None = None
     ) -> set[str]:
-        """Count the errors and the shape of large traces whose rows are partial, for this long at most.
+        """Count errors and shapes of large traces with partial rows.
+
+        The work ends after the given time at most.
 
         Files larger than `largest` are passed over.
 
@@ -262,34 +300,45 @@ class Folder:
     # one run
 
     def named(self, run_id: str) -> str | None:
-        """Return the id of the row of a run, by the run's own id; None if its trace is not here."""
+        """Return the row's id for a run's own id.
+
+        Returns None if the folder does not have the run's trace.
+        """
         return self._by_run.get(run_id)
 
-    def open(self, name: str) -> IndexedTrace:
-        """Return a run's trace, indexed as far as the file goes now.
+    def partial(self) -> list[str]:
+        """Return the ids of rows without counted errors and shapes."""
+        return [name for name, row in list(self.rows.items()) if row.partial]
+
+    def open(self, name: str, seconds: float = float("inf")) -> IndexedTrace:
+        """Return a run's trace, indexed as far as time allows.
+
+        The index goes to the present end of the file, or as far as it gets in the given seconds.
 
         Raises `KeyError` if there is no such run here, and the errors of reading if the file cannot be read.
         """
-        if name not in self.rows:
-            self.scan()
+        self.row(name)
         with self._lock:
             row = self.rows[name]
             trace = self._open.pop(name, None)
-            if trace is not None and not (trace.file.is_in_place() and trace.file.size >= trace.walk.offset):
-                trace = None  # another file has its name now, or a part of it was cut off
+            if trace is not None and not trace.fits():
+                trace = None  # another file has its name now, or it was cut off, or written anew
             if trace is None:
                 trace = IndexedTrace(self._path(row.file), self._database, row.file, links=self._only is not None)
             self._open[name] = trace
             while len(self._open) > _KEPT:
                 del self._open[next(iter(self._open))]
-        trace.refresh()
+        trace.refresh(seconds)
         return trace
 
-    def forget(self, name: str) -> None:
-        """Drop what the index says of a run; it is indexed anew when it is opened next."""
+    def recover(self, name: str, error: StaleIndexError) -> None:
+        """Index a run again when it is opened next.
+
+        Its index was found to be stale.
+        """
         with self._lock:
             trace = self._open.pop(name, None)
-        if trace is not None:
+        if trace is not None and not error.is_lost:  # rows that were lost may have been written again by another viewer
             trace.forget()
 
     def close(self) -> None:
@@ -297,43 +346,3 @@ class Folder:
         with self._lock:
             self._open.clear()
             self._database.close()
-
-
-def _stamp(stat: os.stat_result) -> str:
-    return f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
-
-
-def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
-    """Yield the traces of a folder with what the system says of each; links are not followed."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(SUFFIX) and entry.name != NAME:
-                    try:
-                        yield prefix + entry.name, entry.stat(follow_symlinks=False)
-                    except OSError:
-                        continue  # it has just been removed
-    except OSError:
-        return
-
-
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def locked_files() -> set[tuple[int, int, int]] | None:
-    """Return device and number of each file that a process has locked; None if the system does not say."""
-    try:
-        text = Path("/proc/locks").read_text()
-    except OSError:
-        return None
-    found: set[tuple[int, int, int]] = set()
-    for line in text.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
-        fields = line.split()
-        if len(fields) > 5 and fields[1] == "FLOCK":
-            major, minor, inode = fields[5].split(":")
-            found.add((int(major, 16), int(minor, 16), int(inode)))
-    return found

@@ -1,79 +1,62 @@
-"""A trace read through its index: any step, and any state with its writers, at the cost of a few kilobytes.
+"""A trace read through its index.
+
+Any step, and any state with its writers, costs a few kilobytes.
 
 The index says where the bytes of a step are. The bytes are then read as records, with all checks of a record; an index
 that led to the wrong place is dropped, and made anew.
 """
 
 import threading
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from ...errors import PatchError, RecordError, TraceCorruptError, TraceError
+from ...errors import RecordError, TraceCorruptError, TraceError
 from ..analysis.locate import find_relative
-from ..file.blob import FolderBlobs, is_blob
+from ..file.blob import FolderBlobs
 from ..file.lines import Lines
 from ..file.opening import read_file
 from ..file.record import BEAT, Record
-from ..file.schema import DEPTH, is_shallow
 from ..file.store import trace_name
 from ..file.tail import Ending, find_end, read_ending
 from ..json_patch.apply import copy_json
 from ..json_patch.share import patched
 from ..step import Step
 from ..trace import Trace
+from .blobs import Blobs
 from .database import Database
-from .step_facts import StepFacts, Used
+from .fold import Fold
+from .positions import Positions, StaleIndexError
+from .reach import Reach
+from .step_facts import StepFacts
 from .trace_file import CHUNK, TraceFile
-from .walk import Snapshot, Tally, Walk, patching_step
-from .writers import INITIAL, Writers, apply_written
-
-_BATCH = 2_000
-"""How many steps are written to the index at a time."""
-_COLUMNS = (
-    "k, start, commit_at, stop, mode, kind, label, errors, seconds, tokens_in, tokens_out, cost, actions, changes, at, "
-    "sum_seconds, sum_tokens_in, sum_tokens_out, sum_cost, sum_unpriced"
-)
-_STEP = f"INSERT OR REPLACE INTO steps (trace, {_COLUMNS}) VALUES ({', '.join('?' * 21)})"
-_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (trace, offset, stop, k, writers) VALUES (?, ?, ?, ?, ?)"
-_STATE = "INSERT INTO traces (file, state) VALUES (?, ?) ON CONFLICT (file) DO UPDATE SET state = excluded.state"
-_LARGEST_BLOB = 1 << 24
-"""The largest blob that is parsed for a page; larger ones are shown by their size."""
-
-
-class StaleIndexError(TraceError):
-    """The index of a trace led to a place that does not hold what it said."""
+from .walk import Tally, Walk
+from .writers import Writers
 
 
 class IndexedTrace:
     """One trace of a folder, with its positions.
 
-    Methods may be called from any thread; each takes what the file holds now, once `refresh` has looked.
+    Methods may be called from any thread; each takes what was indexed by the last `refresh`.
 
     Args:
         path: the trace.
         database: the index; `name` is the trace's name in it.
-        base: returns the state of another run, by (run, step, hash), for a run that starts there.
+        links: whether the path may be a link.
     """
 
     def __init__(self, path: Path, database: Database, name: str, *, links: bool = False) -> None:
         self.file = TraceFile(path, links=links)
         self.path = path
         self.lock = threading.RLock()
-        self.problem: TraceCorruptError | None = None
-        """The first line that cannot be read, if one was found: the steps before it are there."""
-        self._database = database
-        self._name = name
-        self._walk: Walk | None = None
-        self._trace = 0
-        self._cursor: tuple[int, int, Any, Writers] | None = None  # byte, commits, document, writers
+        self._positions = Positions(database, name)
+        self._fold = Fold(self.file, self._positions, self.record, self.base_document)
         self._base: tuple[Any] | None = None
-        self._blobs = FolderBlobs(path)
+        self._blob_files = FolderBlobs(path)
+        self._shared_blobs: Blobs | None = None
         self.header = self.file.header()
         _ = self.header.data  # raises here if the header's members do not fit
+        self._reach = Reach(self.file, self.header.hash, self._positions, self._fold, self.base_document, self.lock)
 
     @property
     def run_id(self) -> str:
@@ -82,7 +65,10 @@ class IndexedTrace:
 
     @property
     def end(self) -> dict[str, Any]:
-        """The members of the end record in force; without one, only the status."""
+        """The members of the end record in force.
+
+        Without one, only the status.
+        """
         ending = self.ending()
         return ending.record or {"status": ending.status}
 
@@ -91,10 +77,20 @@ class IndexedTrace:
     @property
     def walk(self) -> Walk:
         """The walk, at the end of what was indexed."""
-        if self._walk is None:
-            self.refresh()
-        assert self._walk is not None
-        return self._walk
+        return self._reach.walk
+
+    @property
+    def problem(self) -> TraceCorruptError | None:
+        """The first unreadable line, if any.
+
+        The steps before it are available.
+        """
+        return self._reach.problem
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the index reached the end of the file when extended."""
+        return self._reach.is_complete
 
     @property
     def count(self) -> int:
@@ -111,142 +107,53 @@ class IndexedTrace:
         """A text that changes whenever the indexed part has grown."""
         return f"{self.walk.offset:x}"
 
-    def refresh(self) -> int:
-        """Index what the file has gained; return the first step that is new or changed."""
-        with self.lock:
-            if self._walk is None:
-                self._walk = self._restored()
-            before, walk = self._walk.k, self._walk
-            if self.file.size > walk.offset and self.problem is None:
-                self._extend(walk)
-            return before
+    @property
+    def share(self) -> float:
+        """The share of the file that is indexed, from 0 to 1."""
+        return self._reach.share
 
-    def _extend(self, walk: Walk) -> None:
-        steps: list[StepFacts] = []
-        snapshots: list[Snapshot] = []
-        committed = walk.offset
-        try:
-            for found in walk.feed(self.file.lines(walk.offset), self.base_document, self.path):
-                if isinstance(found, Snapshot):
-                    packed = zlib.compress(orjson.dumps(found.writers), 1)
-                    snapshots.append(found._replace(writers=packed))
-                else:
-                    steps.append(found)
-                    committed = found.stop
-                if len(steps) >= _BATCH:
-                    self._save(walk, steps, snapshots, committed)
-                    steps, snapshots = [], []
-        except RecordError as error:
-            self.problem = TraceCorruptError(str(error), walk.tally.records + 1, path=self.path)
-        except TraceCorruptError as error:
-            self.problem = error
-        self._save(walk, steps, snapshots, committed)
+    def fits(self) -> bool:
+        """Return whether the file is the indexed one, perhaps longer."""
+        return self._reach.fits()
 
-    def _save(self, walk: Walk, steps: list[StepFacts], snapshots: list[Snapshot], committed: int) -> None:
-        if not steps and not snapshots:
-            return
-        state: dict[str, Any] = {"offset": committed, "k": walk.k, "header": self.header.hash}
-        if steps:
-            tally, counted = walk.tally, walk.counted
-            state |= {
-                "hash": self.file.hash_before(committed),
-                "tally": counted[:-1],
-                "attempts": tally.attempts[: counted[-1]],
-                "patterns": dict(tally.patterns - walk.uncounted),
-            }
-        with self._database.together():
-            if steps:
-                self._database.write([(_STATE, [(self._name, orjson.dumps(state))])])
-            elif not self._known():
-                self._database.write([(_STATE, [(self._name, b"{}")])])
-            if not self._trace:
-                self._known()
-            self._database.write(
-                [
-                    (_STEP, [(self._trace, *each) for each in steps]),
-                    (_SNAPSHOT, [(self._trace, *each) for each in snapshots]),
-                ]
-            )
+    def refresh(self, seconds: float = float("inf")) -> bool:
+        """Index new lines for about this long.
 
-    def _known(self) -> dict[str, Any] | None:
-        """Return what the index says of this trace, and note the trace's number in it."""
-        found = self._database.rows("SELECT id, state FROM traces WHERE file = ?", (self._name,))
-        if not found:
-            return None
-        self._trace = found[0][0]
-        try:
-            state = orjson.loads(found[0][1])
-        except orjson.JSONDecodeError:
-            return {}
-        return state if isinstance(state, dict) else {}
-
-    def _restored(self) -> Walk:
-        """Return a walk that goes on where the index ends; from the beginning if the index does not fit the file."""
-        try:
-            state = self._known()
-            if state and state.get("header") == self.header.hash:
-                offset, k = int(state["offset"]), int(state["k"])
-                digest = self.file.hash_before(offset)
-                last = self._facts(k - 1) if k else None
-                steps = self._database.rows("SELECT count(*) FROM steps WHERE trace = ?", (self._trace,))[0][0]
-                fits = digest is not None and digest == state["hash"] and steps == k
-                if fits and last is not None and last.stop == offset:
-                    used = Used(
-                        last.sum_seconds, last.sum_tokens_in, last.sum_tokens_out, last.sum_cost, last.sum_unpriced
-                    )
-                    tally = Tally.restored(state["tally"])
-                    tally.attempts = [(int(a), float(at), int(step)) for a, at, step in state["attempts"]]
-                    tally.patterns.update({str(path): int(n) for path, n in state["patterns"].items()})
-                    document, writers = self.folded(offset, k)
-                    if document is not None:
-                        return Walk(offset, k, used, document, writers, tally)
-        except (KeyError, TypeError, ValueError, TraceError):
-            pass  # an index that does not fit, whatever is wrong with it, is made anew
-        self.forget()
-        return Walk()
+        Returns whether the index is then complete.
+        """
+        return self._reach.refresh(seconds)
 
     def forget(self) -> None:
         """Drop what the index says of this trace."""
-        with self.lock:
-            if self._known() is not None:
-                self._database.write(
-                    [
-                        ("DELETE FROM steps WHERE trace = ?", [(self._trace,)]),
-                        ("DELETE FROM snapshots WHERE trace = ?", [(self._trace,)]),
-                        ("DELETE FROM traces WHERE id = ?", [(self._trace,)]),
-                    ]
-                )
-            self._trace, self._walk, self._cursor, self.problem = 0, None, None, None
+        self._reach.forget()
 
     # steps
 
-    def _facts(self, k: int) -> StepFacts | None:
-        found = self._database.rows(f"SELECT {_COLUMNS} FROM steps WHERE trace = ? AND k = ?", (self._trace, k))
-        return StepFacts(*found[0]) if found else None
-
     def open_facts(self) -> StepFacts | None:
-        """Return the figures of the step under way; None if there is none."""
+        """Return the figures of the current step, or None."""
         walk = self.walk
         return walk.open.close(walk.k, None, walk.offset, walk.offset) if walk.open.is_begun else None
 
     def facts(self, first: int, stop: int) -> list[StepFacts]:
-        """Return the figures of the steps from `first` up to, and without, `stop`; the one under way is the last."""
+        """Return the figures of the steps `first` to `stop - 1`.
+
+        The current step is the last.
+        """
         with self.lock:
             count = self.count
-            rows = self._database.rows(
-                f"SELECT {_COLUMNS} FROM steps WHERE trace = ? AND k >= ? AND k < ? ORDER BY k",
-                (self._trace, first, min(stop, count)),
-            )
-            found = [StepFacts(*row) for row in rows]
+            found = self._positions.steps(first, min(stop, count))
             if first <= count < stop and (last := self.open_facts()) is not None:
                 found.append(last)
             return found
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query whose first value is this trace's number in the index."""
+        """Return a query's rows for this trace.
+
+        The first value of the query is this trace's number in the index.
+        """
         with self.lock:
             _ = self.walk
-            return self._database.rows(sql, (self._trace, *values))
+            return self._positions.query(sql, values)
 
     def one(self, k: int) -> StepFacts:
         """Return the figures of one step.
@@ -257,7 +164,7 @@ class IndexedTrace:
             count = self.count
             if not 0 <= k <= count:
                 raise IndexError(f"the run has steps 0 to {count - 1}, not {k}")
-            found = self._facts(k) if k < count else self.open_facts()
+            found = self._positions.step(k) if k < count else self.open_facts()
             if found is None and k < count:
                 raise StaleIndexError(f"the index of {self.path} has no step {k}")
             if found is None:
@@ -278,7 +185,10 @@ class IndexedTrace:
         return [each for each in found if not (each.kind == "event" and each.get("name") == BEAT)]
 
     def record(self, line: bytes) -> Record:
-        """Return a line as a record; raises `TraceCorruptError` if it has not the form of one."""
+        """Return a line as a record.
+
+        Raises `TraceCorruptError` for a line of another form.
+        """
         try:
             return Record.parse(line, self.path)
         except RecordError as error:
@@ -297,7 +207,7 @@ class IndexedTrace:
             return found
 
         commit = records[-1] if k < self.count else None
-        return Step(k, records, commit, _Documents(self, k), lookup, self.value)
+        return Step(k, records, commit, _Documents(self, k), lookup, self.blobs())
 
     def patch(self, k: int) -> list[dict[str, Any]]:
         """Return the patch of a step's commit."""
@@ -311,10 +221,10 @@ class IndexedTrace:
         found: list[dict[str, Any]] = record.get("patch") or []
         return found
 
-    # states
-
     def document(self, k: int, end: bool = False) -> tuple[Any, Writers]:
-        """Return state k and its writers: the state before step k, or after the last step.
+        """Return state k and its writers.
+
+        State k is the state before step k, or after the last step.
 
         With `end`, the changes of all records are in it, a trailing `end` included. The two are shared with later
         calls: read them under `lock`, and do not change them. Raises `IndexError`, and `TraceError` if the trace has no
@@ -330,10 +240,13 @@ class IndexedTrace:
                 stop = self.one(k).commit
             else:
                 stop = self._before_the_end()
-            return self._at(stop, k)
+            return self._fold.at(stop, k, self.walk.document is not None)
 
     def _before_the_end(self) -> int:
-        """Return the byte where a trailing `end` begins, otherwise the end of what is indexed."""
+        """Return the byte before a trailing `end`.
+
+        Without one, return the end of the indexed part.
+        """
         stop = self.walk.offset
         start = self.walk.open.start
         data = self.file.read(max(start, stop - CHUNK), stop)
@@ -341,67 +254,17 @@ class IndexedTrace:
         at = find_end(data[first:], len(data) - first)
         return stop if at is None else stop - len(data) + first + at
 
-    def _at(self, stop: int, k: int) -> tuple[Any, Writers]:
-        """Return the document and the writers at byte `stop`, with k commits before it."""
-        cursor = self._cursor
-        near = self._snapshot_before(stop)
-        if cursor is not None and near is not None and near[0] <= cursor[0] <= stop:
-            at, commits, document, writers = cursor
-        elif near is None:
-            if self.walk.document is not None:
-                raise StaleIndexError(f"the index of {self.path} has lost its snapshots")
-            raise TraceError("the trace has no state: the run ended before init_state gave one")
-        else:
-            document, writers = self._opened(near)
-            at, commits = near[1], near[2]
-        self._cursor = None  # a patch that does not fit leaves the document half changed
-        document, writers = self._forward(document, writers, at, stop, commits)
-        self._cursor = (stop, k, document, writers)
-        return document, writers
+    def folded(self, stop: int) -> tuple[Any, Writers]:
+        """Return unshared document and writers at byte `stop`.
 
-    def folded(self, stop: int, k: int) -> tuple[Any, Writers]:
-        """Return a document and writers at byte `stop` that nobody else holds."""
-        near = self._snapshot_before(stop)
-        if near is None:
-            return None, INITIAL
-        document, writers = self._opened(near)
-        return self._forward(document, writers, near[1], stop, near[2])
-
-    def _snapshot_before(self, stop: int) -> tuple[int, int, int, bytes] | None:
-        found = self._database.rows(
-            "SELECT offset, stop, k, writers FROM snapshots WHERE trace = ? AND stop <= ? ORDER BY offset DESC LIMIT 1",
-            (self._trace, stop),
-        )
-        return found[0] if found else None
-
-    def _opened(self, near: tuple[int, int, int, bytes]) -> tuple[Any, Writers]:
-        line = self.file.read(near[0], near[1])
-        record = self.record(line.removesuffix(b"\n"))
-        if record.kind != "snapshot" or record.step != near[2]:
-            raise StaleIndexError(f"the index of {self.path} does not fit the snapshot at byte {near[0]}")
-        document = record["state"] if "state" in record else copy_json(self.base_document())
-        try:
-            return document, orjson.loads(zlib.decompress(near[3]))
-        except (zlib.error, orjson.JSONDecodeError) as error:
-            raise StaleIndexError(f"the index of {self.path} is damaged: {error}") from None
-
-    def _forward(self, document: Any, writers: Writers, start: int, stop: int, commits: int) -> tuple[Any, Writers]:
-        for _, line in self.file.lines(start, stop):
-            if line.startswith((b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')):
-                record = self.record(line)
-                patch = record.get("patch")
-                if patch:
-                    try:
-                        step = patching_step(record, commits)
-                        document, writers = apply_written(document, writers, patch, step)
-                    except PatchError as error:
-                        reason = f"the patch does not fit the state: {error}"
-                        raise TraceCorruptError(reason, record.seq + 1, path=self.path) from None
-                commits += record.kind == "commit"
-        return document, writers
+        Returns None if there is no state yet.
+        """
+        return self._fold.alone(stop)
 
     def base_document(self) -> Any:
-        """Return the state of another run at which this run starts; it is shared: do not change it.
+        """Return the state of another run from which this run starts.
+
+        The state is shared: do not change it.
 
         Raises `TraceNotFoundError` if the other trace is missing.
         """
@@ -422,7 +285,7 @@ class IndexedTrace:
 
     def ending(self) -> Ending:
         """Return how the run stands, from its last records."""
-        stop = self.walk.offset
+        stop = self.walk.offset if self.is_complete else self.file.size
         length = CHUNK // 16
         while True:
             start = max(0, stop - length)
@@ -449,22 +312,23 @@ class IndexedTrace:
                 stop = start
         return found
 
-    def value(self, recorded: Any) -> Any:
-        """Return the value that a recorded value stands for: a blob's, or the value itself.
+    def blobs(self) -> Blobs:
+        """Return what reads the blobs of one answer.
 
-        A blob that is too large for a page, or missing, or damaged, stays the reference that it is.
+        It is the same for all answers after `share_blobs`.
         """
-        if not is_blob(recorded) or recorded["bytes"] > _LARGEST_BLOB:
-            return recorded
-        try:
-            data = self._blobs.get(recorded["$blob"], recorded["bytes"])
-            value = orjson.loads(data)
-        except (TraceError, OSError, orjson.JSONDecodeError):
-            return recorded
-        return value if is_shallow(value, DEPTH) else recorded
+        return self._shared_blobs or Blobs(self._blob_files)
+
+    def share_blobs(self, room: int) -> Blobs:
+        """Read each blob once, and at most `room` bytes of blobs.
+
+        For an export, which asks for all of a run.
+        """
+        self._shared_blobs = Blobs(self._blob_files, room)
+        return self._shared_blobs
 
     def lines(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of a range of the indexed part, with their offsets."""
+        """Yield the lines of an indexed range, with their offsets."""
         return self.file.lines(start, min(stop, self.walk.offset))
 
     def close(self) -> None:

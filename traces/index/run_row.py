@@ -1,4 +1,6 @@
-"""What the list of runs says of one trace, from the head and the tail of its file.
+"""A trace's row in the list of runs.
+
+Its facts come from the head and the tail of the file.
 
 A small file is read as a whole, and its row is complete. Of a large one, the errors and the shape are counted later, in
 the background: until then the row is `partial`.
@@ -17,24 +19,36 @@ from ..file.record import Record
 from ..file.store import trace_name
 from ..file.tail import read_ending
 from ..states.fold import COMMIT
-from .step_facts import RARE, OpenStep, Used, brief, clipped, used_after
+from .found_files import as_text
+from .step_facts import RARE, OpenStep, Used, brief, clipped, turn_error, used_after
 from .trace_file import TraceFile
 
 _WHOLE = 1 << 17
 """Up to this size a file is read as a whole: as long as its head and tail."""
 _ENDS = 1 << 16
 _DECIDED = re.compile(rb'\{"kind":"decide","seq":\d+,"step":\d+,"at":[^,]+,"decision":\{"mode":"([a-z]+)"')
+_END = b'{"kind":"end",'
 SHAPE = 48
 """How many columns the shape of a run has."""
 _TAGS = 20
 _RESULT = 120
+_NAME = 240
+_LINE = 240
+"""The longest reason of a failure, and the longest question: a row has one line for it."""
+_FIRST_STATE = 1 << 20
+"""The longest first record of a state that is parsed for an Agent's name: a list is not worth more."""
+_DECIDE = b'{"kind":"decide",'
+_SNAPSHOT = b'{"kind":"snapshot",'
 _OBJECTIVE = 4_000
 """A list has a hundred rows in an answer, and a stranger's text may have megabytes."""
 
 
 @dataclass
 class RunFacts:
-    """One trace, as the list shows it; families and ids are found in the folder."""
+    """One trace as the list shows it.
+
+    Families and ids are found in the folder.
+    """
 
     file: str
     run_id: str
@@ -42,9 +56,15 @@ class RunFacts:
     objective: str = ""
     module: str = ""
     agent: bool = False
-    status: str = "damaged"
+    name: str = ""
+    """The Agent's name, if the run is an Agent's and its trace has the first state."""
+    status: str = "corrupt"
     reason: str | None = None
     problem: str | None = None
+    error: str | None = None
+    """Why a failed run failed, in one line: the exception's type and message."""
+    question: str | None = None
+    """The first open question of a waiting run, in one line."""
     result: str | None = None
     """The final result in one line."""
     started: float | None = None
@@ -69,28 +89,37 @@ class RunFacts:
 
     @classmethod
     def from_dict(cls, doc: Any) -> "RunFacts":
-        """Read what `to_dict` gave; raises `ValueError` for anything else: the index may be a stranger's."""
+        """Read a document of `to_dict`.
+
+        Raises `ValueError` for anything else, because the index may be a stranger's.
+        """
         if not isinstance(doc, dict) or doc.keys() != _NAMES:
-            raise ValueError("not a row of this version")
+            raise ValueError(f"a row must have the fields of a RunFacts, got {doc!r:.80}")
         for name, kinds in _KINDS.items():
             if not isinstance(doc[name], kinds) or (type(doc[name]) is bool and bool not in kinds):
-                raise ValueError(f"the row's {name} is not what it must be")
+                raise _invalid(doc, name)
         parent = doc["parent"]
-        if not all(isinstance(tag, str) for tag in doc["tags"]) or len(doc["shape"]) != SHAPE:
-            raise ValueError("the row's tags or shape are not what they must be")
+        if not all(isinstance(tag, str) for tag in doc["tags"]):
+            raise _invalid(doc, "tags")
+        if len(doc["shape"]) != SHAPE:
+            raise _invalid(doc, "shape")
         if parent is not None:
             kind, run, step, candidate = parent
             if not (isinstance(kind, str) and isinstance(run, str) and isinstance(step, int)):
-                raise ValueError("the row's parent is not what it must be")
+                raise _invalid(doc, "parent")
             parent = (kind, run, step, candidate if isinstance(candidate, int) else None)
         return cls(**{**doc, "tags": tuple(doc["tags"]), "parent": parent})
+
+
+def _invalid(doc: dict[str, Any], name: str) -> ValueError:
+    return ValueError(f"the row of {doc['file']!r:.80} has an invalid {name}: {doc[name]!r:.80}")
 
 
 _NONE = type(None)
 _NUMBER = (int, float)
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("file", "run_id", "task", "objective", "module", "status", "shape"), (str,)),
-    **dict.fromkeys(("reason", "problem", "result"), (str, _NONE)),
+    **dict.fromkeys(("file", "run_id", "task", "objective", "module", "name", "status", "shape"), (str,)),
+    **dict.fromkeys(("reason", "problem", "error", "question", "result"), (str, _NONE)),
     **dict.fromkeys(("started", "seconds", "cost"), (*_NUMBER, _NONE)),
     **dict.fromkeys(("steps", "tokens_in", "tokens_out", "errors", "waiting", "bytes"), (int,)),
     "changed": _NUMBER,
@@ -105,8 +134,11 @@ _NAMES = frozenset(field.name for field in fields(RunFacts))
 
 
 def read_row(path: Path, file: str, *, links: bool = False) -> RunFacts:
-    """Return the row of one trace; one that cannot be read is a row with its `problem`."""
-    row = RunFacts(file, trace_name(path))
+    """Return the row of one trace.
+
+    A trace that cannot be read is a row with its `problem`.
+    """
+    row = RunFacts(file, as_text(trace_name(path)))
     try:
         opened = TraceFile(path, links=links)
     except (TraceError, OSError) as error:
@@ -116,10 +148,11 @@ def read_row(path: Path, file: str, *, links: bool = False) -> RunFacts:
         row.bytes, row.changed = opened.size, opened.mtime
         _read(opened, row)
     except (TraceError, RecordError, OSError) as error:
-        row.status = "damaged"
+        row.status = "corrupt"
         row.problem = error.reason if isinstance(error, TraceCorruptError) else _told(error)
     finally:
         opened.close()
+    row.problem = None if row.problem is None else as_text(row.problem)
     return row
 
 
@@ -147,6 +180,8 @@ def _read(file: TraceFile, row: RunFacts) -> None:
     if header.kind != "header":
         raise TraceCorruptError("the trace does not begin with its header", 1, path=file.path)
     _head(header, row)
+    if row.agent:
+        row.name = _agent_name(file, head)
     length = _ENDS
     while True:
         start = 0 if whole else max(0, size - length)
@@ -165,7 +200,11 @@ def _read(file: TraceFile, row: RunFacts) -> None:
     two = lines.data.rfind(b"\n", 0, lines.end - 1) >= 0  # the hash of the line before is a part of the last one's
     if (two or not start) and not lines.last_fits():
         raise TraceCorruptError("the last line is not what was written", len(lines), path=file.path)
-    row.status, row.reason, row.waiting = ending.status, ending.stop_reason, len(ending.waiting)
+    row.status, row.waiting = ending.status, len(ending.waiting)
+    row.reason = None if ending.stop_reason is None else ending.stop_reason[:_NAME]
+    if ending.waiting:
+        request = ending.waiting[0]
+        row.question = clipped(request.get("prompt") or request.get("kind") or "", _LINE)
     _tail(lines, commit, ending.record, row)
     if whole:
         row.errors, row.shape = errors_and_shape(line for line in lines.data[: lines.end].split(b"\n")[:-1])
@@ -176,14 +215,14 @@ def _read(file: TraceFile, row: RunFacts) -> None:
 def _head(header: Record, row: RunFacts) -> None:
     task = header.get("task") or {}
     row.run_id = header.get("run_id") or row.run_id
-    row.task = task.get("id") or ""
+    row.task = (task.get("id") or "")[:_NAME]
     row.objective = (task.get("objective") or "")[:_OBJECTIVE]
-    row.module = header.get("module") or ""
+    row.module = (header.get("module") or "")[:_NAME]
     row.agent = str(header.get("state") or "").startswith("refold.modules.agent.")
     row.started = header.at
     tags = (task.get("metadata") or {}).get("tags")
     if isinstance(tags, list):
-        row.tags = tuple(tag for tag in tags if isinstance(tag, str))[:_TAGS]
+        row.tags = tuple(tag[:_NAME] for tag in tags if isinstance(tag, str))[:_TAGS]
     link = header.get("parent")
     if link is not None:
         row.parent = (link["kind"], link["run"], link["step"], link.get("candidate"))
@@ -200,6 +239,9 @@ def _tail(lines: Lines, commit: int, end: dict[str, Any] | None, row: RunFacts) 
     if end is not None:
         if end.get("final_result") is not None:
             row.result = clipped(brief(end["final_result"]), _RESULT)
+        if row.status == "failed":
+            error = end.get("error") or _turn_error(lines)
+            row.error = None if error is None else clipped(f"{error['type']}: {error['message']}", _LINE)
         usage = end.get("usage") or {}
         used = used_after(usage, usage.get("seconds"), used)
         row.seconds = float(usage["seconds"]) if "seconds" in usage else row.seconds
@@ -209,8 +251,37 @@ def _tail(lines: Lines, commit: int, end: dict[str, Any] | None, row: RunFacts) 
     row.changed = lines.record_at(start).at
 
 
+def _agent_name(file: TraceFile, head: bytes) -> str:
+    """Return the name of an Agent from its first state.
+
+    It is empty if the trace does not say it.
+    """
+    at = head.find(b"\n" + _SNAPSHOT) + 1
+    stop = head.find(b"\n", at) if at else -1
+    line: bytes | None = head[at:stop] if stop >= 0 else None
+    if line is None:  # the head ends before it
+        line = next((each for _, each in file.lines(0, _FIRST_STATE) if each.startswith(_SNAPSHOT)), None)
+    if line is None or len(line) > _FIRST_STATE:
+        return ""
+    state = Record.parse(line).get("state")
+    agent = state.get("agent") if isinstance(state, dict) else None
+    name = agent.get("name") if isinstance(agent, dict) else None
+    return clipped(name, _NAME) if isinstance(name, str) else ""
+
+
+def _turn_error(lines: Lines) -> Any:
+    """Return the error of the last decision, which ended an Agent's run.
+
+    Returns None if there is none in sight.
+    """
+    at = lines.data.rfind(b"\n" + _DECIDE, 0, lines.end) + 1
+    return turn_error(lines.record_at(at)["decision"]) if at else None
+
+
 def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
-    """Return how many actions and effects failed, and the shape of a run: one character a column, the rarest in it.
+    """Return the number of failures, and the run's shape.
+
+    Failed actions and effects count. The shape has one character a column, the rarest one in it.
 
     Lines that say nothing of either are not parsed.
     """
@@ -219,7 +290,7 @@ def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
     step = OpenStep(0, Used())
     for line in lines:
         kind = line[9:10]
-        if kind in b"sehr":  # snapshot, event and end, header, resume
+        if kind in b"seh" and not line.startswith(_END):  # snapshot, event, header
             continue
         if kind == b"i" or (kind == b"o" and b'"error' not in line):
             step.records += 1
@@ -239,20 +310,25 @@ def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
             else:
                 step.see(Record.parse(line))
         except (RecordError, TraceCorruptError):
-            break  # what is wrong is told where the run is opened
+            break  # the problem is reported when the run is opened
     if step.is_begun:
-        total += step.errors
-        modes.append(step.mode(step.errors))
+        errors = step.close(0, None, 0, 0).errors
+        total += errors
+        modes.append(step.mode(errors))
     return total, shape_of("".join(modes))
 
 
 def shape_of(modes: str, columns: int = SHAPE) -> str:
-    """Return modes, a character a step, as this many columns; blanks follow where there are fewer steps."""
+    """Return modes, a character a step, in this many columns.
+
+    A column has its rarest mode: `e` is an error where at most half of the column's steps have one. Blanks follow if
+    there are fewer steps.
+    """
     count = len(modes)
     if count <= columns:
         return modes.ljust(columns)
     rank = {mode: place for place, mode in enumerate(RARE)}
-    return "".join(
-        min(modes[i * count // columns : (i + 1) * count // columns], key=lambda mode: rank.get(mode, len(RARE)))
-        for i in range(columns)
-    )
+    parts = [modes[i * count // columns : (i + 1) * count // columns] for i in range(columns)]
+    rarest = [min(part, key=lambda mode: rank.get(mode, len(RARE))) for part in parts]
+    few = (mode == "E" and 2 * part.count("E") <= len(part) for mode, part in zip(rarest, parts, strict=True))
+    return "".join("e" if some else mode for mode, some in zip(rarest, few, strict=True))

@@ -1,4 +1,6 @@
-"""The figures of one step that the list, the timeline and the charts show.
+"""The figures of one step.
+
+The list, the timeline and the charts show them.
 
 They are gathered record by record, so that a walk through a trace holds no more than the step it is in.
 """
@@ -13,16 +15,21 @@ from ..step import told_error
 LABEL = 160
 """The longest label, in characters: a line of the list of steps holds about half of it."""
 _SHORT = 32
-"""Arguments that are this long together all stand in a label."""
+"""The largest total length of arguments that are all in a label."""
 RARE = "EWBF."
 """The modes as characters, the rarest first: error, wait, branch, final, act."""
 _MODES = {"act": ".", "final": "F", "wait": "W", "branch": "B"}
+_TURNS = frozenset(("answer", "reaction", "error"))
+"""The turns of an Agent that call no tool."""
 _ENDS = frozenset(("snapshot", "resume", "end"))
 """Kinds that stand between the commits and are no work of a step."""
 
 
 class Used(NamedTuple):
-    """What a run had used up to a point: `cost` is what is known of it, `unpriced` counts calls of unknown price."""
+    """A run's usage up to a point.
+
+    `cost` is the known cost; `unpriced` counts calls of unknown price.
+    """
 
     seconds: float = 0.0
     tokens_in: int = 0
@@ -32,7 +39,7 @@ class Used(NamedTuple):
 
 
 class StepFacts(NamedTuple):
-    """One step: where it is in the file, and its figures.
+    """One step: its place in the file, and its figures.
 
     `start` is the byte after the previous commit, `commit` the byte where its own commit begins, `stop` the byte after
     it. `mode` is one character of `RARE`, and `cost` is None if it is not known. Sums are up to the step's end.
@@ -51,7 +58,6 @@ class StepFacts(NamedTuple):
     tokens_out: int
     cost: float | None
     actions: int
-    changes: int
     at: float | None
     sum_seconds: float
     sum_tokens_in: int
@@ -61,7 +67,10 @@ class StepFacts(NamedTuple):
 
 
 def used_after(usage: Mapping[str, Any] | None, seconds: float | None, before: Used) -> Used:
-    """Return what a run had used, from a record that says it, and what it had used before."""
+    """Return a run's usage after a record that states it.
+
+    Figures that the record does not state are those before the record.
+    """
     found = usage or {}
     return Used(
         float(seconds) if seconds is not None else before.seconds,
@@ -89,11 +98,23 @@ class OpenStep:
     waits: int = 0
     branches: int = 0
     last_at: float | None = field(default=None)
+    ended: Used | None = None
+    """The run's usage at its end, if it ended within the step."""
+    ended_badly: bool = False
+    """Whether the run ended with an error within the step."""
+    failed_first: bool = False
+    """Whether that error names this step: a hook may raise before the step has a record."""
 
     def see(self, record: Record) -> None:
         """Take a record of the step."""
         kind = record.kind
         if kind in _ENDS:
+            if kind != "snapshot":  # a resume takes the step up again
+                usage = record.get("usage") or {}
+                self.ended = used_after(usage, usage.get("seconds"), self.before) if kind == "end" else None
+                error = record.get("error") if kind == "end" else None
+                self.ended_badly = error is not None
+                self.failed_first = error is not None and error.get("step") == record.step
             return
         self.records += 1
         if self.at is None:
@@ -117,26 +138,34 @@ class OpenStep:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the step has records that are work."""
-        return self.records > 0
+        """True if the step has work, or the run failed in it."""
+        return self.records > 0 or self.failed_first
 
     def mode(self, errors: int) -> str:
-        """Return the step's mode as a character, if so many of its actions and effects failed."""
+        """Return the step's mode as a character.
+
+        `errors` is the number of failed actions and effects.
+        """
         return "E" if errors else "W" if self.asked is not None else _MODES.get(self._kind(), ".")
 
     def close(self, k: int, commit: Record | None, offset: int, stop: int) -> StepFacts:
-        """Return the step's figures; without a commit, those of a step under way."""
-        errors, used, changes = self.errors, self.before, 0
+        """Return the step's figures.
+
+        Without a commit, they are those of the current step. A step in which an error ended the run has an error.
+        """
+        errors, used = self.errors, self.before
         seconds: float | None = None
         if commit is not None:
             used = used_after(commit.get("usage"), commit.get("seconds"), self.before)
-            changes = sum(op["path"] != "/current_step" for op in commit.get("patch") or ())
             results = (commit.get("observation") or {}).get("results") or ()
             errors += sum(_failed_result(each) for each in results if not isinstance(each, int))
             begin = commit.at if self.at is None else self.at
             known = commit.get("seconds") is not None
             seconds = max(0.0, used.seconds - self.before.seconds) if known else max(0.0, commit.at - begin)
             used = used._replace(seconds=self.before.seconds + seconds)
+        elif self.ended is not None:
+            used, errors = self.ended, max(errors, int(self.ended_badly))
+            seconds = max(0.0, used.seconds - self.before.seconds)
         kind = self._kind()
         priced = used.unpriced == self.before.unpriced
         return StepFacts(
@@ -152,8 +181,7 @@ class OpenStep:
             tokens_in=max(0, used.tokens_in - self.before.tokens_in),
             tokens_out=max(0, used.tokens_out - self.before.tokens_out),
             cost=max(0.0, used.cost - self.before.cost) if priced else None,
-            actions=len((self.decision or {}).get("actions") or ()),
-            changes=changes,
+            actions=len(actions_of(self.decision)),
             at=self.at if commit is None or self.at is not None else commit.at,
             sum_seconds=used.seconds,
             sum_tokens_in=used.tokens_in,
@@ -169,11 +197,16 @@ class OpenStep:
         return mode if mode in _MODES else "open"
 
     def _label(self) -> str:
+        if self.decision is None and self.ended_badly:
+            return "failed before a decision"
         return clipped(label_of(self.decision, self.branched, self.asked))
 
 
 def failed(outcome: Record) -> bool:
-    """Return whether an outcome is a failure: an error, or an error that a tool told the model."""
+    """Return whether an outcome is a failure.
+
+    It is an error, or a result in which a tool reports an error to the model.
+    """
     if b'"error' not in outcome.raw or outcome.get("cancelled"):
         return False
     return outcome.get("error") is not None or told_error(outcome.get("result")) is not None
@@ -181,6 +214,38 @@ def failed(outcome: Record) -> bool:
 
 def _failed_result(result: Mapping[str, Any]) -> bool:
     return result.get("error") is not None or told_error(result.get("output")) is not None
+
+
+def turn_of(decision: Mapping[str, Any] | None) -> str | None:
+    """Return the kind of an Agent's turn without calls.
+
+    It is "answer", "reaction" or "error". Returns None for any other decision. Such a turn is recorded as one
+    action of this name, which no tool carries out.
+    """
+    meta, actions = (decision or {}).get("meta"), (decision or {}).get("actions")
+    turn = meta.get("turn") if isinstance(meta, dict) else None
+    if turn not in _TURNS or not isinstance(actions, list) or len(actions) != 1:
+        return None
+    return turn if actions[0].get("name") == turn and not actions[0].get("args") else None
+
+
+def turn_error(decision: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the error of an Agent's turn.
+
+    It has `type` and `message`. Returns None for a turn without an error.
+    """
+    error = decision["meta"].get("error") if turn_of(decision) == "error" else None
+    if not isinstance(error, dict):
+        return None
+    return {"type": str(error.get("type") or "Error"), "message": str(error.get("message") or "")}
+
+
+def actions_of(decision: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    """Return the actions that a decision has carried out.
+
+    An Agent's answer is none.
+    """
+    return () if turn_of(decision) is not None else (decision or {}).get("actions") or ()
 
 
 def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | None, asked: str | None) -> str:
@@ -193,7 +258,13 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
     if decision is None:
         return "undecided"
     mode = decision["mode"]
-    actions: Sequence[Mapping[str, Any]] = decision.get("actions") or ()
+    turn = turn_of(decision)
+    if turn == "answer":
+        return f"answer: {brief(decision.get('rationale') or '')}"
+    if turn is not None:
+        error = turn_error(decision)
+        return turn if error is None else f"{turn}: {error['type']}: {brief(error['message'])}"
+    actions = actions_of(decision)
     if mode == "final":
         return f"answer: {brief(decision.get('answer'))}"
     if mode == "wait":
@@ -213,7 +284,10 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
 
 
 def _gist(args: Mapping[str, Any]) -> str:
-    """Return the first plain argument, and further ones as long as all of them are short."""
+    """Return the first plain arguments.
+
+    Further ones follow the first as long as all are short.
+    """
     found = ""
     for value in args.values():
         if not isinstance(value, (str, int, float)):
@@ -230,9 +304,9 @@ def brief(value: Any) -> str:
     if isinstance(value, str):
         return " ".join(value[: 2 * LABEL].split())
     if isinstance(value, dict):
-        return f"{len(value)} members"
+        return f"{len(value)} member{'s' if len(value) != 1 else ''}"
     if isinstance(value, list):
-        return f"{len(value)} items"
+        return f"{len(value)} item{'s' if len(value) != 1 else ''}"
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -12,6 +12,7 @@ from ...errors import TraceCorruptError, TraceError
 from ..file.lines import START
 from ..file.opening import open_file
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
+from .wanted import check_wanted
 
 CHUNK = 1 << 20
 """How many bytes are read at a time: large enough that reading costs little, small beside the memory of the server."""
@@ -58,7 +59,7 @@ class TraceFile:
             try:
                 part = self._read_at(start, stop - start)
             except OSError as error:
-                raise TraceError(f"{self.path} can't be read: {error.strerror}") from error
+                raise TraceError(f"{self.path} cannot be read: {error.strerror}") from error
             if not part:
                 break
             parts.append(part)
@@ -73,10 +74,14 @@ class TraceFile:
             return os.read(self._fd, length)
 
     def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """Yield each complete line from byte `start` on, with its offset and without its newline."""
+        """Yield each complete line from byte `start`, with its offset.
+
+        The line has no newline.
+        """
         end = self.size if stop is None else stop
         rest = b""
         while start < end:
+            check_wanted()
             chunk = self.read(start, min(end, start + CHUNK))
             if not chunk:
                 break
@@ -89,9 +94,13 @@ class TraceFile:
             rest = data[first:]
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the complete lines of a range in blocks of about a chunk, each with its offset."""
+        """Yield a range's complete lines in blocks, with offsets.
+
+        A block has about the size of a chunk.
+        """
         length = CHUNK
         while start < stop:
+            check_wanted()
             data = self.read(start, min(stop, start + length))
             end = data.rfind(b"\n") + 1
             if end:
@@ -104,7 +113,10 @@ class TraceFile:
                 length *= 4
 
     def last_line(self, stop: int | None = None) -> tuple[int, bytes] | None:
-        """Return the last complete line before byte `stop`, with its offset; None if there is none."""
+        """Return the last complete line before byte `stop`.
+
+        The line comes with its offset; None if there is none.
+        """
         end = self.size if stop is None else stop
         length = _TAIL
         while True:
@@ -119,7 +131,10 @@ class TraceFile:
             length *= 8
 
     def hash_before(self, offset: int) -> str | None:
-        """Return the hash of the record whose line ends just before byte `offset`; None if none does."""
+        """Return the hash of the record before byte `offset`.
+
+        Returns None if no line ends there.
+        """
         size = HASH_LENGTH + len(AFTER_HASH) + 1
         tail = self.read(max(0, offset - size), offset)
         if len(tail) != size or not tail.endswith(AFTER_HASH + b"\n"):
@@ -127,7 +142,10 @@ class TraceFile:
         return tail[:HASH_LENGTH].decode("ascii", "replace")
 
     def header(self) -> Record:
-        """Return the first record; raises `TraceError` if there is none, `TraceCorruptError` if it is no header."""
+        """Return the first record.
+
+        Raises `TraceError` if there is none, `TraceCorruptError` if it is not a header.
+        """
         for _, line in self.lines(0):
             if not line.startswith(START):
                 raise TraceCorruptError("the line has not the form of a record", 1, path=self.path)
@@ -135,7 +153,7 @@ class TraceFile:
             if record.kind != "header":
                 raise TraceCorruptError("the trace does not begin with its header", 1, path=self.path)
             return record
-        raise TraceError(f"{self.path} holds no whole record: the run ended before it began")
+        raise TraceError(f"{self.path} holds no whole record: the run ended before its first one; delete the trace")
 
     def close(self) -> None:
         """Close the file."""

@@ -1,4 +1,6 @@
-"""A walk through a trace, record by record, which finds where each step is and who wrote each value.
+"""A walk through a trace, record by record.
+
+It finds the place of each step and the writer of each value.
 
 The walk holds the document and its writers, changed in place, and the step that it is in; nothing else grows with the
 run. It can stop after any record and go on when the file has grown.
@@ -11,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...errors import PatchError, TraceCorruptError
-from ..file.record import BEAT, Record
+from ..file.record import BEAT, HASH_LENGTH, Record, line_hash
 from ..json_patch.apply import copy_json, split_pointer
 from .step_facts import OpenStep, StepFacts, Used
 from .writers import INITIAL, Writers, apply_written
@@ -22,7 +24,7 @@ _PATTERNS = 2_000
 
 
 class Snapshot(NamedTuple):
-    """A snapshot in the trace: where its line is, the steps before it, and who wrote what."""
+    """A snapshot in the trace: line, earlier steps, writers."""
 
     offset: int
     stop: int
@@ -48,7 +50,10 @@ class Tally:
 
     @classmethod
     def restored(cls, counts: Sequence[int]) -> "Tally":
-        """Return a tally with these counts; raises `ValueError` if there are more or fewer."""
+        """Return a tally with these counts.
+
+        Raises `ValueError` if there are more or fewer.
+        """
         records, actions, effects, events, waits, branches, errors = map(int, counts)
         return cls(records, actions, effects, events, waits, branches, errors)
 
@@ -78,9 +83,10 @@ class Walk:
         self.document = document
         self.writers = writers
         self.counted = self._counts()
-        """The counts at the last commit: from there the walk goes on when it is restored."""
+        """The counts at the last commit, where a restored walk continues."""
         self.uncounted: Counter[str] = Counter()
         """The path patterns that were counted since."""
+        self._previous = None if offset else b""  # the hash of the line before; unknown where a walk continues
 
     def feed(
         self, lines: Iterator[tuple[int, bytes]], base: Callable[[], Any], path: Any = None
@@ -92,6 +98,11 @@ class Walk:
         """
         for offset, line in lines:
             stop = offset + len(line) + 1
+            last = line[-HASH_LENGTH - 2 : -2]
+            if self._previous is not None and last != line_hash(self._previous, line).encode():
+                number = Record.parse(line, path).seq + 1
+                raise TraceCorruptError("the line is not what was written: its hash does not fit", number, path=path)
+            self._previous = last
             quiet = line.startswith(_INTENT) or (line.startswith(_OUTCOME) and b'"error' not in line)
             if quiet and self.open.at is not None:  # a third of the time of a walk, and nothing in it to see
                 self.tally.records += 1
@@ -129,6 +140,7 @@ class Walk:
             if kind == "resume" and len(tally.attempts) < 1_000:
                 tally.attempts.append((record.get("attempt", len(tally.attempts) + 1), record.at, self.k))
             self._fold(record)
+            self.open.see(record)
         else:
             self.open.see(record)
 
@@ -139,8 +151,7 @@ class Walk:
         if self.document is None:
             raise TraceCorruptError("there is no state that the patch could change", record.seq + 1, path=record.path)
         try:
-            step = patching_step(record, self.k)
-            self.document, self.writers = apply_written(self.document, self.writers, patch, step)
+            self.document, self.writers = apply_written(self.document, self.writers, patch, self.k)
         except PatchError as error:
             reason = f"the patch does not fit the state: {error}"
             raise TraceCorruptError(reason, record.seq + 1, path=record.path) from None
@@ -163,14 +174,6 @@ class Walk:
         tally.waits += step.waits
         tally.branches += step.branches
         tally.errors += facts.errors
-
-
-def patching_step(record: Record, commits: int) -> int:
-    """Return the step that a record's changes are shown at, with `commits` before the record.
-
-    The changes of a resume belong to the step that it leads into, those of an end to the last step.
-    """
-    return max(INITIAL, commits - 1) if record.kind == "end" else commits
 
 
 @lru_cache(4096)

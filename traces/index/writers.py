@@ -18,7 +18,7 @@ INITIAL = -1
 
 
 def last_writer(writers: Writers) -> int:
-    """Return the step that last wrote a value, or a part of the value."""
+    """Return the last step that wrote a value or its parts."""
     found: int = writers if type(writers) is int else writers[0]
     return found
 
@@ -42,7 +42,9 @@ def writers_at(writers: Writers, tokens: Sequence[str]) -> Writers:
 
 
 def apply_written(doc: Any, writers: Writers, ops: Sequence[Operation], step: int) -> tuple[Any, Writers]:
-    """Apply a patch of `step` to a document and to its writers, both in place; return both.
+    """Apply a patch to a document and its writers.
+
+    Both are changed in place and returned. `step` is the step of the patch.
 
     Values of the patch become parts of the document. Raises `PatchError` as `apply_patch` does.
     """
@@ -62,7 +64,10 @@ def apply_written(doc: Any, writers: Writers, ops: Sequence[Operation], step: in
 
 
 def _write(writers: Writers, doc: Any, path: list[str], kind: str, length: int | None, step: int) -> Writers:
-    """Note a change at `path`; `length` is that of the list it changed, before the change."""
+    """Record a change at `path`.
+
+    `length` is the length of the changed list before the change.
+    """
     root = _opened(writers, doc, length if len(path) == 1 else None)
     node, value = root, doc
     for depth, token in enumerate(path[:-1]):
@@ -89,7 +94,10 @@ def _write(writers: Writers, doc: Any, path: list[str], kind: str, length: int |
 
 
 def _opened(writers: Writers, value: Any, length: int | None) -> Writers:
-    """Return the writers of a container as a node; a list of which items moved had `length` items before."""
+    """Return a container's writers as a node.
+
+    If items of a list moved, `length` is its number of items before.
+    """
     if type(writers) is not int:
         return writers
     if isinstance(value, list):

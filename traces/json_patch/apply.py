@@ -139,7 +139,7 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
         look(doc, split_pointer(source))
         return doc
     if path.startswith(source + "/"):
-        raise PatchError(f"{source!r} can't be moved into itself")
+        raise PatchError(f"{source!r} cannot be moved into itself")
     return put(doc, path, take(doc, source, saved), True, saved)
 
 
@@ -189,7 +189,7 @@ def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[An
         else:
             node.insert(list_index(last, len(node)), value)
     else:
-        raise PatchError(f"{last!r} can't be set in something that is neither object nor list")
+        raise PatchError(f"{last!r} cannot be set in something that is neither object nor list")
     return doc
 
 
@@ -197,7 +197,7 @@ def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -
     """Do `remove`, and return the removed value."""
     tokens = split_pointer(path)
     if not tokens:
-        raise PatchError("the whole document can't be removed")
+        raise PatchError("the whole document cannot be removed")
     last = tokens.pop()
     node = look(doc, tokens)
     if saved is not None and id(node) not in saved and isinstance(node, (dict, list)):
@@ -208,7 +208,7 @@ def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -
         return node.pop(last)
     if isinstance(node, list):
         return node.pop(list_index(last, len(node) - 1))
-    raise PatchError(f"{last!r} can't be removed from something that is neither object nor list")
+    raise PatchError(f"{last!r} cannot be removed from something that is neither object nor list")
 
 
 def list_index(token: str, largest: int) -> int:

@@ -127,6 +127,14 @@ class Comparison:
 
         The last place comes first.
         """
+        for block in reversed(self.blocks(old, new, span)):
+            self._write_block(old, new, block, path, ops)
+
+    def blocks(self, old: list[Any], new: list[Any], span: Span) -> list[Span]:
+        """Return the stretches of two lists that differ, in order.
+
+        What is between them is unchanged.
+        """
         i1, i2, j1, j2 = span
         shorter = min(i2 - i1, j2 - j1)
         head = next(compress(count(), map(is_not, old[i1 : i1 + shorter], new[j1 : j1 + shorter])), shorter)
@@ -135,9 +143,7 @@ class Comparison:
         while tail < shorter and self.same(old[i2 - 1 - tail], new[j2 - 1 - tail]):
             tail += 1
         gaps = self._gaps(old, new, Span(i1, i2 - tail, j1, j2 - tail), id)
-        for gap in reversed(gaps):
-            for block in reversed(self._gaps(old, new, gap, self._mark)):
-                self._write_block(old, new, block, path, ops)
+        return [block for gap in gaps for block in self._gaps(old, new, gap, self._mark)]
 
     def _gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
         """Return the stretches between items that pair by equal marks.

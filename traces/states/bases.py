@@ -38,7 +38,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One run of a family: its lines, and how to find its relatives.
+    """One run of a family: its lines and its relatives.
 
     `find` raises `TraceNotFoundError` for a run that is missing.
     """
@@ -83,7 +83,7 @@ class Bases:
         """Return the first state of a run that starts from another run.
 
         All runs on the way up to the root are folded, the root first. Raises `TraceNotFoundError` if one of them, or
-        its state, is missing, and `TraceCorruptError` if one is damaged.
+        its state, is missing, and `TraceCorruptError` if one is corrupt.
         """
         folds: list[tuple[Origin, Fold]] = []
         seen = {member.run_id}

@@ -21,7 +21,10 @@ def shortened(text: str, limit: int = _SHOWN) -> str:
 
 
 class ContentText(StateModel):
-    """A part of text; `cache_control` is what a provider is told about caching the prompt up to here."""
+    """A part of text.
+
+    `cache_control` marks the end of a part of the prompt that the provider should cache.
+    """
 
     type: Literal["text"] = "text"
     text: str
@@ -35,7 +38,7 @@ class ContentImageUrl(StateModel):
     """An image; its text form names it and leaves its bytes out."""
 
     class ImageUrl(StateModel):
-        """Where an image is: a URL, or its bytes as a `data:` URL."""
+        """A URL of an image, or a `data:` URL with its bytes."""
 
         url: str
         detail: Detail = "auto"
@@ -71,7 +74,7 @@ class ContentImageUrl(StateModel):
         path = Path(file)
         mimetype = mimetype or mimetypes.guess_type(path.name)[0]
         if mimetype is None:
-            raise ValueError(f"the name {path.name!r} does not tell what kind of image it is; give mimetype=")
+            raise ValueError(f"the name {path.name!r} does not identify the type of the image; pass mimetype=")
         return cls.from_bytes(path.read_bytes(), mimetype, detail=detail)
 
     def to_bytes(self) -> bytes:
@@ -81,7 +84,7 @@ class ContentImageUrl(StateModel):
         """
         head, _, encoded = self.image_url.url.partition(",")
         if not head.startswith("data:") or not head.endswith(";base64"):
-            raise ValueError(f"the image is not in the message, but at {shortened(self.image_url.url)}")
+            raise ValueError(f"the message does not hold the image, only its URL {shortened(self.image_url.url)}")
         return base64.b64decode(encoded)
 
     def save(self, path: Path | str) -> None:
@@ -96,7 +99,10 @@ class ContentAudioInput(StateModel):
     """A piece of audio; its text form leaves its bytes out."""
 
     class Audio(StateModel):
-        """Audio as base64 text, its format (`wav`, `mp3`, ...), and what is said in it, if that is known."""
+        """Audio as base64 text.
+
+        `format` is `wav`, `mp3` and so on; `transcript` is the spoken text, if known.
+        """
 
         data: str
         format: str
@@ -138,7 +144,7 @@ class ContentAudioInput(StateModel):
         data = path.read_bytes()
         format = format or path.suffix[1:].lower() or _audio_format(data)
         if not format:
-            raise ValueError(f"the name {path.name!r} does not tell the audio's format; give format=")
+            raise ValueError(f"the name {path.name!r} does not identify the format of the audio; pass format=")
         return cls.from_bytes(data, format=format, transcript=transcript)
 
     def to_bytes(self) -> bytes:
@@ -173,10 +179,10 @@ def content_part(part: Content | str | Mapping[str, Any]) -> Content:
     if isinstance(part, str):
         return ContentText(text=part)
     if not isinstance(part, Mapping):
-        raise ValueError(f"a part of a message is text, a content part, or a dict; got {type(part).__name__}")
+        raise ValueError(f"a part of a message must be a text, a content part or a dict, got {type(part).__name__}")
     cls = _BY_TYPE.get(part.get("type"))
     if cls is None:
-        raise ValueError(f"a part of type {part.get('type')!r} is not known; the types are {', '.join(_BY_TYPE)}")
+        raise ValueError(f"the type of a part must be one of {', '.join(_BY_TYPE)}, got {part.get('type')!r}")
     document = dict(part)
     if isinstance(document.get("image_url"), str):
         document["image_url"] = {"url": document["image_url"]}

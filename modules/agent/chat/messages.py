@@ -24,16 +24,17 @@ _NAMESPACE = UUID("6d1f2c5e-9a64-5b0e-8f4e-3d0c6a7b9e21")
 
 
 class Message(StateModel):
-    """What one side said: `Message("user", "hello")`.
+    """A message of a chat: `Message("user", "hello")`.
 
-    `content` is its text, `content_parts` are its parts (text, images, audio). `body` is how both are held, and the
-    name under which they stand in a state's document: the text itself, or a list of parts where text is not all.
+    `content` is the text and `content_parts` are the parts (text, images, audio). The field `body`, also in documents,
+    holds either the text or, if there are other parts, the list of parts.
 
-    `tool_calls` are what an assistant asks for; `tool_call_id` says which of them a tool's message answers. `metadata`
-    holds JSON values and is not sent to a model, but for `thinking_blocks`, without which some refuse to go on.
+    `tool_calls` are the calls that an assistant requests; `tool_call_id` is the id of the call that a tool's message
+    answers. `metadata` holds JSON values. Models do not see the metadata, except `thinking_blocks`, which some
+    providers require to be sent back.
 
-    Raises ValueError and StateValueError for what cannot be a message. Unlike the API that it follows, text is taken
-    as it is and never dedented.
+    Raises ValueError and StateValueError for values that cannot form a message. Text is kept as it is and never
+    dedented.
     """
 
     role: Role
@@ -173,7 +174,7 @@ class Message(StateModel):
         if role == "function":
             role = "tool"
         if role not in ("system", "user", "assistant", "tool"):
-            raise ValueError(f"a message's role is system, user, assistant or tool; got {role!r}")
+            raise ValueError(f"the role of a message must be system, user, assistant or tool, got {role!r}")
         metadata = dict(document.get("metadata") or {})
         metadata |= {name: document[name] for name in _KEPT if document.get(name)}
         return cls(

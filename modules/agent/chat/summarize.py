@@ -27,7 +27,10 @@ Write as if to a colleague who takes over. Do not answer the conversation, and i
 
 
 class Summary(StateModel):
-    """What stands for a conversation; `analysis` is what the model thought before it wrote `summary`."""
+    """A summary of a conversation.
+
+    `analysis` is the reasoning that the model wrote before `summary`.
+    """
 
     analysis: str = ""
     summary: str
@@ -41,7 +44,7 @@ def find_summarization_boundary(
     min_messages_to_keep: int = 10,
     max_summarize_chars: int | None = None,
 ) -> int:
-    """Return the latest index at which a conversation can be cut, or 0.
+    """Return the latest index to cut a conversation at, or 0.
 
     `messages[:n]` can be summarised and `messages[n:]` kept, and both are valid chats.
 

@@ -9,7 +9,10 @@ from .content import shortened
 
 
 class FunctionCall(StateModel):
-    """The name of a tool, and the arguments as the model wrote them: a text that ought to be a JSON object."""
+    """A tool's name and the arguments as the model wrote them.
+
+    The text of the arguments should be a JSON object, but may be anything.
+    """
 
     name: str
     arguments: str
@@ -51,7 +54,7 @@ class ToolCall(StateModel):
             return document
         function = document.get("function")
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise ValueError(f"a tool call has an id and a function with a name; got {dict(document)!r:.200}")
+            raise ValueError(f"a tool call must have an id and a function with a name, got {dict(document)!r:.200}")
         return cls.of(str(document.get("id") or ""), function["name"], function.get("arguments"))
 
     @property
@@ -72,7 +75,7 @@ class ToolCall(StateModel):
         """
         found = json.loads(self.function.arguments or "{}")
         if not isinstance(found, dict):
-            raise ValueError(f"the arguments of {self.name} are not a JSON object, but {type(found).__name__}")
+            raise ValueError(f"the arguments of {self.name} must be a JSON object, got {type(found).__name__}")
         return found
 
     def __str__(self) -> str:
@@ -106,7 +109,7 @@ class ToolDefinition(StateModel):
 
 
 class ToolResponse(StateModel):
-    """What a tool call has given, by the call's id."""
+    """The result of a tool call, with the call's id."""
 
     id: str
     result: str
@@ -119,7 +122,7 @@ class FunctionChoice(StateModel):
 
 
 class ToolChoiceDefinition(StateModel):
-    """Says that a model must call one certain tool."""
+    """The requirement that a model calls one certain tool."""
 
     type: Literal["function"] = "function"
     function: FunctionChoice

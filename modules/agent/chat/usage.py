@@ -7,10 +7,11 @@ from ....engine import StateModel
 
 
 class Usage(StateModel):
-    """Tokens in, out and together, those of them that a cache served or took in, and the cost in US dollars.
+    """Tokens of generations, and their cost in US dollars.
 
-    `cost_usd` is None where the price is not known. The sum of usages has a cost only if every part that used tokens
-    has one: an unknown price is not zero.
+    The tokens are those sent, received, and both together, and those read from and written to a prompt cache.
+    `cost_usd` is None if the price is unknown. A sum of usages has a cost only if every part that used tokens has one,
+    because an unknown price is not zero.
     """
 
     input_tokens: int = 0

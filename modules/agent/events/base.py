@@ -15,7 +15,7 @@ from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
 from ..loop.errors import error_text
 from .fields import Document, Messages, Metrics, Moment, OptionalError, OptionalGenerator, StepUsage
-from .masking import MASK, masked_arguments
+from .masked_arguments import MASK, masked_arguments
 from .sinks import Sink, write_document
 
 AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]
@@ -160,7 +160,7 @@ class AgentStep(AgentEvent):
 
 
 def last_text(messages: list[Message]) -> str | None:
-    """Return the text of the last message, or None if there is none."""
+    """Return the text of the last message, or None."""
     return messages[-1].content if messages else None
 
 

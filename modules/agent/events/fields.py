@@ -12,7 +12,7 @@ from ..chat.usage import Usage
 from ..generators.protocol import Generator
 from ..loop.errors import ERROR_SHOWN, error_to_dict, told_error
 from ..reactions import Reaction, reaction_from_dict
-from ..tools.truncation import cut_middle
+from ..tools.results.truncation import cut_middle
 from .metrics import MetricSeries
 from .model_name import generator_from
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from .base import AgentEvent, AgentStatus, AgentStep, Incomplete, last_text, shown_call, shown_usage, told
 from .fields import Document, Documents, Error, Messages, OptionalGenerator, OptionalMessage, ShortText
 from .lifecycle import shown_error
-from .masking import masked, masked_arguments
+from .masked_arguments import masked, masked_arguments
 from .model_name import model_of
 
 

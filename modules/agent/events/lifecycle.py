@@ -111,7 +111,7 @@ class Heartbeat(AgentEvent):
 
 
 def shown_error(error: Exception | str | None) -> dict[str, Any]:
-    """Return an error for display: its text, with the cause, and its class."""
+    """Return an error for display: class, text and cause."""
     if error is None:
         return {"error": None, "error_type": None}
     if isinstance(error, str):

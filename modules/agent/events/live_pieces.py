@@ -28,9 +28,10 @@ class Pieces:
         self._outer = outer
 
     def take(self, piece: Delta) -> None:
-        """Put a piece into the stream and pass it to the outer listener.
+        """Add a piece to the stream and pass it on.
 
-        Pieces of generations in hooks and tools are not the agent's, and stay out of the stream.
+        The piece goes to the outer listener, too. Pieces of generations in hooks and tools are not the agent's, and
+        stay out of the stream.
         """
         if self._outer is not None:
             self._outer(piece)

@@ -47,7 +47,7 @@ class MetricSeries:
         elif isinstance(value, bool | int | float):
             self.points.append(Metric(float(value), step, dict(attributes or {})))
         else:
-            raise TypeError(f"a metric is a number, got {type(value).__name__}")
+            raise TypeError(f"a metric must be a number, got {type(value).__name__}")
 
     @property
     def values(self) -> list[float]:

@@ -10,7 +10,7 @@ from ..generators.params import GenerateParams
 
 
 class NamedGenerator:
-    """A generator of which only the model's name is known; cannot be asked."""
+    """The model's name in place of its generator; raises when asked."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -40,7 +40,7 @@ def generator_from(value: Any) -> Any:
         return NamedGenerator(value)
     if value is None or isinstance(getattr(value, "model", None), str):
         return value
-    raise ValueError(f"a generator has a `model`, the name of what it asks; got {type(value).__name__}")
+    raise ValueError(f"a generator must have an attribute `model`, the model's name, got {type(value).__name__}")
 
 
 def model_of(generator: Any) -> str | None:

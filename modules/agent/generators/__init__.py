@@ -4,8 +4,7 @@ The latter are for tests and demos.
 """
 
 from .answers import Answer
-from .backoff import Backoff, Retry, with_backoff
-from .cassette import CassetteGenerator
+from .cassettes.cassette import CassetteGenerator
 from .errors import (
     CassetteMissError,
     ContextOverflowError,
@@ -21,9 +20,10 @@ from .function import FunctionGenerator
 from .generation import CallDelta, Delta, Generation
 from .identifiers import GeneratorNameError, get_generator, get_identifier, register_generator
 from .journaled import generate, generation_effect
-from .litellm_generator import LiteLLMGenerator
 from .params import GenerateParams
 from .protocol import Capabilities, DescribedGenerator, Generator, StreamingGenerator
+from .providers.backoff import Backoff, Retry, with_backoff
+from .providers.litellm_generator import LiteLLMGenerator
 from .request_context import generation_number, listening
 from .scripted import ScriptedGenerator
 

@@ -17,7 +17,7 @@ _MEMBERS = {"text", "calls", "reasoning", "stop_reason", "usage", "extra", "erro
 
 
 def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) -> Generation:
-    """Return the generation for an answer; raise an answer that is an error.
+    """Return the generation for an answer, or raise the answer's error.
 
     Calls without an id get one made from `place`. A dict has any of `text`, `calls`, `reasoning`, `stop_reason`,
     `usage`, `extra`, or `error` alone. A call is written as `{"name": ..., "arguments": {...}, "id": ...}` or as
@@ -43,10 +43,10 @@ def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) 
         message = Message("assistant", tool_calls=list(answer))  # type: ignore[arg-type]
     else:
         raise TypeError(
-            f"an answer is a text, tool calls, a Message, a Generation, a dict or an exception; got {answer!r:.80}"
+            f"an answer must be a text, tool calls, a Message, a Generation, a dict or an exception, got {answer!r:.80}"
         )
     if message.role != "assistant":
-        raise ValueError(f"an answer is an assistant's message, not one of role {message.role!r}")
+        raise ValueError(f"the message of an answer must have the role 'assistant', got {message.role!r}")
     reason = "tool_calls" if message.tool_calls else "stop"
     return Generation(message=message, stop_reason=reason, usage=usage, extra={})
 
@@ -72,7 +72,7 @@ def _from_dict(answer: Mapping[str, Any], place: str, usage: Usage | None) -> Ge
     calls = [_call(call, f"call_{place}_{i}") for i, call in enumerate(answer.get("calls") or ())]
     text = answer.get("text") or ""
     if not isinstance(text, str):
-        raise ValueError(f"the text of an answer is text, not {text!r:.80}")
+        raise ValueError(f"the text of an answer must be a string, got {text!r:.80}")
     metadata = {"reasoning_content": answer["reasoning"]} if answer.get("reasoning") else None
     given = answer.get("usage")
     return Generation(
@@ -92,9 +92,7 @@ def _call(call: Any, id_: str) -> ToolCall:
         ((name, arguments),) = call.items()
         if arguments is None or isinstance(arguments, str | Mapping):
             return ToolCall.of(id_, name, arguments)
-    raise ValueError(
-        f"a call is written as {{name: ..., arguments: ...}} or as {{the_name: arguments}}; got {call!r:.80}"
-    )
+    raise ValueError(f"a call must be {{name: ..., arguments: ...}} or {{the_name: arguments}}, got {call!r:.80}")
 
 
 def _error(error: Any) -> Exception:
@@ -103,4 +101,4 @@ def _error(error: Any) -> Exception:
     if isinstance(error, Mapping) and error.get("kind", "fatal") in KINDS:
         facts = {name: value for name, value in error.items() if name not in ("kind", "message")}
         return KINDS[error.get("kind", "fatal")](str(error.get("message", "")), **facts)
-    raise ValueError(f"an error is a text, or has a kind ({', '.join(KINDS)}) and a message; got {error!r:.80}")
+    raise ValueError(f"an error must be a text, or have a kind ({', '.join(KINDS)}) and a message, got {error!r:.80}")

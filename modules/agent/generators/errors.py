@@ -75,7 +75,10 @@ class GeneratorError(ExternalError):
 
 
 class TransientGeneratorError(GeneratorError):
-    """A retry may work: the server was busy, slow or unreachable, or broke off."""
+    """An error that a retry may overcome.
+
+    The server was busy, slow or unreachable, or its answer broke off.
+    """
 
     transient = True
 
@@ -90,11 +93,14 @@ class UnreachableError(TransientGeneratorError):
 
 
 class RateLimitedError(TransientGeneratorError):
-    """The provider limits the rate; `retry_after` has its wait, if it sent one."""
+    """The provider limits the rate of requests.
+
+    `retry_after` is the requested wait, if the provider sent one.
+    """
 
 
 class ContextOverflowError(GeneratorError):
-    """The prompt is too long for the model; a shorter one may work."""
+    """The prompt is too long for the model."""
 
 
 class FatalGeneratorError(GeneratorError):

@@ -11,8 +11,9 @@ from ..chat.usage import Usage
 class Generation(StateModel):
     """One answer of a model.
 
-    `stop_reason` is why it ended, in the provider's words (`stop`, `length`, `tool_calls`, ...). `usage` is None where
-    the provider gave none. `extra` holds whatever else it said: JSON values, which go into the message's metadata.
+    `stop_reason` is the provider's word for why the answer ended (`stop`, `length`, `tool_calls`, ...). `usage` is None
+    if the provider reported none. `extra` holds the other members of the answer as JSON values; the message's metadata
+    gets them.
     """
 
     message: Message
@@ -49,7 +50,10 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an answer; pieces of one kind add up to the generation's."""
+    """A piece of an answer.
+
+    All pieces of one kind add up to that part of the generation.
+    """
 
     text: str = ""
     reasoning: str = ""

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, cast
 from pydantic import TypeAdapter, ValidationError
 
 from ....errors import UsageError
-from .cassette import CassetteGenerator
-from .litellm_generator import LiteLLMGenerator
+from .cassettes.cassette import CassetteGenerator
 from .params import GenerateParams
 from .protocol import Generator
+from .providers.litellm_generator import LiteLLMGenerator
 from .scripted import ScriptedGenerator
 
 Provider: TypeAlias = Callable[[str, GenerateParams, dict[str, str]], Generator]
@@ -69,7 +69,7 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
     if not isinstance(identifier, str):
         if isinstance(identifier, Generator):
             return identifier
-        raise GeneratorNameError(f"a model is a text or a generator, got {type(identifier).__name__}")
+        raise GeneratorNameError(f"a model must be an identifier or a generator, got {type(identifier).__name__}")
     head, *settings = identifier.split(",")
     provider, model = _provider(head)
     if not model.strip():
@@ -81,7 +81,7 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
         (name, *_) = options
         near = get_close_matches(name, [*_PARAMS, "api_key"], 1)
         hint = f"; did you mean {near[0]!r}?" if near else "; what a provider alone knows is written as extra.NAME"
-        raise GeneratorNameError(f"{provider} knows no {name!r} in {identifier!r}{hint}")
+        raise GeneratorNameError(f"{provider} has no setting {name!r}, as in {identifier!r}{hint}")
     return generator
 
 
@@ -141,7 +141,7 @@ def _settings(identifier: str, settings: list[str]) -> tuple[dict[str, Any], dic
 
 
 def _plain(text: str) -> Any:
-    """Return a number or a boolean if the text is one, otherwise the text."""
+    """Return a text as a number or boolean, if it is one."""
     for kind in (int, float):
         try:
             return kind(text)

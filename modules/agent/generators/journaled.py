@@ -14,16 +14,17 @@ import anyio
 
 from ....engine import Usage, charge, effect, perform
 from ....errors import EffectError, RunAbortedError
+from ...rate_limits import current_limiter, request_slot
 from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage
-from .backoff import Backoff as Backoff
-from .backoff import OnRetry, with_backoff
-from .errors import FatalGeneratorError, TransientGeneratorError, generator_error
+from .errors import FatalGeneratorError, RateLimitedError, TransientGeneratorError, generator_error
 from .estimate import estimate_tokens, tokens_to_reserve
 from .generation import Delta, Generation
 from .params import GenerateParams
 from .protocol import Generator, StreamingGenerator
-from .provider_errors import classified
+from .providers.backoff import Backoff as Backoff
+from .providers.backoff import OnRetry, with_backoff
+from .providers.provider_errors import classified
 from .request_context import Listener, listener, request_number
 from .usage_scope import spent
 
@@ -101,7 +102,7 @@ class _Asked:
                 chat, params = self.render(chat, params)
             token = request_number.set(number)
             try:
-                generation = await _ask(self.generator, chat, params)
+                generation = await _in_turn(self.generator, chat, params, reserve)
             finally:
                 request_number.reset(token)
         except RunAbortedError:
@@ -116,6 +117,31 @@ class _Asked:
         if not _is_told(generation.usage):  # unreported usage is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
             charge(asked, estimate_tokens([generation.message]), estimated=True)
+        return generation
+
+
+async def _in_turn(
+    generator: Generator, chat: Sequence[Message], params: GenerateParams, reserve: int | None
+) -> Generation:
+    """Ask the generator once the current rate limiter admits the request.
+
+    The wait does not count towards the request's timeout. If the provider refuses the request for its rate, all users
+    of the limiter slow down.
+    """
+    if current_limiter() is None:
+        return await _ask(generator, chat, params)
+    async with request_slot(estimate_tokens(chat) if reserve is None else reserve) as slot:
+        try:
+            generation = await _ask(generator, chat, params)
+        except Exception as error:
+            told = classified(error)
+            if isinstance(told, RateLimitedError):
+                slot.refused(told.retry_after)
+            raise
+        if _is_told(generation.usage) and generation.usage is not None:
+            slot.used(generation.usage.total_tokens, generation.usage.cost_usd)
+        else:
+            slot.used(slot.reserved, None)  # a cost that is not reported is not zero
         return generation
 
 
@@ -136,7 +162,7 @@ async def _ask(generator: Generator, chat: Sequence[Message], params: GeneratePa
             raise TransientGeneratorError(f"no answer within {timeout:g} s", provider_error="Timeout")
     if isinstance(generation, Generation):
         return generation
-    raise FatalGeneratorError(f"{generator.model} gave {type(generation).__name__}, not a Generation")
+    raise FatalGeneratorError(f"{generator.model} must return a Generation, got {type(generation).__name__}")
 
 
 def _answer(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Awaitable[Any]:
@@ -159,7 +185,7 @@ async def _streamed(
 
 
 def _shown(show: Listener | None, piece: Delta) -> Listener | None:
-    """Pass a piece to the listener; return the listener for the next piece.
+    """Pass a piece to the listener; return the next piece's listener.
 
     A listener that raises is logged and dropped for the rest of this answer.
     """

@@ -24,7 +24,10 @@ class Generator(Protocol):
     model: str
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """Return the answer to a chat that ends with a user or tool message."""
+        """Return the answer to a chat.
+
+        The chat ends with a user or tool message.
+        """
 
 
 @runtime_checkable
@@ -36,7 +39,10 @@ class StreamingGenerator(Generator, Protocol):
 
 
 class Capabilities(StateModel):
-    """What is known of a model. `function_calling` is None where nothing is; `source` says who knows it."""
+    """The known capabilities of a model.
+
+    `function_calling` is None if unknown; `source` names the origin of the data.
+    """
 
     function_calling: bool | None = None
     prompt_caching: bool = False

@@ -17,7 +17,7 @@ _listener: ContextVar[Listener | None] = ContextVar("refold_generation_listener"
 def generation_number() -> int | None:
     """Return how many requests the run made before this one.
 
-    None unless the caller passed it (`generate(..., number=n)`).
+    Returns None unless the caller passed it (`generate(..., number=n)`).
     """
     return request_number.get()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....engine import call_info
 from ....errors import NoRunError
-from ....tasks.safe_yaml import YAMLError, load_yaml
+from ....tasks.files.safe_yaml import YAMLError, load_yaml
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from .answers import as_generation
@@ -19,10 +19,11 @@ from .stream_chunks import pieces
 
 
 class ScriptedGenerator:
-    """Returns the answers of a list in order; an exception in it is raised.
+    """A generator that returns the answers of a list in order.
 
-    Each element is an `Answer`. The number of the request (see `generate`) selects the answer, so a resumed or forked
-    run continues at the right place in the script. Requests without a number are counted for each run.
+    Each element is an `Answer`; an exception is raised. The number of the request (see `generate`) selects the answer,
+    so a resumed or forked run continues at the right place in the script. Requests without a number are counted for
+    each run.
 
     `usage` is the usage of answers that state none.
     """
@@ -81,7 +82,7 @@ class ScriptedGenerator:
             number = self._count(messages)
         if number >= len(self.answers):
             raise ScriptExhaustedError(
-                f"the script {self.model!r} has {len(self.answers)} answers, and number {number + 1} was asked for"
+                f"the script {self.model!r} has {len(self.answers)} answers, and the run requested number {number + 1}"
             )
         return as_generation(self.answers[number], str(number), self.usage)
 
@@ -97,7 +98,7 @@ class ScriptedGenerator:
         return Capabilities(function_calling=self._function_calling, source="script")
 
     def _count(self, messages: Sequence[Message]) -> int:
-        """Return the number of answers that this run has had, and count one.
+        """Count an answer of this run; return the number before it.
 
         For a new run, the assistant messages in its chat count.
         """

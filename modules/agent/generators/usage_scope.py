@@ -1,4 +1,7 @@
-"""The usage of all generations inside a block, such as a tool or a hook."""
+"""The usage of all generations inside a block.
+
+The block may be a call of a tool or a hook.
+"""
 
 from contextvars import ContextVar
 

@@ -47,9 +47,9 @@ class Hook(property):
         types = event_type if isinstance(event_type, tuple) else (event_type,)
         for cls in types:
             if not (isinstance(cls, type) and issubclass(cls, AgentEvent)):
-                raise TypeError(f"a hook listens to a class of events, such as ToolEnd, got {cls!r}")
+                raise TypeError(f"event_type must be a class of events, such as ToolEnd, got {cls!r}")
         if not callable(func):
-            raise TypeError(f"a hook is a function of an event, got {type(func).__name__}")
+            raise TypeError(f"a hook must be a function of an event, got {type(func).__name__}")
         super().__init__(func)
         self.func = func
         self.event_type = event_type
@@ -91,7 +91,7 @@ class Hook(property):
     async def react(self, event: AgentEvent) -> Reaction | None:
         """Return the hook's reaction to an event.
 
-        None if the event is of another class or a condition does not hold. Raises the function's errors.
+        Returns None if the event is of another class or a condition does not hold. Raises the function's errors.
         """
         if not isinstance(event, self.event_type):
             return None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from re import Pattern
 
-from ....tasks.patterns import is_found
+from ....tasks.processes.patterns import is_found
 
 
 def matcher(

@@ -75,7 +75,9 @@ def summarize_when_long(
     other request. If there is no place to cut, nothing happens.
     """
     if max_tokens < 1 or min_messages_to_keep < 1:
-        raise ValueError("max_tokens and min_messages_to_keep are at least 1")
+        raise ValueError(
+            f"max_tokens and min_messages_to_keep must be at least 1, got {max_tokens} and {min_messages_to_keep}"
+        )
     own = None if model is None else get_generator(model)
 
     async def shorten(event: GenerationStart) -> Reaction | None:

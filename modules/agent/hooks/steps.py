@@ -14,9 +14,9 @@ _RUNS = 64
 
 
 class Steps(Sequence[AgentStep]):
-    """Steps in a row: a prefix of a growing list, then the current turn's steps.
+    """Steps in order: a prefix of a list, then the current turn's.
 
-    The prefix has the length that the list had when this object was made.
+    The list may grow. The prefix has the length that the list had when this object was made.
     """
 
     def __init__(self, before: list[AgentStep], last: Sequence[AgentStep] = ()) -> None:
@@ -36,7 +36,7 @@ class Steps(Sequence[AgentStep]):
             return [self[i] for i in range(*place.indices(len(self)))]
         place = place + len(self) if place < 0 else place
         if not 0 <= place < len(self):
-            raise IndexError(f"there are {len(self)} steps")
+            raise IndexError(f"there is no step {place}: there are {len(self)} steps")
         return self._before[place] if place < self._count else self._last[place - self._count]
 
     def __iter__(self) -> Iterator[AgentStep]:
@@ -60,21 +60,24 @@ class Steps(Sequence[AgentStep]):
 
 
 class StepsOf:
-    """The steps of one run up to its last commit; each is made once."""
+    """The steps of one run up to its last commit.
 
-    def __init__(self, trace: Follower, generator: Any, before: Sequence[AgentStep]) -> None:
+    Each step is made once.
+    """
+
+    def __init__(self, trace: Follower, generator: Any, before: Sequence[AgentStep] | None) -> None:
         self.trace = trace
-        self._kept = Kept(generator, value=trace.value, history=not before)
+        self._kept = Kept(generator, value=trace.value, history=before is None)
         self._uncommitted: list[Record] = []
-        self._steps = list(before)
+        self._steps = list(before or ())
         self._known = 0
         """The number of kept events that `so_far` has read."""
 
     def so_far(self) -> list[AgentStep]:
         """Return the committed steps."""
         self._uncommitted += self.trace.take()
-        commits = [i for i, record in enumerate(self._uncommitted) if record.kind == "commit"]
-        count = commits[-1] + 1 if commits else 0
+        settled = [i for i, record in enumerate(self._uncommitted) if record.kind in ("snapshot", "commit")]
+        count = settled[-1] + 1 if settled else 0
         for record in self._uncommitted[:count]:
             self._kept.feed(record)
         del self._uncommitted[:count]
@@ -87,10 +90,11 @@ class StepsOf:
 class StepsByRun:
     """A cache of the steps of recent runs.
 
-    Each look at a run costs only the steps added since the last look.
+    Each look at a run costs only the steps added since the last look. `before` holds the steps of the conversation that
+    the runs continue, None if they continue none.
     """
 
-    def __init__(self, generator: Any, before: Sequence[AgentStep] = ()) -> None:
+    def __init__(self, generator: Any, before: Sequence[AgentStep] | None = None) -> None:
         self._generator = generator
         self._before = before
         self._runs: OrderedDict[str, StepsOf] = OrderedDict()

@@ -22,7 +22,7 @@ class StopCondition:
 
     def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
         if not callable(func):
-            raise TypeError(f"a stop condition is a function of steps, got {type(func).__name__}")
+            raise TypeError(f"a stop condition must be a function of steps, got {type(func).__name__}")
         if isinstance(func, Hook):
             raise TypeError(f"{func.name!r} is a hook, which is shown events, and not steps: give it in hooks=[...]")
         self.func = func

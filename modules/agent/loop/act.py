@@ -1,8 +1,8 @@
-"""The second half of a turn: the model's tool calls, and the hooks on them."""
+"""The second half of a turn: tool calls, and hooks on them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ....engine import ActionResult, Decision, Observation, call_info, effect, perform, run_actions
@@ -26,7 +26,7 @@ from ..generators.usage_scope import spending
 from ..hooks.steps import Steps
 from ..reactions import DENIED, Reaction, RetryWithFeedback
 from ..tools import ToolOutcome, tool_context
-from ..tools.errors import catches
+from ..tools.results.errors import catches
 from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .errors import recorded_error
@@ -40,7 +40,7 @@ _OF_CALLS = ("UnknownToolError", "ArgumentError")
 
 
 async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
-    """Run the calls of a turn and show the turn's events to hooks.
+    """Run a turn's calls and show its events to hooks.
 
     If no hook listens and no stop condition is set, only the calls run.
     """
@@ -74,9 +74,8 @@ class Acting:
         self.state = state
         self.decision = decision
         self.step = state.current_step + 1
-        self.facts = setup.event_facts(state)
         memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
-        self.dispatch = Dispatch(setup.listeners, memory, self.facts)
+        self.dispatch = Dispatch(setup.listeners, memory, partial(setup.event_facts, state))
         self.error: dict[str, Any] | None = None
         self.steps: list[AgentStep] = []
         """This turn's steps, for the stop conditions."""
@@ -87,7 +86,7 @@ class Acting:
         return Turn.of(self.decision)
 
     async def observation(self) -> Observation:
-        """Show the calls to hooks that may deny them, run them, and show the rest."""
+        """Let hooks deny calls, run the others, and show the outcomes."""
         return await self.shown(await self._results() if kind_of(self.decision) == "calls" else ())
 
     async def shown(self, results: tuple[ActionResult, ...]) -> Observation:
@@ -137,7 +136,7 @@ class Acting:
         """
         denied: dict[str, str] = {}
         for i, call in enumerate(self.turn.calls):
-            event = ToolStart(**self.facts, tool_call=call)
+            event = ToolStart(**self.dispatch.facts, tool_call=call)
             reaction = await self.dispatch.tell(event, call.id)
             if reaction is None:
                 continue
@@ -151,7 +150,7 @@ class Acting:
         """Show the outcome of a call."""
         outcome = ToolOutcome.of_result(result)
         message = outcome.message(call.id)
-        facts = self.facts
+        facts = self.dispatch.facts
         if DENIED_MARK not in outcome.metadata:
             if (reaction := (outcome.signal or {}).get("reaction")) is not None:
                 self.dispatch.add(Reacted("ToolEnd", call.name, thawed(reaction), call.id))
@@ -172,13 +171,13 @@ class Acting:
         error = recorded_error(result.error_type or "Exception", result.error or "")
         reaction = None
         if self.dispatch.wants(ToolError):
-            facts = self.facts
+            facts = self.dispatch.facts
             reaction = await self.dispatch.tell(ToolError(**facts, tool_call=call, error=error), call.id)
         if reaction is None and self.error is None and not self._catches(call, result):
             self.error = {"type": error.error_type, "message": error.message}
 
     def _catches(self, call: ToolCall, result: ActionResult) -> bool:
-        """Return whether the tool catches an error that the engine raised for it.
+        """Return whether the tool catches an error that the engine raised.
 
         An example is the error of a timeout.
         """
@@ -191,9 +190,9 @@ class Acting:
 
     async def _generation_ended(self) -> None:
         if self.dispatch.wants(GenerationEnd):
-            await self.dispatch.tell(GenerationEnd(**self.facts, **self._step_facts(GenerationEnd)))
+            await self.dispatch.tell(GenerationEnd(**self.dispatch.facts, **self._step_facts(GenerationEnd)))
         if self.setup.stop_conditions or self.dispatch.wants(GenerationStep):
-            step = GenerationStep(**self.facts, **self._step_facts(GenerationStep))
+            step = GenerationStep(**self.dispatch.facts, **self._step_facts(GenerationStep))
             await self.dispatch.tell(step)
             self.steps.append(step)
 
@@ -227,7 +226,7 @@ class Acting:
             return {"stopped": met}
         if self.turn.calls or self.turn.problems or self.dispatch.winners:
             return {}
-        await self.dispatch.tell(AgentStalled(**self.facts))
+        await self.dispatch.tell(AgentStalled(**self.dispatch.facts))
         return {"stalled": True}
 
     def steps_so_far(self) -> Steps:

@@ -6,6 +6,7 @@ It handles failed requests and conversations that are too long.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ....engine import emit, follow_run
@@ -15,12 +16,12 @@ from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
 from ..events.facts import CUT_OFF, incomplete_of, start_params
-from ..generators.backoff import Backoff, Retry
 from ..generators.errors import ContextOverflowError, GeneratorError
 from ..generators.estimate import estimate_tokens
 from ..generators.generation import Generation
 from ..generators.journaled import generate
 from ..generators.params import GenerateParams
+from ..generators.providers.backoff import Backoff, Retry
 from ..generators.request_context import listening
 from ..modes import mode_after_error, read_answer
 from .dispatch import Dispatch
@@ -33,7 +34,7 @@ log = logging.getLogger("refold")
 
 
 class _Stepped(Exception):
-    """A hook has reacted: the model is not asked, or not asked again."""
+    """A hook has reacted, so no further request is made."""
 
 
 class Deciding:
@@ -43,8 +44,7 @@ class Deciding:
         self.setup = setup
         self.state = state
         self.step = state.current_step + 1
-        self.facts = setup.event_facts(state)
-        self.dispatch = Dispatch(setup.listeners, state.memory, self.facts)
+        self.dispatch = Dispatch(setup.listeners, state.memory, partial(setup.event_facts, state))
         self.mode = state.tool_mode
         self.requests = 0
         self.retries = 0
@@ -84,7 +84,7 @@ class Deciding:
         if not self.dispatch.wants(cls):
             return
         given = {name: value() if callable(value) else value for name, value in values.items()}
-        if await self.dispatch.tell(cls(**self.facts, **given)) is not None:
+        if await self.dispatch.tell(cls(**self.dispatch.facts, **given)) is not None:
             raise _Stepped
 
     async def _tell_error(self, error: GeneratorError) -> None:
@@ -149,7 +149,7 @@ class Deciding:
                 number=self.state.asked + self.requests,
                 reserve=reserve,
                 mode=None if mode == "api" else mode,
-                render=renderer(mode),
+                render=None if mode == "api" else renderer(mode),
                 backoff=backoff,
                 on_retry=self._retried,
             )
@@ -181,7 +181,7 @@ class Deciding:
     async def _compact(self) -> list[Message] | None:
         """Return the conversation with a summary as its beginning.
 
-        None if the conversation cannot be shortened.
+        Returns None if the conversation cannot be shortened.
         """
         facts, self.compaction = await compacted(self._summarise, self.setup.generator, self.state.messages)
         if facts is None:

@@ -5,8 +5,9 @@ their memory.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -62,7 +63,7 @@ def thawed(document: Mapping[str, Any]) -> Reaction:
 
 
 class Listeners:
-    """An Agent's hooks by position, with a cache of listeners by event class."""
+    """An Agent's hooks by position, and their listeners by event class."""
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self.hooks = list(enumerate(hooks))
@@ -93,13 +94,18 @@ class Dispatch:
     `winners` are the ones that take effect, one for each event. `used` is the usage of generations in hooks.
     """
 
-    def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Callable[[], Mapping[str, Any]]) -> None:
         self._listeners = listeners
-        self._facts = facts
+        self._make_facts = facts
         self._memory = memory
         self.changed: dict[str, Any] = {}
         self.reactions: list[Reacted] = []
         self.used: Usage | None = None
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """The members that all events share; made only if one is shown."""
+        return self._make_facts()
 
     @property
     def winners(self) -> list[Reacted]:
@@ -120,9 +126,9 @@ class Dispatch:
             self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
 
     async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
-        """Show an event to its listeners and return the reaction that takes effect.
+        """Show an event to its listeners and return the winning reaction.
 
-        None if there is none. A ReactStep then shows the reaction to its own listeners.
+        Returns None if there is none. A ReactStep then shows the reaction to its own listeners.
         """
         name = type(event).__name__
         found = await self._asked(name, event, call)
@@ -137,7 +143,7 @@ class Dispatch:
         reaction = found[places[best]]
         if self.wants(ReactStep):
             shown = ReactStep(
-                **self._facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
+                **self.facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
             )
             if await self._asked("ReactStep", shown, call):
                 log.warning("reactions to a ReactStep are not obeyed")
@@ -195,7 +201,7 @@ class _Telling:
 
     @effect(idempotent=True, name="hooks")
     async def hooks(self, *, event: str, call: str | None = None) -> dict[str, Any]:
-        """Run the hooks in order and return the answers of those that answered."""
+        """Run the hooks in order and return the answers given."""
         answers: list[dict[str, Any]] = []
         self.was_run, shown = True, self._event
         with spending() as inside:

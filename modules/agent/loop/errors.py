@@ -17,7 +17,7 @@ from ..generators.errors import (
     TransientGeneratorError,
     UnreachableError,
 )
-from ..tools.truncation import cut_middle
+from ..tools.results.truncation import cut_middle
 
 ERROR_SHOWN = 2_000
 """The largest number of characters of an error's text in events; longer texts lose their middle."""
@@ -94,7 +94,7 @@ def error_cause(error: BaseException) -> str | None:
 
 
 def error_to_dict(error: BaseException) -> dict[str, Any]:
-    """Return an error as JSON: `type`, `message`, and `cause` if there is one."""
+    """Return an error as JSON: `type`, `message`, and any `cause`."""
     document = {"type": error_type(error), "message": error_text(error)}
     cause = error_cause(error)
     return document if cause is None else {**document, "cause": cause}
@@ -107,12 +107,12 @@ def error_from_dict(document: Mapping[str, Any]) -> RecordedError:
     """
     name, message, cause = document.get("type"), document.get("message", ""), document.get("cause")
     if not isinstance(name, str) or not isinstance(message, str) or not (cause is None or isinstance(cause, str)):
-        raise ValueError(f"an error is written as its type and message; got {dict(document)!r:.200}")
+        raise ValueError(f"the document of an error must have a type and a message, got {dict(document)!r:.200}")
     return recorded_error(name, message, cause)
 
 
 def told_error(error: BaseException | Mapping[str, Any] | str) -> Exception:
-    """Return any form of an error as an exception that can be recorded.
+    """Return an error of any form as a recordable exception.
 
     Its text has at most 2,000 characters.
     """

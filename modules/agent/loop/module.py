@@ -1,4 +1,7 @@
-"""The Agent as an AgentModule: one generation and its tool calls are one step."""
+"""The Agent as an AgentModule.
+
+One step is one generation and its tool calls.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +15,7 @@ from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..modes import ToolMode, choose_mode
 from ..tools import Tool, Toolset
-from ..tools.recorded_tools import told_outcome
+from ..tools.results.recorded_tools import told_outcome
 from .act import observed
 from .decide import Deciding
 from .reduce import is_empty, reduce_turn
@@ -30,6 +33,13 @@ class AgentLoop(AgentModule[AgentState]):
 
     `agent.run` enters toolsets that are context managers; the module does not.
     """
+
+    def __new__(cls, setup: Setup) -> "AgentLoop":
+        """Make a loop without recording its argument in headers.
+
+        An agent is rebuilt from its task and its state, not from its constructor's arguments.
+        """
+        return object.__new__(cls)
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

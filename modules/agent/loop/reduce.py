@@ -85,8 +85,7 @@ def consequences(
     """
     found = Consequences()
     if not turn.reactions and not value:
-        text = turn.message.content if turn.message is not None else ""
-        _without_reaction(found, turn, outcomes, {}, text)
+        _without_reaction(found, turn, outcomes, {})
         return found
     value = value or {}
     said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ())) if not doc.get("lost")]
@@ -96,21 +95,18 @@ def consequences(
         found.reactions.append((reacted, _added(reacted, chat, found)))
     if strongest is not None and not strongest.reaction.stop:
         return found
-    text = turn.message.content if turn.message is not None else ""
     if strongest is not None and isinstance(strongest.reaction, Finish):
-        found.stop, found.final = StopReason.agent_condition, text or strongest.reaction.reason
+        found.stop, found.final = StopReason.agent_condition, turn.text or strongest.reaction.reason
     elif strongest is not None and isinstance(strongest.reaction, Fail):
         error = strongest.reaction.error
         found.stop = StopReason.unrecoverable_error
         found.error = error_to_dict(error) if isinstance(error, Exception) else {"message": error}
     else:
-        _without_reaction(found, turn, outcomes, value, text)
+        _without_reaction(found, turn, outcomes, value)
     return found
 
 
-def _without_reaction(
-    found: Consequences, turn: Turn, outcomes: Sequence[ToolOutcome], value: Value, text: str
-) -> None:
+def _without_reaction(found: Consequences, turn: Turn, outcomes: Sequence[ToolOutcome], value: Value) -> None:
     error = turn.error or value.get("error")
     if error is not None:
         found.stop = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
@@ -122,10 +118,11 @@ def _without_reaction(
             stopping = outcome
             break
     if stopping is not None or value.get("stopped"):
-        found.stop, found.final = StopReason.agent_condition, text or (stopping.text if stopping is not None else None)
+        found.stop = StopReason.agent_condition
+        found.final = turn.text or (stopping.text if stopping is not None else None)
     elif turn.kind == "answer" and not turn.problems:
         found.stop = StopReason.stagnation if value.get("stalled") else StopReason.final
-        found.final = text
+        found.final = turn.text
 
 
 def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
@@ -213,7 +210,10 @@ def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
 
 
 def error_of(document: Mapping[str, Any]) -> Exception | str:
-    """Return the error in a state for events; a text if it was a text."""
+    """Return the error in a state, for events.
+
+    An error that was given as a text stays a text.
+    """
     if "type" not in document:
         return str(document.get("message", ""))
     return recorded_error(document["type"], document.get("message", ""), document.get("cause"))

@@ -55,11 +55,11 @@ class RunStanding:
             requests = tuple(WaitRequest.from_dict(request) for request in doc.get("waiting") or ())
             return cls(RunStatus(doc["status"]), requests, RunFailure.from_dict(error) if error else None)
         except (TypeError, ValueError, KeyError, AttributeError) as wrong:
-            raise EventFormatError("Trajectory", f"its last_run does not say how a run stands: {wrong}") from None
+            raise EventFormatError("Trajectory", f"its last_run must be the standing of a run: {wrong}") from None
 
 
 def standing_of(value: Any) -> RunStanding | None:
-    """Return a standing or the standing of its JSON form; None stays None."""
+    """Return a standing from a standing, its JSON form, or None."""
     return value if value is None or isinstance(value, RunStanding) else RunStanding.from_dict(value)
 
 
@@ -97,7 +97,10 @@ def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
 
 
 def may_have_answered(status: RunStatus | None) -> bool:
-    """Return whether the last text of a run with this status may be an answer."""
+    """Return whether a run of this status may have an answer.
+
+    The answer is the run's last text.
+    """
     return status in _ANSWERED
 
 

@@ -1,6 +1,6 @@
 """An Agent's configuration for one run, fixed when its module is made."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -10,10 +10,10 @@ from ....tasks import Task
 from ..chat.json_forms import plain_object
 from ..chat.messages import Message
 from ..events import AgentStep
-from ..generators.backoff import Backoff
 from ..generators.journaled import Render
 from ..generators.params import GenerateParams
 from ..generators.protocol import Generator
+from ..generators.providers.backoff import Backoff
 from ..hooks.hook import Hook
 from ..hooks.steps import StepsByRun
 from ..hooks.stop_conditions import StopCondition
@@ -40,8 +40,8 @@ class Setup:
     policy: Policy | None = None
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
-    earlier: tuple[AgentStep, ...] = ()
-    """The steps of the conversation's earlier runs, for the stop conditions."""
+    earlier: tuple[AgentStep, ...] | None = None
+    """The steps of the conversation's earlier runs, for the stop conditions; None if the run continues none."""
 
     @cached_property
     def listeners(self) -> Listeners:
@@ -95,9 +95,9 @@ class Setup:
 _uuid = lru_cache(maxsize=64)(UUID)
 
 
-def renderer(mode: ToolMode) -> Callable[..., Any] | None:
-    """Return the function that renders a chat for a text mode; None for `api`."""
-    return None if mode == "api" else _RENDERERS.setdefault(mode, _renderer(mode))
+def renderer(mode: ToolMode) -> Render:
+    """Return the function that renders a chat; not for `api`."""
+    return _RENDERERS.setdefault(mode, _renderer(mode))
 
 
 _RENDERERS: dict[str, Render] = {}

@@ -13,10 +13,10 @@ from ..modes import ToolMode
 
 
 class AgentFacts(StateModel):
-    """Who runs: what events say of the agent. The ids are None where a module was run without its Agent.
+    """The agent of a run, as its events name the agent.
 
-    `policy` is what stands over its calls, with its settings: a run that was begun under one is not resumed under
-    another, unless whoever resumes it says so (`on_divergence="ignore"`).
+    The ids are None if a module runs without its Agent. `policy` is the policy over the agent's calls, with its
+    settings. A run that started under one policy resumes under another only with `on_divergence="ignore"`.
     """
 
     name: str
@@ -30,20 +30,20 @@ class AgentState(StateSchema):
     """The state of one run of an Agent. Only `reduce` writes it.
 
     Attributes:
-        agent: who runs.
-        inputs: the task's inputs, but for those of the Agent's own.
+        agent: the agent.
+        inputs: the task's inputs, without those that the Agent itself adds.
         system: the instructions.
-        messages: what the model is sent from here on; after a compaction a summary and the messages behind it.
-        turns_before: how many of the first messages are those of earlier turns.
-        params: how the model is asked; the tools are in it in every mode.
-        tool_mode: how it is told of them; never "auto".
-        limit: the Agent's `max_steps`; `max_steps` is what the budget allows.
-        asked: how many requests were made, those that failed included.
-        weight: about how many tokens the conversation has.
-        usage: all that the run has used.
-        memory: what counting hooks remember, by their place and name.
-        kept: what tools keep from one call to the next, such as what is in Memory; see `tools.kept`.
-        error: why it failed, by class and text.
+        messages: the messages of the next request; after a compaction, a summary and the later messages.
+        turns_before: the number of leading messages that belong to earlier turns.
+        params: the parameters of requests; they include the tools in every mode.
+        tool_mode: how tools are described to the model; never "auto".
+        limit: the Agent's `max_steps`; the field `max_steps` is the limit of the budget.
+        asked: the number of requests, including failed ones.
+        weight: the approximate number of tokens in the conversation.
+        usage: the usage of the run so far.
+        memory: the memory of counting hooks, by position and name.
+        kept: values that tools keep between calls, such as the contents of Memory; see `tools.kept`.
+        error: the class and text of the error that failed the run.
     """
 
     agent: AgentFacts

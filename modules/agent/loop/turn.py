@@ -56,6 +56,11 @@ class Turn:
     error: Document | None = None
 
     @property
+    def text(self) -> str:
+        """The text of the message; empty if there is none."""
+        return self.message.content if self.message is not None else ""
+
+    @property
     def used(self) -> Usage | None:
         """All usage up to the decision."""
         if self.usage is None or self.beside is None:

@@ -182,7 +182,7 @@ def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
 
 
 def _with_section(messages: list[Message], section: str) -> list[Message]:
-    """Return the messages with the section at the end of the system message."""
+    """Return the messages with the section appended to the system message."""
     if not messages or messages[0].role != "system":
         return [Message("system", section), *messages]
     system = messages[0]

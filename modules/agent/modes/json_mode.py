@@ -1,11 +1,11 @@
-"""Mode `json`: a call is a JSON object with a name and arguments, anywhere in the text."""
+"""Mode `json`: each call is a JSON object in the text."""
 
 from collections.abc import Sequence
 
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from .cutting import cut
 from .jsontext import call_in, call_object, listed, names_of, objects
 from .mode import FoundCall, Problem, Reading
+from .removal import cut
 
 _KEYS = ("parameters", "arguments")
 

@@ -91,7 +91,7 @@ def objects(text: str, names: Collection[str] = ()) -> Iterator[Found]:
             value, end = decode(text, at)
         except ValueError as error:
             is_open = isinstance(error, json.JSONDecodeError) and _is_cut_off(error, text_ends)
-            unending += is_open or not isinstance(error, json.JSONDecodeError)  # else it nests too deep
+            unending += is_open or not isinstance(error, json.JSONDecodeError)  # otherwise the object nests too deep
             end = at + 1
             if _BEGINS_AS_CALL.match(text, at) and _names_a_call(named.at(at), given.at(at), names):
                 closing = None if is_open else matching_brace(text, at)
@@ -124,7 +124,7 @@ def _names_a_call(named: re.Match[str] | None, given: re.Match[str] | None, name
 
 
 def matching_brace(text: str, start: int) -> int | None:
-    """Return the end of the object that starts at `start`, by its braces.
+    """Return the end of the object at `start`, by its braces.
 
     Braces in strings are skipped. None if the object does not end.
     """
@@ -148,7 +148,7 @@ def matching_brace(text: str, start: int) -> int | None:
 def call_in(
     value: dict[str, Any], keys: tuple[str, str], raw: str, names: Collection[str] = ()
 ) -> FoundCall | Problem | None:
-    """Return the call in an object; None if it is not a call.
+    """Return the call in an object, or None.
 
     Its arguments are under the first of `keys` that it has. An object with only the name of a tool, one of `names`, is
     a call without arguments. Returns a Problem for a call whose name or arguments do not fit.

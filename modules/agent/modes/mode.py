@@ -56,7 +56,7 @@ class TextMode(Protocol):
     """Texts at which the model is to stop writing."""
 
     def describe(self, tools: Sequence[ToolDefinition]) -> str:
-        """Return the section of the prompt on the tools and on writing calls."""
+        """Return the prompt's section on tools and on writing calls."""
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """Return calls as text.

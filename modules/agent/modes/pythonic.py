@@ -1,4 +1,4 @@
-"""Mode `pythonic`: calls are a list of Python function calls with literal keyword arguments."""
+"""Mode `pythonic`: a list of Python calls with literal keyword arguments."""
 
 import ast
 import json
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from .cutting import cut
 from .jsontext import arguments_json, dumped, listed
 from .mode import FoundCall, Problem, Reading
+from .removal import cut
 
 _NAME = re.compile(r"""\s*([^\s\[\](){}'",=#]+)\s*\(""")
 _GIVEN_BY_NAME = re.compile(r"\s*(?:\w+\s*=|\*\*)")
@@ -25,7 +25,7 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class _Block:
-    """A list of calls in a text: each call's name and argument text.
+    """A list of calls in a text, by name and argument text.
 
     `end` is None if the list is cut off.
     """
@@ -154,9 +154,9 @@ def _string_end(text: str, at: int, quote: str) -> int | None:
 
 
 def _calls(block: _Block, parameters: dict[str, list[str]], raw: str) -> list[FoundCall | Problem] | None:
-    """Return the calls of a block; None if it only looks like one.
+    """Return the calls of a block, or None.
 
-    A block that only looks like calls names no tool and has no argument by name.
+    Returns None if the block only looks like calls: it names no tool and has no argument by name.
     """
 
     def is_likely(name: str, written: str) -> bool:

@@ -1,4 +1,4 @@
-"""The JSON value of an element: by its type, its schema, or its form."""
+"""The JSON value of an element, from type, schema or form."""
 
 import json
 from collections.abc import Mapping

@@ -8,10 +8,10 @@ from itertools import zip_longest
 from typing import Any
 
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from .cutting import cut
 from .jsontext import arguments_json, call_in, call_object, decode, dumped, is_cut_off, listed, matching_brace
 from .markup import Tag, escape_attribute, tag_of, tag_pattern, unescape
 from .mode import FoundCall, Problem, Reading
+from .removal import cut
 
 _TAG = tag_pattern(r"tool[-_]call")
 _LAYOUT = re.compile(r"(?:\s|<!\[CDATA\[|```[\w-]*(?=\s))*")
@@ -226,7 +226,7 @@ def _not_json(raw: str) -> Problem:
         why = f"{error.msg} at line {error.lineno}, column {error.colno}"
     except ValueError as error:
         why = str(error)
-    return Problem(f"what stands between the tags is not valid JSON: {why}", raw)
+    return Problem(f"the text between the tags is not valid JSON: {why}", raw)
 
 
 def _safe(text: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from .cutting import cut
 from .elements import ENTRY, ITEM, TYPES, Element, element_of
 from .jsontext import arguments_json, dumped
 from .markup import Tag, escape, escape_attribute, numbered_breaks, tag_pattern, tags
 from .mode import FoundCall, Problem, Reading
+from .removal import cut
 from .schema_values import allowed_types, as_json, object_value, resolved, type_of
 
 _CALL = tag_pattern("rg-tool-call")
@@ -90,7 +90,7 @@ def with_end(text: str) -> str:
 
 
 def _pairs(found: list[Tag]) -> list[tuple[Tag, Tag | None, bool]]:
-    """Return each opening tag, its closing tag, and whether it is the last."""
+    """Return opening tags with closing tags; mark the last pair."""
     closed_by: dict[int, Tag] = {}
     open_: list[Tag] = []
     for tag in found:
@@ -126,7 +126,7 @@ def _call(opening: Tag, body: str, schemas: Mapping[str, Any], *, is_open: bool)
 def _arguments(element: Element, attributes: Mapping[str, str], schema: Mapping[str, Any]) -> str | None:
     """Return a call's arguments as JSON.
 
-    None if the element holds text other than a JSON object.
+    Returns None if the element holds text other than a JSON object.
     """
     if not element.has_text:
         return dumped(object_value(element, attributes, schema, schema))

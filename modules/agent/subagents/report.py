@@ -7,7 +7,7 @@ from ..chat.json_forms import usage_to_dict
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..loop.state import AgentState
-from ..tools.outcome import SUBAGENT_COST, USED
+from ..tools.results.outcome import SUBAGENT_COST, USED
 
 _WHY = {
     StopReason.budget_tokens: "the budget's tokens were used up",
@@ -94,5 +94,5 @@ def _unfinished(name: str, task: str, child: ChildResult) -> str:
     elif child.status is None:
         standing = f"is at work; {child.steps} steps taken, {child.usage.tokens} tokens used so far"
     else:
-        standing = f"is {child.status}, and goes on no more here"
+        standing = f"is {child.status}, and does not continue here"
     return f"Sub-agent {name} {standing}.\n\n**Task:** {task}"

@@ -16,11 +16,18 @@ from .context import (
     tool_context,
 )
 from .decorator import tool
-from .errors import DEFAULT_CATCH_EXCEPTIONS, ErrorModel, Stop, SystemErrorModel, ToolSignal, ValidationErrorModel
 from .method import ToolMethod, tool_method
 from .names import WireNameError
-from .offload import offload_tool_output
-from .outcome import ToolOutcome
+from .results.errors import (
+    DEFAULT_CATCH_EXCEPTIONS,
+    ErrorModel,
+    Stop,
+    SystemErrorModel,
+    ToolSignal,
+    ValidationErrorModel,
+)
+from .results.offload import offload_tool_output
+from .results.outcome import ToolOutcome
 from .schema import ToolDefinitionError
 from .tool_class import Tool, ToolSource
 from .toolset import Toolset, discover_tools_on_obj

@@ -7,7 +7,7 @@ from typing import Any
 from ....engine import Action
 from ....errors import DecisionError
 from ..chat.tool_calls import ToolCall
-from .output import clean
+from .results.output import clean
 
 RAW_ARGUMENTS = "$arguments"
 """The only argument of an action whose call's arguments are not a JSON object: their text."""
@@ -47,7 +47,7 @@ def _refuse(constant: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError(f"a name occurs twice: {', '.join(name for name, _ in pairs)}")
     return found
 
 

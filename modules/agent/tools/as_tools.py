@@ -1,4 +1,4 @@
-"""An Agent's tools as a list of Tools, and as the engine's mapping."""
+"""An Agent's tools as a list, and as the engine's mapping."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
     if not callable(items) and isinstance(items, str | bytes | Mapping | BaseModel):
         kind = type(items).__name__
         told = "give its `tools`" if hasattr(items, "all_tools") else "give a function, a Tool or a Toolset"
-        raise ToolDefinitionError(kind, f"something of the type {kind} is not a tool, and no list of tools; {told}")
+        raise ToolDefinitionError(kind, f"a value of the type {kind} is neither a tool nor a list of tools; {told}")
     if not callable(items) and isinstance(items, Iterable):
         return [tool for item in items for tool in as_tools(item)]
     return [Tool.from_callable(items)]

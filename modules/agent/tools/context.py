@@ -149,7 +149,7 @@ class CurrentToolCall(Context):
 
 
 class ContextFact(Context):
-    """A fact of the run by name, set by the runner of the tools."""
+    """A named fact of the run, set by the tools' runner."""
 
     if TYPE_CHECKING:
         name: str

@@ -106,7 +106,9 @@ def tool_method(
     catch: Catch = None,
     truncate: int | None = None,
 ) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]] | ToolMethod[P, R]:
-    """Make a method a tool of its class, a Toolset or any other.
+    """Make a method a tool of its class.
+
+    The class may be a Toolset or any other.
 
     Args:
         func: the method, sync or async.

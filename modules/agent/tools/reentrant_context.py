@@ -10,7 +10,7 @@ SYNC = ("__enter__", "__exit__")
 
 
 class Entry:
-    """How often an object is entered, and the first entry's result.
+    """The number of entries of an object, and the first's result.
 
     For one event loop at a time.
     """

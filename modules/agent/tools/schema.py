@@ -1,4 +1,4 @@
-"""The parameters of a tool: the JSON Schema, and arguments to a call."""
+"""A tool's parameters: their JSON Schema, and arguments to a call."""
 
 import inspect
 import json
@@ -47,7 +47,7 @@ class Parameters:
 
     @cached_property
     def _by_place(self) -> tuple[str, ...] | None:
-        """The parameters' names, if all may be positional and none has a marker."""
+        """The names, if all parameters are positional and none is marked."""
         parameters = self.signature.parameters.values()
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and marker_of(p) is None for p in parameters)
         return tuple(self.signature.parameters) if plain else None

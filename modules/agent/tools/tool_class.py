@@ -15,11 +15,11 @@ from ..chat.messages import Message
 from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from .actions import action_for, text_of_args
 from .docstrings import description_of
-from .errors import catch_policy
-from .execution import awaited, called, marks_of
 from .from_function import is_async, name_of, names_around, refuse_generators
 from .names import wire_name
-from .outcome import ToolOutcome
+from .results.errors import catch_policy
+from .results.execution import awaited, called, marks_of
+from .results.outcome import ToolOutcome
 from .schema import Parameters, parameters_of, visible, with_context
 
 P = ParamSpec("P")
@@ -230,7 +230,9 @@ class Tool(BaseModel, Generic[P, R]):
         return made
 
     async def handle_tool_call(self, tool_call: ToolCall) -> tuple[Message, bool]:
-        """Answer a model's call; return the message and whether to stop the run.
+        """Answer a model's call.
+
+        Returns the message and whether to stop the run.
 
         Inside a run, this is one journaled call, and an exception that `catch` does not cover arrives as an
         EffectError. Outside a run, it is raised unchanged.

@@ -1,4 +1,4 @@
-"""State that tools keep between calls, as a value of the run's state.
+"""State that tools keep between calls, in the run's state.
 
 A runner of tools has a field of its state for it, such as `kept: dict[str, Any] = {}`, and
 
@@ -13,8 +13,8 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, TypeVar, cast
 
 from .context import ContextFact, current_tool_call
-from .outcome import ToolOutcome
-from .output import outcome_of
+from .results.outcome import ToolOutcome
+from .results.output import outcome_of
 
 KEPT = "kept"
 """The name of the fact, and of the member of a signal."""
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def kept() -> Mapping[str, Any] | None:
-    """Return the tools' values in the run's state; None if nobody keeps any."""
+    """Return the tools' values in the run's state, or None."""
     if current_tool_call.get() is None:
         return None
     return cast("Mapping[str, Any] | None", ContextFact(KEPT, default=None).resolve())

@@ -35,7 +35,7 @@ def trajectory_from_openai_format(
     """
     make = Message if message_class is None else message_class
     if not (isinstance(make, type) and issubclass(make, Message)):
-        raise TypeError(f"message_class is Message, or a subclass of it; got {make!r}")
+        raise TypeError(f"message_class must be Message or a subclass of it, got {make!r}")
     agent_id = uuid4()
     trajectory = Trajectory(agent_id=agent_id)
     waiting: list[Message] = []
@@ -93,7 +93,7 @@ def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
             except orjson.JSONDecodeError as error:
                 raise EventFormatError("record", f"{path}, line {number}: {error}") from error
             if not isinstance(record, dict):
-                problem = f"{path}, line {number}: a record is an object, got {type(record).__name__}"
+                problem = f"{path}, line {number}: a record must be an object, got {type(record).__name__}"
                 raise EventFormatError("record", problem)
             records.append(record)
     return records

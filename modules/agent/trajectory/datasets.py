@@ -38,7 +38,7 @@ def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajec
     Raises ValueError for an unknown format, and DatasetsMissingError if the package is missing.
     """
     if format not in FORMATS:
-        raise ValueError(f"format is one of {', '.join(FORMATS)}; got {format!r}")
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     library = _library()
     records = [trajectory_to_jsonl_record(r) if isinstance(r, Trajectory) else r for r in trajectories]
     make = {"messages": _messages, "chat": _chats, "turns": _turns}[format]
@@ -117,7 +117,10 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said_kind(library: Any, rows: Sequence[Mapping[str, Any]], column: str) -> Any:
-    """Return the type of role and content: texts, or JSON if some have parts."""
+    """Return the column type of messages: role and content.
+
+    Both are texts; with parts in any message, the type is JSON.
+    """
     if all(isinstance(message["content"], str) for row in rows for message in row[column]):
         return library.List({"role": library.Value("string"), "content": library.Value("string")})
     return library.List(library.Json())
@@ -151,7 +154,9 @@ def _library() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "datasets":
             raise
-        raise DatasetsMissingError("datasets, which makes datasets of trajectories, is not installed") from None
+        raise DatasetsMissingError("the package datasets, which this conversion needs, is not installed") from None
     if not hasattr(library, "Json"):
-        raise DatasetsMissingError(f"datasets {library.__version__} has no type for JSON, which came with 4.7")
+        raise DatasetsMissingError(
+            f"datasets {library.__version__} has no type for JSON; 4.7 is the first version that has it"
+        )
     return library

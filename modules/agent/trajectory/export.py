@@ -33,7 +33,9 @@ def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
 
 def _trajectory(trace: Trace) -> Trajectory:
     if not str(trace.header.get("state")).endswith(":AgentState"):
-        raise ExportError(f"run {trace.run_id} is not an Agent's, so it has no messages; --markdown exports any run")
+        raise ExportError(
+            f"run {trace.run_id} is not the run of an Agent, so it has no messages; --markdown exports any run"
+        )
     return Trajectory.of(trace)
 
 

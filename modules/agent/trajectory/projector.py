@@ -200,7 +200,7 @@ class Projector:
         yield self._make(AgentEnd, stop_reason=stop, error=error, incomplete=self._incomplete)
 
     def _cut_off(self) -> AgentEvent | None:
-        """Return the generation of an uncommitted turn at the end of a run.
+        """Return the generation of an uncommitted last turn.
 
         If the run is resumed, the commit makes the event again.
         """
@@ -277,7 +277,7 @@ class Projector:
     # calling tools
 
     def _start_tools(self) -> Iterator[AgentEvent | None]:
-        """Yield ToolStart for all calls of an answer when the first one starts."""
+        """Yield ToolStart for all calls when the first one starts."""
         if self._started or self._turn is None:
             return
         self._started = True
@@ -299,7 +299,7 @@ class Projector:
     def _result(self, action: str, record: Record) -> ActionResult | None:
         """Return the outcome of a call.
 
-        None if it is too large for its record and cannot be resolved.
+        Returns None if it is too large for its record and cannot be resolved.
         """
         error = record.get("error")
         if error is not None:
@@ -495,7 +495,7 @@ class Kept:
             self.events = [event for event in self.events if not any(event is last for last in self._ending)]
         try:
             found = self._projector.feed(record)
-        except _UNFIT as error:  # another module's trace may hold anything in the members that belong to the module
+        except _UNFIT as error:  # in the trace of another module, the module's own members may hold anything
             reason = f"the {record.kind} record tells of nothing that an Agent does: {type(error).__name__}: {error}"
             raise TraceCorruptError(reason[:300], record.seq + 1, path=record.path) from error
         self._ending = found if record.kind == "end" else self._ending

@@ -41,7 +41,7 @@ from ..events import (
 from ..events.event_json import EventFormatError
 from ..loop.run_standing import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
 from ..reactions import Reaction
-from ..tools.truncation import cut_middle
+from ..tools.results.truncation import cut_middle
 from .conversation import context, conversation
 from .projector import events_of
 from .tables import rows_of, summary_of
@@ -68,7 +68,7 @@ def _short(text: str) -> str:
 
 
 class Trajectory(BaseModel):
-    """The steps of an agent in order, with the start and end of each run.
+    """The steps of an agent, with each run's start and end.
 
     Several turns of a conversation follow one another. Other events of a stream (a tool has started, a model has
     answered) repeat contents of the steps; a trajectory leaves them out, so that it is not twice the size of the
@@ -167,7 +167,10 @@ class Trajectory(BaseModel):
 
     @property
     def trace_or_none(self) -> Trace | None:
-        """The trace of the last run; None if made by hand or loaded."""
+        """The trace of the last run, or None.
+
+        It is None if the trajectory was made by hand or loaded.
+        """
         return self._trace
 
     @property
@@ -181,7 +184,7 @@ class Trajectory(BaseModel):
 
     @property
     def stop_reason(self) -> AgentStopReason | None:
-        """The stop reason in the last run's AgentEnd; None if there is none."""
+        """The stop reason in the last run's AgentEnd, or None."""
         if (unread := self._unread) is not None:
             return unread.stop_reason
         end = end_of(self.events)
@@ -199,7 +202,7 @@ class Trajectory(BaseModel):
     def answer(self) -> str | None:
         """The model's text that ended the last run.
 
-        None if there is none: the run waits, failed or was cancelled, or its last message is a goal, a hook's message
+        It is None if the run waits, failed or was cancelled, or if its last message is a goal, a hook's message
         or a tool's result. `incomplete` tells whether the answer is incomplete.
         """
         status = self.status
@@ -288,7 +291,10 @@ class Trajectory(BaseModel):
 
     @property
     def usage(self) -> Usage:
-        """The total usage of all steps; its cost is None if a price is unknown."""
+        """The total usage of all steps.
+
+        Its cost is None if a price is unknown.
+        """
         return Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
 
     @property
@@ -360,7 +366,7 @@ class Trajectory(BaseModel):
                 system_prompt=system.get("body"),
             )
         except (AttributeError, ValueError) as error:
-            raise TraceError(f"the state that run {trace.run_id} began with is not an Agent's: {error}") from error
+            raise TraceError(f"the first state of run {trace.run_id} is not the state of an Agent: {error}") from error
         made.events = events
         made.follow(trace)
         return made

@@ -1,8 +1,7 @@
-"""What `import dreadnode` gives the files of a capability.
+"""The module `dreadnode` as the files of a capability import it.
 
-It gives refold's names, and stand-ins for what refold does not have. No module of this name is put where others find
-it: the modules are made for each capability, and only the capability's own import statements see them
-(`capabilities.importing`).
+It has refold's names, and stand-ins for names that refold does not have. Other code never sees it: the modules are made
+for each capability, and only the capability's own import statements find them (`capabilities.importing`).
 
 A **stand-in** can be imported, subclassed, annotated with and used while a file is imported. Whatever uses it later
 gets a NotInRefoldError, which says that refold does not have it.

@@ -1,8 +1,8 @@
 """`log_output`, `log_metric`, `tag` and the like write events.
 
-The events stand in the trace of the run; without a run nothing is written. They have the names of the functions
-(`log_metric`) and hold what they were given, as JSON. What JSON cannot hold is written as its `repr`. A text over
-20,000 characters is cut, and says so.
+The events are in the trace of the run; without a run, nothing is written. They have the names of the functions
+(`log_metric`) and hold the arguments as JSON. A value without a JSON form is written as its `repr`. A text of more than
+20,000 characters is cut, with a note.
 """
 
 import logging
@@ -19,7 +19,7 @@ _MOST = 20_000
 
 
 def log_output(name: str, value: Any, **options: Any) -> None:
-    """Write what a tool or task returned.
+    """Write the output of a tool or task.
 
     `options` (`to`, `label`, `attributes`) are kept.
     """
@@ -33,7 +33,7 @@ def log_outputs(**outputs: Any) -> None:
 
 
 def log_input(name: str, value: Any, **options: Any) -> None:
-    """Write what a tool or task was given."""
+    """Write the input of a tool or task."""
     _emit("log_input", input=name, value=value, **options)
 
 
@@ -55,7 +55,7 @@ def log_metrics(metrics: Mapping[str, float | bool], *, step: int = 0, **options
 
 
 def log_param(key: str, value: Any, **options: Any) -> None:
-    """Write a setting that the work was done with."""
+    """Write a setting of the work."""
     _emit("log_param", param=key, value=value, **options)
 
 
@@ -66,7 +66,7 @@ def log_params(**params: Any) -> None:
 
 
 def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: Any) -> None:
-    """Write where a file or folder lies, and a file's size.
+    """Write the path of a file or folder, and a file's size.
 
     The file itself stays where it is.
     """
@@ -79,12 +79,12 @@ def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: A
 
 
 def tag(*tags: str, **options: Any) -> None:
-    """Write words by which the run is to be found."""
+    """Write words to find the run by."""
     _emit("tag", tags=list(tags), **options)
 
 
 def configure(*args: Any, **settings: Any) -> None:
-    """Do nothing, and tell the log so.
+    """Do nothing, and log that.
 
     There is no platform to connect to, and a capability changes none of refold's settings.
     """

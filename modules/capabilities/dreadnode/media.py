@@ -1,7 +1,4 @@
-"""Things to log that are no plain values.
-
-They are texts to be shown, pictures, sounds and films.
-"""
+"""Media to log: formatted texts, pictures, sounds and films."""
 
 import base64
 from hashlib import blake2b
@@ -10,10 +7,10 @@ from typing import Any
 
 
 class Media:
-    """Something to log, and what else was said of it.
+    """A medium to log, with further facts about it.
 
-    `data` is bytes, a path, or what some library holds. A trace gets its kind, where it comes from, its length and its
-    BLAKE2b digest, not the bytes themselves.
+    `data` is bytes, a path, or an object of some library. A trace gets the kind, the origin, the length and the BLAKE2b
+    digest, not the bytes themselves.
     """
 
     def __init__(self, data: Any, **said: Any) -> None:

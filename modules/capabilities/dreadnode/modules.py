@@ -1,6 +1,6 @@
 """The modules of dreadnode as a capability's files see them.
 
-One table says which of refold's names stands where.
+One table maps the modules to refold's names.
 """
 
 from collections.abc import Callable
@@ -48,9 +48,9 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode.tools": (_TOOLS,),
     "dreadnode.tools.execute": (_TOOLS,),
 }
-"""Where the names of a module are looked for, in this order.
+"""The modules in which the names of a module are looked up, in this order.
 
-A module that is not here has the row of its package. What is found nowhere is a stand-in.
+A module without a row has the row of its package. A name that is found nowhere is a stand-in.
 """
 
 Found = Callable[[str], None]
@@ -111,17 +111,17 @@ def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) ->
 
 
 def _ours(module: str, name: str) -> Any:
-    """Return what refold has for a name in a module of dreadnode.
+    """Return refold's object for a name in a module of dreadnode.
 
-    None if it has nothing.
+    Returns None if refold has none.
     """
     return next((value for source in _sources(module) if (value := _public(source, name)) is not None), None)
 
 
 def _sources(name: str) -> tuple[str, ...]:
-    """Return where the names of a module are looked for.
+    """Return the modules in which a module's names are looked up.
 
-    It is the module's own row of the table, or that of the package around it.
+    They are the module's own row of the table, or the row of its package.
     """
     while name not in SOURCES:
         name = name.rpartition(".")[0]
@@ -140,7 +140,9 @@ def _offered(source: str) -> list[str]:
 
 
 def _public(source: str, name: str) -> Any:
-    """Return what a module of refold offers by a name: one of its `__all__`, or defined in it or a file below it.
+    """Return what a module of refold offers by a name.
+
+    The name is in the module's `__all__`, or is defined in the module or in a file below it.
 
     Returns None if nothing.
     """

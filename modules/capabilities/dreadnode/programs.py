@@ -1,9 +1,9 @@
-"""What `dreadnode.app.env` tells of this machine."""
+"""The facts about this machine in `dreadnode.app.env`."""
 
 import sys
 from typing import Any
 
 
 def resolve_python_executable(*args: Any, **kwargs: Any) -> str:
-    """Return the Python that runs refold, whatever is asked for."""
+    """Return the Python that runs refold, for any request."""
     return sys.executable

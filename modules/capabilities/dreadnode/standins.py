@@ -1,6 +1,6 @@
 """Stand-ins: names of dreadnode that refold does not have.
 
-They say so when they are used.
+Using one raises an error that says so.
 """
 
 from collections.abc import Callable, Generator
@@ -16,9 +16,9 @@ _importing: ContextVar[bool] = ContextVar("refold_importing_a_capability", defau
 
 @contextmanager
 def importing() -> Generator[None]:
-    """Let stand-ins be called and looked into.
+    """Allow calls and attributes of stand-ins inside the block.
 
-    That is for the time in which a file of a capability is imported.
+    The block is the import of a capability's file.
     """
     token = _importing.set(True)
     try:
@@ -117,9 +117,9 @@ class StandIn:
 
 
 def stand_in(wanted: str) -> Any:
-    """Return what stands in for a name.
+    """Return the stand-in for a name.
 
-    It is a class of exceptions if the name is that of one, so that `except` takes it.
+    It is an exception class if the name is that of one, so that `except` accepts it.
     """
     last = wanted.rpartition(".")[2]
     if last.endswith(("Error", "Exception", "Warning")):

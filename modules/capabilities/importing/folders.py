@@ -1,6 +1,6 @@
-"""Where the modules of a capability lie.
+"""The folders of a capability's modules.
 
-They tell which of them an absolute import means.
+They determine which module an absolute import means.
 """
 
 import importlib.util
@@ -59,7 +59,7 @@ class Folders:
     def own(self, name: str, importing_file: str | None) -> Own | None:
         """Return the capability's module of an absolute name.
 
-        None if it has none, or if an installed one goes before it.
+        Returns None if it has none, or if an installed one goes before it.
 
         As in Python, a module or package that is found goes before what is installed, and a plain folder after it. The
         importing file's own folder, and those above it, come last, after what is installed.

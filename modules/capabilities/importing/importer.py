@@ -27,7 +27,8 @@ _importers: dict[str, "Importer"] = {}
 _invalidating = threading.Lock()
 """Held while Python's import caches are emptied.
 
-Python's function fails if two threads call it at once: each deletes what the other one has found."""
+Python's function fails if two threads call it at once: each deletes what the other one has found.
+"""
 _real_import = builtins.__import__
 
 
@@ -77,7 +78,7 @@ class Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """Return what an import statement of the capability gives.
+        """Return the result of an import statement in the capability.
 
         The arguments are those of `__import__`.
         """
@@ -119,7 +120,7 @@ class Importer:
     def _found(self, name: str, globals: Mapping[str, object] | None, whole: str | None = None) -> Any:
         """Return the module of an absolute name.
 
-        None if it is simply Python's. `whole` is the name of which `name` is the first part, if there is more.
+        Returns None if it is simply Python's. `whole` is the name of which `name` is the first part, if there is more.
         """
         top = name.partition(".")[0]
         if top == DREADNODE:
@@ -137,7 +138,7 @@ class Importer:
         return self._module_at(own.name, own.path)
 
     def _substitute(self, name: str, globals: Mapping[str, object] | None) -> ModuleType | None:
-        """Return what a file gets in place of a module of Python.
+        """Return the substitute that a file gets for a module of Python.
 
         It gets `typing` itself, unless it wants a name that `typing` lacks: code such as `dataclasses` compares what a
         file calls `typing` with the module.
@@ -147,7 +148,7 @@ class Importer:
         return self._substitutes.get(name)
 
     def uses(self, module: str, names: frozenset[str]) -> None:
-        """Note the names in the code of a module before it runs."""
+        """Record the names in the code of a module before it runs."""
         if names & LATER_NAMES:
             self._later_typing.add(module)
 

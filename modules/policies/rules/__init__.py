@@ -1,6 +1,6 @@
 """Rules that allow, ask for or deny calls of tools.
 
-They go by the tool's name and by the call's arguments.
+They match the tool's name and the call's arguments.
 """
 
 from .rule import Rule

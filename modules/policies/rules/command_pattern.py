@@ -1,6 +1,6 @@
 """Patterns of commands, such as `git push *`.
 
-They tell whether a command may be one of those, and whether it surely is.
+They decide whether a command may match, and whether it surely does.
 """
 
 import re
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from .reading import Command
-from .shell_words import Word
+from .shell.plain_commands import Command
+from .shell.words import Word
 
 _REST = "*"
 
@@ -19,11 +19,11 @@ _REST = "*"
 class CommandPattern:
     """A program and its first arguments, each with `*` and `?`.
 
-    A `*` at the end stands for any others.
+    A `*` at the end stands for any further arguments.
 
-    For a rule that denies (`may_be`), it is enough that a command *may* be meant: options may stand between the words
-    and may be written in other ways, more arguments may follow, and what is not written out may be anything. For a rule
-    that allows (`is_surely`), the command has the pattern's words in their places, and no others without a `*`.
+    For a rule that denies (`may_be`), a possible match is enough: options may be between the words and may be written
+    in other ways, more arguments may follow, and words that are not written out may be anything. For a rule that allows
+    (`is_surely`), the command has the pattern's words in their places, and no others without a `*`.
     """
 
     text: str
@@ -36,11 +36,11 @@ class CommandPattern:
 
     @cached_property
     def has_name(self) -> bool:
-        """Whether the program's name is written out."""
+        """True if the program's name is written out."""
         return not re.search(r"[*?\[]", self.words[0])
 
     def may_be(self, command: Command) -> bool:
-        """Return whether the command may be one of those."""
+        """Return whether the command may match."""
         if not command.program:
             return False
         if not self.has_name:
@@ -66,7 +66,7 @@ class CommandPattern:
         return all(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_])", said) for word in fixed)
 
     def is_surely(self, command: Command) -> bool:
-        """Return whether the command surely is one of those.
+        """Return whether the command surely matches.
 
         It then does nothing that the pattern does not name.
         """
@@ -85,10 +85,10 @@ class CommandPattern:
 
 
 def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool:
-    """Return whether the arguments may begin with the pattern's words.
+    """Return whether the arguments may start with the pattern's words.
 
-    Options and their values may stand between. An option may have a value or not, so there are many readings: they are
-    looked at from the end, each once.
+    Options and their values may be between the words. An option may have a value or not, so there are many readings.
+    They are tried from the end, each once.
     """
     whole, count = len(pattern), len(args)
     fits = [[True] * (count + 2) for _ in range(whole + 1)]  # [i][j]: args[j:] may begin with pattern[i:]
@@ -107,7 +107,7 @@ def _follow(pattern: Sequence[str], args: Sequence[Word], is_open: bool) -> bool
 
 
 def _is(word: Word, pattern: str) -> bool:
-    """Return whether a word may be what the pattern's word says."""
+    """Return whether a word may match the pattern's word."""
     if word.text is not None:
         return fnmatchcase(word.text.casefold(), pattern)
     return pattern.startswith(word.prefix.casefold()) or re.search(r"[*?\[]", pattern) is not None

@@ -1,6 +1,6 @@
-"""Rules held against where a page leads on the way.
+"""Rules about the redirects and addresses on the way to a page.
 
-They are asked about each redirect and about the addresses of hosts.
+They are applied to each redirect and to the addresses of hosts.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -9,25 +9,22 @@ from urllib.parse import urlsplit
 
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import current_tool_call
-from ...tools.addresses import Address, meant_by
-from ...tools.fetching import use_fetch
+from ...tools.web.addresses import Address, meant_by
+from ...tools.web.fetch_tool import use_fetch
 from .tool_rules import ToolRules
 
 
 @dataclass(frozen=True)
 class HopGuard:
-    """Lets a page on the way be fetched if rules allow it.
+    """Allows a redirect if the rules allow its URL.
 
-    They must allow it to a call of its own, without a question.
+    The rules must allow a separate call with this URL, without a question.
     """
 
     rules: ToolRules
 
     def why_not(self, url: str) -> str | None:
-        """Return why a redirect to this URL is not followed.
-
-        None if it is.
-        """
+        """Return why a redirect to this URL is refused, or None."""
         verdict = self.rules.verdict(_call(url))
         if verdict.action == "allow":
             return None
@@ -35,9 +32,9 @@ class HopGuard:
         return f"{verdict.why}{asks}"
 
     def why_not_at(self, url: str, address: Address) -> str | None:
-        """Return why this URL is not fetched from this address.
+        """Return why fetching from this address is refused, or None.
 
-        None if it is. The reason is a rule that covers the URL with the address in it, and not the URL itself.
+        The reason is a rule that covers the URL with the address in place of the host, and not the URL itself.
         """
         for each in meant_by(address):
             written = f"[{each}]" if each.version == 6 else str(each)
@@ -54,5 +51,5 @@ def _call(url: str) -> ToolCall:
 
 
 def guarded_hops(rules: ToolRules | None) -> AbstractContextManager[None]:
-    """Return a context in which the rules hold for each hop."""
+    """Return a context in which the rules apply to each hop."""
     return nullcontext() if rules is None else use_fetch(guard=HopGuard(rules))

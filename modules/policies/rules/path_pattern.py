@@ -10,18 +10,19 @@ from functools import cached_property
 from pathlib import Path
 
 MOST_FILES = 20_000
-"""The most files below a folder that are looked at.
+"""The largest number of files that are looked at below a folder.
 
-They tell whether a search would read a file that a rule is about."""
+The look decides whether a search would read a file that a rule covers.
+"""
 
 
 @dataclass(frozen=True)
 class PathPattern:
     """A path with `*`, `?` and `**`.
 
-    `*` and `?` stand within a name, and `**` stands for any folders.
+    `*` and `?` match within a name, and `**` matches any number of folders.
 
-    It is absolute, begins with `~/`, or is relative to the workspace. A single name holds in every folder.
+    The pattern is absolute, starts with `~/`, or is relative to the workspace. A single name matches in every folder.
     """
 
     text: str
@@ -45,25 +46,24 @@ class PathPattern:
         return [re.compile(each.pattern, re.DOTALL | re.IGNORECASE) for each in self._expressions]
 
     def may_be(self, path: str) -> bool:
-        """Return whether a path leads to one of those, or below.
+        """Return whether a path may lead to a match, or below.
 
-        It counts as it is written and where its links lead to. Capitals are the same as small letters, as they are on
-        some disks.
+        The path is checked as it is written and where its links lead. Case is ignored, as on some file systems.
         """
         forms = _forms(path, self.root)
         return any(_fits(self._loose, each) for form in forms for each in (form, *map(str, Path(form).parents)))
 
     def is_surely(self, path: str) -> bool:
-        """Return whether a path surely leads to one of those.
+        """Return whether a path surely leads to a match.
 
-        It must do so both as it is written and where its links lead to.
+        It must do so both as it is written and where its links lead.
         """
         return all(_fits(self._expressions, form) for form in _forms(path, self.root))
 
     def may_hold(self, path: str) -> bool:
-        """Return whether a folder may hold one of those, at any depth.
+        """Return whether a folder may hold a match, at any depth.
 
-        A folder with too many files counts as if it did.
+        A folder with too many files counts as holding one.
         """
         place = _forms(path, self.root)[1]
         seen = 0
@@ -80,9 +80,9 @@ def _fits(expressions: list[re.Pattern[str]], path: str) -> bool:
 
 
 def _forms(path: str, root: str) -> list[str]:
-    """Return what a path may stand for.
+    """Return the possible meanings of a path.
 
-    It is read as it is written, and where its links lead to; a `~` may be the home folder or a name.
+    The path is read as it is written, and where its links lead; a `~` may be the home folder or a name.
     """
     found: list[str] = []
     for each in dict.fromkeys((path, os.path.expanduser(path))):
@@ -98,9 +98,9 @@ def _normal(path: str) -> str:
 def _expression(pattern: str) -> re.Pattern[str]:
     """Return the pattern as an expression; `/**` covers the folder itself too.
 
-    What stands between two stars is matched at its first place and never tried at a later one (atomic groups). This is
-    enough, as a later place leaves less of the path to what follows. So no path, which may come from a model, takes for
-    ever.
+    The text between two stars is matched at its first place and never tried at a later one (atomic groups). This
+    suffices, because a later place leaves less of the path for the rest of the pattern. So no path takes forever, even
+    if a model wrote it.
     """
     out, deep, pieces, tail = "", "", [""], ""
     for piece in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 from ...agent.tools.actions import RAW_ARGUMENTS
 from ...tools import current_workspace
-from ...tools.addresses import clean_host, clean_url, is_below
 from ...tools.files.patch_format import PatchFormatError, read_patch
+from ...tools.web.addresses import clean_host, clean_url, is_below
 from .command_pattern import CommandPattern
-from .commands import READ_THROUGH, line_of
 from .path_pattern import PathPattern
-from .python_code import doubt_of_python
-from .reading import Line
-from .variables import is_harmless, steers
+from .programs.python_code import doubt_of_python
+from .shell.command_line import READ_THROUGH, line_of
+from .shell.plain_commands import Line
+from .shell.variables import is_harmless, steers
 
 CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
 READING = frozenset({"read", "ls", "glob", "grep"})
@@ -44,22 +44,19 @@ class Call:
 
     @property
     def bare(self) -> str:
-        """The name without what the tool belongs to."""
+        """The name without the tool's namespaces."""
         return self.name.rsplit("__", 1)[-1]
 
     @property
     def is_readable(self) -> bool:
-        """Whether the arguments are an object.
+        """True if the arguments are an object.
 
         If not, the tool refuses the call.
         """
         return RAW_ARGUMENTS not in self.args
 
     def of(self, names: tuple[str, ...]) -> Any:
-        """Return the first of these arguments that is there.
-
-        None if none is.
-        """
+        """Return the first of these arguments that the call has, or None."""
         return next((self.args[name] for name in names if name in self.args), None)
 
 
@@ -67,16 +64,16 @@ class Call:
 class Rule:
     """A rule: a tool's name and a pattern of its arguments.
 
-    The name may have `*` and `?`. A rule without a pattern is about all calls.
+    The name may have `*` and `?`. A rule without a pattern covers all calls.
 
-    What a pattern means depends on the arguments of the tool:
+    The meaning of a pattern depends on the arguments of the tool:
 
-    - for a command line it is a command;
-    - for `read`, `write` and every other tool that reads or changes files it is a path;
-    - `domain:` names a host, and stands for the hosts below it too;
-    - `argument=` is about the text of any argument.
+    - for a command line, it is a command;
+    - for `read`, `write` and every other tool that reads or changes files, it is a path;
+    - `domain:` names a host, and covers its subdomains, too;
+    - `argument=` is a pattern of the text of any argument.
 
-    For other tools the pattern is held against the arguments as JSON.
+    For other tools, the pattern is compared with the arguments as JSON.
     """
 
     text: str
@@ -86,7 +83,7 @@ class Rule:
 
     @classmethod
     def of(cls, text: str) -> "Rule":
-        """Return the rule that a text stands for.
+        """Return the rule of a text.
 
         Raises ValueError if it is not a rule.
         """
@@ -103,17 +100,17 @@ class Rule:
     # the tool
 
     def names(self, name: str) -> bool:
-        """Return whether it is about the tool of this name.
+        """Return whether the rule covers the tool of this name.
 
-        A rule's name stands for the whole name of a tool, or for its name without what it belongs to.
+        A rule's name stands for a tool's whole name, or for its name without namespaces.
         """
         bare = name.rsplit("__", 1)[-1]
         return any(fnmatchcase(each.casefold(), self.name.casefold()) for each in (name, bare))
 
     def concerns(self, call: Call) -> bool:
-        """Return whether a rule that denies is about the call's tool.
+        """Return whether a rule that denies covers the call's tool.
 
-        It is also about another tool that does the same.
+        It also covers another tool that does the same.
         """
         if self.names(call.name):
             return True
@@ -123,15 +120,15 @@ class Rule:
         if low == "bash":
             return call.bare == "python"
         if low in READING and call.bare == "apply_patch":
-            return True  # what it moves can be read elsewhere
+            return True  # a moved file can be read elsewhere
         return any(low in each and call.bare in each for each in (CHANGING, READING, FETCHING))
 
     # whether a rule that denies, or asks, holds
 
     def may_hold(self, call: Call) -> str | None:
-        """Return why the rule holds of the call, or may hold.
+        """Return why the rule covers the call, or may cover it.
 
-        It may hold if this cannot be told. None if it surely does not.
+        It may cover the call if that cannot be decided. None if it surely does not.
         """
         if not self.concerns(call):
             return None
@@ -182,7 +179,7 @@ class Rule:
         return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
 
     def covers_tool(self, name: str) -> bool:
-        """Return whether the rule is about the tool of exactly this name."""
+        """Return whether the rule covers the tool of exactly this name."""
         return fnmatchcase(name, self.name)
 
     def _surely(self, call: Call, pattern: str) -> bool:
@@ -201,9 +198,9 @@ class Rule:
 
 
 def covers_line(rules: list[Rule], call: Call) -> bool:
-    """Return whether rules that allow together cover a whole command line.
+    """Return whether rules that allow cover a whole command line together.
 
-    That is each command of the call's line.
+    They must cover each command of the call's line.
     """
     given = call.of(_COMMANDS)
     patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
@@ -221,14 +218,14 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
 
 
 def is_command(call: Call) -> bool:
-    """Return whether the call is one of a command line."""
+    """Return whether the call runs a command line."""
     return call.of(_COMMANDS) is not None
 
 
 def _line(call: Call, given: str) -> Line:
-    """Return what the command line runs.
+    """Return the commands of the call's command line.
 
-    What the other arguments do to it is included.
+    The effects of the other arguments are included.
     """
     line = line_of(given, is_fed=bool(call.args.get("input")), trusted=call.trusted)
     env = call.args.get("env") or {}
@@ -247,9 +244,9 @@ def _text(value: Any, pattern: str) -> str | None:
 
 
 def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
-    """Return the paths that a call names, each from where it starts.
+    """Return the paths that a call names, each with its starting folder.
 
-    None if they cannot be told. For a patch these are all its paths, or those that it moves away.
+    Returns None if they cannot be determined. For a patch, these are all its paths, or those that it moves away.
     """
     cwd = call.args.get("cwd")
     if call.bare == "apply_patch":
@@ -285,7 +282,7 @@ def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
 def _hosts(args: Mapping[str, Any]) -> list[str | None]:
     """Return the hosts of all URLs among the arguments.
 
-    None stands for one that cannot be told.
+    None stands for a host that cannot be determined.
     """
     given = [
         (name, each)
@@ -322,10 +319,7 @@ def _are_below(hosts: list[str | None], domain: str) -> bool:
 
 
 def _url(value: Any, pattern: str) -> str | None:
-    """Return why a URL fits, as written or as fetched.
-
-    None if it does not.
-    """
+    """Return why a URL matches, as written or as fetched, or None."""
     found = _text(value, pattern)
     if found is None and isinstance(value, str):
         with suppress(ValueError):

@@ -1,6 +1,6 @@
-"""Rules about tools: what is denied, asked for and allowed.
+"""Rules about tools: denied calls, calls to ask about, allowed calls.
 
-They are asked in this order.
+The rules are checked in this order.
 """
 
 import json
@@ -22,9 +22,9 @@ RuleAction = Literal["allow", "ask", "deny"]
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """What the rules say of a call, and why.
+    """The rules' verdict on a call, and the reason.
 
-    `rule` is the rule that says so; None if `otherwise` decided.
+    `rule` is the rule that decided; None if `otherwise` decided.
     """
 
     action: RuleAction
@@ -33,21 +33,21 @@ class RuleVerdict:
 
 
 class ToolRules(BaseModel):
-    """Which tools may be called, and with which arguments.
+    """The rules about the tools of an agent and their arguments.
 
-    `Rule` says how a rule is written:
+    `Rule` describes how a rule is written:
 
         ToolRules(deny=["bash(git push *)", "write(/etc/**)"], ask=["fetch"], allow=["read", "bash(ls *)"])
 
-    A rule that denies goes before one that asks, and that before one that allows. In a command line every part counts:
-    one denied part denies the line, and the line is allowed if each part is. If it cannot be told what a line runs,
-    rules that deny or ask hold, and rules that allow do not.
+    A rule that denies takes precedence over one that asks, and that over one that allows. In a command line every part
+    counts: one denied part denies the line, and the line is allowed if each part is. If the commands of a line cannot
+    be determined, rules that deny or ask apply, and rules that allow do not.
 
     Attributes:
-        deny: what is not done; a tool that is denied whatever its arguments is not offered to the model.
-        ask: what a person has to approve.
-        allow: what is done without asking.
-        otherwise: what happens to a call that no rule is about.
+        deny: calls that are denied; a tool that is denied whatever its arguments is not offered to the model.
+        ask: calls that a person has to approve.
+        allow: calls that are allowed without asking.
+        otherwise: the verdict on a call that no rule covers.
         trusted: programs that are judged by their names alone, as they are written in command lines, such as
             `./gradlew`.
     """
@@ -95,9 +95,10 @@ class ToolRules(BaseModel):
         return RuleVerdict(self.otherwise, "no rule is about this call")
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
-        """Return why another form of a call is denied, or asked about.
+        """Return the reason to refuse another form of a call.
 
-        Only rules that do not hold of the call itself are looked at. None if none of them is about the other form.
+        Returns None if no rule denies that form or asks about it. Only rules that do not cover the call itself are
+        checked.
         """
         made, besides = (Call(each.name, action_for(each).args, self.trusted) for each in (call, other))
         for rule in (*self._read["deny"], *self._read["ask"]):
@@ -107,9 +108,9 @@ class ToolRules(BaseModel):
 
 
 async def verdict_of(rules: ToolRules, call: ToolCall) -> RuleVerdict:
-    """Return what the rules say of a call.
+    """Return the rules' verdict on a call, found in a thread.
 
-    It is found in a thread, as it may look at files.
+    The rules may look at files.
     """
     return await to_thread.run_sync(rules.verdict, call)
 

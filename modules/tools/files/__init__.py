@@ -1,13 +1,13 @@
 """The tools that read, find and change files inside a workspace."""
 
-from .editing import EditError, edit_file, multiedit
-from .guarded import GuardedError
+from .edit_tools import EditError, edit_file, multiedit
+from .grep_tool import grep
 from .lines import delete_lines, insert_lines
-from .listing import glob, ls
+from .list_tools import glob, ls
 from .patch_format import PatchFormatError
-from .patching import apply_patch
-from .reading import read, write
-from .searching import grep
+from .patch_tool import apply_patch
+from .paths.guarded import GuardedError
+from .read_tools import read, write
 from .text import NotTextError
 from .workspace import Workspace, current_workspace, use_workspace
 

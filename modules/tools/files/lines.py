@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from ...agent.tools import tool
-from .changing import Change, change_files, one_at_a_time
+from .atomic_change import Change, change_files, one_at_a_time
 from .text import TextFile, plain
 from .workspace import current_workspace
 
@@ -73,7 +73,10 @@ def delete_lines(
 
 
 def _starts(text: str) -> list[int]:
-    """Return the start of each line; a final line end starts no new line."""
+    """Return the start of each line.
+
+    A final line end starts no new line.
+    """
     starts = [0] if text else []
     at = text.find("\n")
     while 0 <= at < len(text) - 1:

@@ -1,11 +1,11 @@
-"""The text of a patch, read: which files it adds, deletes, updates and moves, and by which hunks.
+"""The format of patches that add, delete, update and move files.
 
 *** Begin Patch
 *** Add File: path                every line of the new file after a +
 +text
 *** Update File: path
 *** Move to: other/path           if it is to be moved
-@@ def f():                       a line above the hunk, to say where it is; may be left out, or given several times
+@@ def f():                       a line above the hunk that locates it; optional, and may be repeated
  context
 -old line
 +new line
@@ -49,7 +49,7 @@ class Hunk:
 
 @dataclass
 class FilePatch:
-    """The change of one file; `lines` is the text of a new file."""
+    """The change of one file; `lines` is a new file's text."""
 
     kind: Literal["add", "delete", "update"]
     path: str
@@ -67,9 +67,9 @@ def read_patch(text: str) -> list[FilePatch]:
     while lines and not lines[0].strip():
         del lines[0]
     if not lines or lines[0].strip() != _BEGIN:
-        raise PatchFormatError(f"a patch begins with the line {_BEGIN!r}")
+        raise PatchFormatError(f"a patch must start with the line {_BEGIN!r}")
     if lines[-1].strip() != _END:
-        raise PatchFormatError(f"a patch ends with the line {_END!r}")
+        raise PatchFormatError(f"a patch must end with the line {_END!r}")
     found: list[FilePatch] = []
     for number, line in enumerate(lines[1:-1], 2):
         if line.startswith((_ADD, _DELETE, _UPDATE)):
@@ -78,7 +78,7 @@ def read_patch(text: str) -> list[FilePatch]:
             _take(found[-1], line, number)
         elif line.strip():
             raise PatchFormatError(
-                f"line {number}: {line!r:.80} stands before any file; begin with {_UPDATE!r} or the like"
+                f"line {number}: {line!r:.80} precedes the first file; start with {_UPDATE!r} or the like"
             )
     for each in found:
         if each.kind == "update" and not each.move_to and not any(hunk.lines for hunk in each.hunks):
@@ -100,11 +100,11 @@ def _take(patch: FilePatch, line: str, number: int) -> None:
     """Add a line to a file's patch."""
     if patch.kind == "delete":
         if line.strip():
-            raise PatchFormatError(f"line {number}: nothing follows on a deletion, got {line!r:.80}")
+            raise PatchFormatError(f"line {number}: a deletion must have no lines, got {line!r:.80}")
         return
     if patch.kind == "add":
         if not line.startswith("+"):
-            raise PatchFormatError(f"line {number}: each line of a new file begins with +, got {line!r:.80}")
+            raise PatchFormatError(f"line {number}: each line of a new file must start with +, got {line!r:.80}")
         patch.lines.append(line[1:])
         return
     if line.startswith(_MOVE) and not patch.hunks and patch.move_to is None:
@@ -133,4 +133,4 @@ def _take(patch: FilePatch, line: str, number: int) -> None:
     elif line[0] == "+":
         hunk.lines.append(("+", line[1:]))
     else:
-        raise PatchFormatError(f"line {number}: a line of a hunk begins with a blank, - or +, got {line!r:.80}")
+        raise PatchFormatError(f"line {number}: a line of a hunk must start with a blank, - or +, got {line!r:.80}")

@@ -28,7 +28,9 @@ class NotTextError(UsageError, ValueError):
 
 @dataclass(frozen=True)
 class TextFile:
-    """The text of a file, with its line ends; `bom` are the bytes before it.
+    """The text of a file with its line ends.
+
+    `bom` are the bytes before the text.
 
     A byte order mark determines the encoding. Without one it is UTF-8 if the bytes are valid UTF-8; otherwise the
     encoding declared in the first lines; otherwise Windows-1252 or Latin-1, in which every byte is a character. In any
@@ -122,7 +124,10 @@ def _windows_breaks(raw: str) -> list[int]:
 
 
 def _decoded(data: bytes, encoding: str) -> str | None:
-    """Return the text in an encoding that restores the same bytes, or None."""
+    """Return the text in an encoding that restores the bytes.
+
+    Returns None if the encoding does not.
+    """
     try:
         text = data.decode(encoding)
         return text if text.encode(encoding) == data else None

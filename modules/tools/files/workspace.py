@@ -1,4 +1,4 @@
-"""The workspace of the file tools: a folder and all access inside it."""
+"""The file tools' workspace: a folder and all access inside it."""
 
 import os
 import stat
@@ -12,9 +12,9 @@ from typing import Literal
 
 from ....errors import NoEnvironmentError, OutsideWorkspaceError
 from ....tasks import current_environment
-from ...agent.cache import cache_folder
-from .descent import Descent
-from .paths import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
+from ...agent.tools.results.cache import cache_folder
+from .paths.descent import Descent
+from .paths.resolve import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
 
 HardLinks = Literal["inside", "any"]
 """Accepted files with several names: only those with all names in the workspace, or any."""
@@ -25,7 +25,7 @@ CHANGED_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Seen:
-    """A file's bytes, and its `stat` at that time to detect later changes."""
+    """A file's bytes, and its `stat` to detect later changes."""
 
     path: str
     data: bytes
@@ -91,8 +91,8 @@ class Workspace:
         seen = self.read(path, cwd, limit=CHANGED_BYTES)
         if seen.more:
             raise OSError(
-                f"{path} has {seen.stat.st_size} bytes; files of more than {CHANGED_BYTES} are not changed in this "
-                "way, but by a command"
+                f"{path} has {seen.stat.st_size} bytes; files of more than {CHANGED_BYTES} can only be "
+                "changed by a command"
             )
         return seen
 
@@ -149,7 +149,10 @@ class Workspace:
                 os.close(fd)
 
     def kind(self, path: str, cwd: str | None = None) -> Literal["file", "folder", "other"] | None:
-        """Return the kind of entry at a path, links followed; None if missing."""
+        """Return the kind of entry at a path; None if missing.
+
+        Links are followed.
+        """
         with self.spot(path, cwd) as spot:
             if spot.name is None:
                 return "folder"
@@ -165,7 +168,7 @@ def check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
     if stat.S_ISLNK(found.st_mode):
-        raise OSError(f"{path} was exchanged for a link meanwhile")
+        raise OSError(f"{path} was replaced by a link in the meantime")
     if not stat.S_ISREG(found.st_mode):
         raise OSError(f"{path} is a device, a pipe or a socket; only regular files are read and written")
 

@@ -1,6 +1,6 @@
 """Questions to people: the tools, the prompts as data, and the handlers."""
 
-from .asking import approve_call, ask_user, confirm
+from .ask_tools import approve_call, ask_user, confirm
 from .handlers import (
     HumanPromptHandler,
     NobodyToAskError,

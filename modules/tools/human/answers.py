@@ -45,7 +45,7 @@ def _schema(question: HumanQuestion) -> dict[str, Any]:
 
 
 def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
-    """Return a handler's response as JSON; raise ValueError if it does not fit."""
+    """Return a handler's response as JSON; raise ValueError if invalid."""
     if response.action == "cancel":
         return None
     if response.action in APPROVALS:
@@ -57,7 +57,7 @@ def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
         else:
             given = [QuestionAnswer(custom_text=response.text or "")]
     if len(given) != len(prompt.questions):
-        raise ValueError(f"{len(prompt.questions)} answer(s) were asked for, {len(given)} given")
+        raise ValueError(f"the prompt needs {len(prompt.questions)} answer(s), got {len(given)}")
     values = [_value(question, answer) for question, answer in zip(prompt.questions, given, strict=True)]
     return values[0] if len(values) == 1 else {str(n): value for n, value in enumerate(values, 1)}
 

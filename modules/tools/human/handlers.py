@@ -91,7 +91,7 @@ async def _outside(
     if answerer is None:
         if not sys.stdin or not sys.stdin.isatty():
             raise NobodyToAskError(
-                f"nobody is there to answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
+                f"nobody can answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
             )
         response = await anyio.to_thread.run_sync(_at_terminal, prompt, understand, abandon_on_cancel=True)
     else:
@@ -108,7 +108,7 @@ def _answerer(
         async def handled(prompt: HumanPrompt) -> HumanInputResponse:
             response: Any = await _called(handler, prompt)
             if not isinstance(response, HumanInputResponse):
-                raise TypeError(f"a handler gives a HumanInputResponse, got {type(response).__name__}")
+                raise TypeError(f"a handler must return a HumanInputResponse, got {type(response).__name__}")
             return response
 
         return handled

@@ -21,9 +21,10 @@ class HumanPromptOption(_Part):
 
 
 class HumanQuestion(_Part):
-    """One question: to type an answer (`input`), to choose one or, if `multiple`, several, or to approve.
+    """One question: to type an answer, to choose, or to approve.
 
-    `custom` allows an answer that is none of the options; `default_option` is the label of the one to suggest.
+    The kind of a typed answer is `input`. With `multiple`, several options may be chosen; `custom` also allows a text
+    other than the options. `default_option` is the label of the suggested option.
     """
 
     prompt: str
@@ -52,11 +53,11 @@ class HumanQuestion(_Part):
     def _makes_sense(self) -> Self:
         labels = self.labels
         if len(set(labels)) < len(labels):
-            raise ValueError("two options have the same label")
+            raise ValueError(f"the labels of options must differ, got {', '.join(labels)}")
         if self.kind == "choice" and not labels:
-            raise ValueError("a choice needs options")
+            raise ValueError("a choice needs options; give them, or leave out kind")
         if self.default_option is not None and labels and self.default_option not in labels:
-            raise ValueError(f"default_option is one of {', '.join(labels)}")
+            raise ValueError(f"default_option must be one of {', '.join(labels)}, got {self.default_option!r}")
         return self
 
     @property
@@ -96,7 +97,7 @@ class HumanPrompt(_Part):
 
     @property
     def allow_free_text(self) -> bool:
-        """Whether the first question accepts a text other than its options."""
+        """True if the first question accepts a text other than its options."""
         return self.questions[0].kind == "input" or self.questions[0].custom
 
     @property
@@ -118,7 +119,7 @@ class QuestionAnswer(_Part):
 
     @property
     def was_custom(self) -> bool:
-        """Whether the answer has a text other than the options."""
+        """True if the answer has a text other than the options."""
         return self.custom_text is not None
 
 

@@ -1,8 +1,11 @@
-"""Sandboxes: where a model's commands run, what they reach, and their limits."""
+"""Sandboxes for a model's commands: places, walls and limits."""
 
 from .bubblewrap import BubblewrapSandbox
-from .checking import check_sandbox
-from .choosing import (
+from .docker import DockerSandbox
+from .limits import Finished, Limits, Wall
+from .local import LocalSandbox
+from .protocol import Sandbox
+from .registry import (
     EnvironmentSandbox,
     SandboxProvider,
     current_sandbox,
@@ -11,10 +14,7 @@ from .choosing import (
     sandbox_names,
     use_sandbox,
 )
-from .docker import DockerSandbox
-from .limits import Finished, Limits, Wall
-from .local import LocalSandbox
-from .protocol import Sandbox
+from .self_check import check_sandbox
 from .unavailable import SandboxUnavailableError
 
 __all__ = [

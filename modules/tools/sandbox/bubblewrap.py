@@ -14,11 +14,11 @@ from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
 
-from ....tasks.processes import child_env
+from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .guarding import Guard, guarded
-from .hiding import FOLDERS, hidden_paths
+from .guarded_files import Guard, guarded
+from .hidden_paths import FOLDERS, hidden_paths
 from .limits import Limits, Wall
 from .local import LocalSandbox
 from .unavailable import SandboxUnavailableError
@@ -45,7 +45,7 @@ class BubblewrapSandbox(LocalSandbox):
     ) -> None:
         super().__init__(workspace, limits)
         if isinstance(show, str):
-            raise TypeError(f"show is a list of paths, got the text {show!r}")
+            raise TypeError(f"show must be a list of paths, got the text {show!r}")
         self.show = [os.path.realpath(os.path.expanduser(each)) for each in show]
         if self.workspace.root == Path("/"):
             why = "the workspace is /, so that all files could be written; name a folder as the workspace"
@@ -65,13 +65,14 @@ class BubblewrapSandbox(LocalSandbox):
             file.write(b"".join(os.fsencode(each) + b"\0" for each in options))
             file.seek(0)
             # options go through a file: other users can read the command line
-            wrapper = ["bwrap", "--args", str(file.fileno()), "--info-fd", str(info.fileno()), "--"]
+            wrapper = ["bwrap", "--args", str(file.fileno()), "--json-status-fd", str(info.fileno()), "--"]
             yield Start(
                 [*wrapper, *argv],
                 child_env(None),
                 pass_fds=[file.fileno(), info.fileno()],
                 processes=self.limits.processes,
                 wrappers=lambda: _init(info),
+                began=lambda done: "exit-code" in _status(info) or not done.output.startswith("bwrap: "),
                 notes=guards.notes,
             )
 
@@ -105,9 +106,17 @@ def _init(info: BufferedRandom) -> list[int]:
 
     It may end slightly later than bubblewrap and the command.
     """
+    pid = _status(info).get("child-pid")
+    return [] if pid is None else [pid]
+
+
+def _status(info: BufferedRandom) -> dict[str, int]:
+    """Return bubblewrap's reports: its child, and the exit code.
+
+    The exit code is that of a command that has started.
+    """
     info.seek(0)
-    told = info.read()
-    return [json.loads(told)["child-pid"]] if told else []
+    return {name: value for line in info.read().splitlines() for name, value in json.loads(line).items()}
 
 
 def _outermost(paths: set[str]) -> list[str]:

@@ -1,4 +1,7 @@
-"""One command of a tool: its input, output, and end with all its children."""
+"""One command of a tool: input, output, and end.
+
+When the command ends, so do all its child processes.
+"""
 
 import os
 import selectors
@@ -10,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ....errors import CommandError
-from ....tasks.supervised import Supervised
+from ....tasks.processes.supervised import Supervised
 from .limits import Finished
 from .output import Kept, Streamed
 
@@ -32,12 +35,14 @@ class Start:
     """The largest number of concurrent processes."""
     wrappers: Callable[[], Collection[int]] = frozenset
     """Returns the sandbox's own processes, known once the command has ended."""
+    began: Callable[[Finished], bool] = lambda _: True
+    """Returns whether the command itself was started, and not the sandbox's program alone; known at its end."""
     notes: list[str] = field(default_factory=list)
     """Lines to add to the output, known once the command has ended and cleanup is done."""
 
 
 class Command:
-    """A command; `run` it once, in any thread.
+    """A command; `run` it in any thread, one at a time.
 
     `kill` works at any time, in any thread, and does not wait.
     """

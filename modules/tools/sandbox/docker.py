@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ....tasks.processes import child_env
+from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .guarding import guarded
+from .guarded_files import guarded
 from .limits import Limits, Wall
 from .local import LocalSandbox
 

@@ -43,7 +43,10 @@ class Limits:
         return ["/bin/sh", "-c", f'{" && ".join(sets)} && exec "$@"', "sh", *argv] if sets else list(argv)
 
     def timeout(self, asked: float | None) -> float | None:
-        """Return the time limit of a command whose call asks for `asked` seconds."""
+        """Return the time limit of a command.
+
+        `asked` are the seconds that the call asks for.
+        """
         given = [each for each in (asked, self.seconds) if each is not None]
         return min(given) if given else None
 
@@ -65,5 +68,5 @@ class Finished:
 
     @property
     def ok(self) -> bool:
-        """Whether the command ended by itself with 0."""
+        """True if the command ended by itself with 0."""
         return self.returncode == 0 and not self.timed_out

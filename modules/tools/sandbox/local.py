@@ -12,18 +12,21 @@ from pathlib import Path
 import anyio.lowlevel
 import anyio.to_thread
 
-from ....tasks.processes import child_env
-from ....tasks.stoppable import run_stoppable
-from ..files.changing import Change, change_files
+from ....tasks.processes.commands import child_env
+from ....tasks.processes.stoppable import run_stoppable
+from ..files.atomic_change import Change, change_files
 from ..files.workspace import Workspace
 from .command import Command, Start
 from .limits import Finished, Limits, Wall
 
+_ATTEMPTS = 3
+"""The number of attempts to set up a sandbox: a path may vanish before it is hidden."""
+
 
 class LocalSandbox:
-    """Runs commands in a folder, without walls: they can do what this user can.
+    """Runs commands in a folder without walls, as this user.
 
-    They get only those of this process's variables that locate programs, home and language. To keep commands from
+    Commands get only those of this process's variables that locate programs, home and language. To keep commands from
     reading the other variables elsewhere (in /proc, in files), use a sandbox with walls.
     """
 
@@ -64,8 +67,11 @@ class LocalSandbox:
         command = Command(folder, given)
 
         def work() -> Finished:
-            with self._prepared(self._limited(argv), folder, dict(env or {})) as start:
-                done = command.run(start, self.limits.timeout(timeout), self.limits.output_bytes, on_output)
+            for _ in range(_ATTEMPTS):
+                with self._prepared(self._limited(argv), folder, dict(env or {})) as start:
+                    done = command.run(start, self.limits.timeout(timeout), self.limits.output_bytes, on_output)
+                    if start.began(done):
+                        break
             return replace(done, output="\n".join([done.output, *start.notes])) if start.notes else done
 
         return await run_stoppable(work, command.kill)

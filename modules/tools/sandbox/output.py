@@ -10,7 +10,7 @@ _PIECE = 16_384
 
 
 class Kept:
-    """The start and the end of a stream of bytes, `limit` bytes in all."""
+    """The start and end of a stream, `limit` bytes in all."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -33,7 +33,7 @@ class Kept:
             self.left_out += over
 
     def text(self) -> str:
-        """Return the bytes as UTF-8 text, with a line that marks omitted ones.
+        """Return the bytes as UTF-8 text; a line marks omitted ones.
 
         Invalid bytes are replaced.
         """

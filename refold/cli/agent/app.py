@@ -37,7 +37,7 @@ def agent(
     max_seconds: a.MaxSeconds = None,
     retries: a.Retries = None,
     continued: a.Continued = None,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
     seed: Annotated[
         int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
     ] = None,
@@ -55,8 +55,8 @@ def agent(
     from ..commands.run import Manner, hushed
     from ..input.values import read_text_or_file
     from .build import make
+    from .chat.history import conversation
     from .goal import Limits, run_goal
-    from .history import conversation
 
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))
     manner = Manner(quiet, json, traceback)
@@ -71,7 +71,7 @@ def agent(
     limits = Limits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     before = conversation(continued, traces) if continued is not None else None
     if goal is None:
-        from .chat import chat
+        from .chat.chat import chat
 
         return chat(made, limits, manner, before)
     return run_goal(made, goal, limits, manner, before)
@@ -93,10 +93,10 @@ def tools(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """List the tools of an agent with these options, as its model sees them."""
+    """List the tools of such an agent as its model sees them."""
     from ..commands.run import Manner, hushed
     from .build import make
-    from .listing import list_tools
+    from .tool_list import list_tools
 
     config = _config(locals())
     with hushed(Manner(as_json=json)):

@@ -24,7 +24,7 @@ from ...modules.agent import (
 from ...modules.agent.generators import Capabilities, Generation
 from ...modules.agent.subagent import SubAgentToolset
 from ..errors import InputError, one_line
-from ..input.importing import thing_at
+from ..input.module_import import thing_at
 from .config import AgentConfig
 from .tools import capability_at, mcp_servers, skills_in, standard_tools, tool_at
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...modules.policies import SessionPolicy
 
 STEPS = 1_000_000
-"""The Agent's own limit of steps. It is out of reach, so that the budget's limit counts, which a resume can raise."""
+"""The Agent's own limit of steps, out of reach: only the budget's limit counts, because a resume can raise it."""
 _FILES = ("scripted", "cassette")
 
 
@@ -45,7 +45,7 @@ class Made:
 
     @property
     def is_scripted(self) -> bool:
-        """Whether a script answers in place of a model."""
+        """True if a script answers in place of a model."""
         return self.agent.model is not None and isinstance(self.agent.generator, ScriptedGenerator)
 
     @contextmanager
@@ -118,7 +118,7 @@ def agent_at(path: str, why: str = "") -> Agent:
     """
     found = thing_at(path, why)
     if not isinstance(found, Agent):
-        raise InputError(f"{path} is not an Agent{why}, nor a function that returns one, but a {type(found).__name__}")
+        raise InputError(f"{path} must be an Agent or a function that returns one{why}, got {type(found).__name__}")
     return found
 
 
@@ -176,7 +176,7 @@ def _model(config: AgentConfig) -> Generator:
 def _wants_any_key(generator: Generator, identifier: str) -> bool:
     """Return whether litellm needs a made-up key for a local server.
 
-    A server of one's own takes any key, and litellm refuses to ask without one.
+    The user's own server takes any key, and litellm makes no request without one.
     """
     if not isinstance(generator, LiteLLMGenerator) or not generator.model.startswith("openai/"):
         return False
@@ -224,8 +224,6 @@ def problem(error: Exception) -> str:
     """Return in one line what is wrong with an input.
 
     Of pydantic's errors, only the messages are kept.
-
-    Of pydantic's errors, only the messages.
     """
     if not isinstance(error, ValidationError):
         return one_line(str(error))

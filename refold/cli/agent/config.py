@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ...modules.agent.events.masking import MASK, is_secret, masked
+from ...modules.agent.events.masked_arguments import MASK, is_secret, masked
 from ..errors import InputError
 
 KEY = "agent"
@@ -74,7 +74,7 @@ class AgentConfig:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the command ran in another folder than the current one."""
+        """True if the command ran in another folder than the current one."""
         return Path(self.folder) != Path.cwd()
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class AgentConfig:
             if not all(isinstance(each, bool if flag else str) for each in texts) or (
                 isinstance(plain[name], tuple) and not isinstance(value, tuple)
             ):
-                raise InputError(f"the agent's {name}{why} is not what refold writes there: {value!r:.80}")
+                raise InputError(f"the agent's {name}{why} must be a value that refold writes there, got {value!r:.80}")
         given["mcp"] = tuple(_MARK.sub(_from_environment, each) for each in given.get("mcp", ()))
         return cls(**given)
 

@@ -10,17 +10,18 @@ from typing import Any
 from ...engine import UNANSWERED, RuntimeBudget
 from ...modules.agent import Agent, Trajectory
 from ...traces import Trace
+from ...traces.stores import RunRef, TraceStore
 from ..commands.continuation import Fork, Resume
 from ..commands.run import Manner, hushed
 from ..errors import INTERRUPTED
 from ..render.output import console
 from .build import Made
+from .chat.session import Session, Turn
 from .goal import introduce, tell_turn
-from .session import Session, Turn
 from .view import AgentView
 
 
-def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget | None, manner: Manner) -> int:
+def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: RuntimeBudget | None, manner: Manner) -> int:
     """Resume a run; return the exit code.
 
     If no answer is given, the person at the terminal is asked.
@@ -29,7 +30,7 @@ def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget |
 
     async def work(agent: Agent) -> Trajectory:
         given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
-        return await agent.resume(path, wanted.value, **given)
+        return await agent.resume(_source(path), wanted.value, **given)
 
     options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
     earlier = Trace.load(path).records
@@ -37,7 +38,9 @@ def resume_agent(made: Made, path: Path, wanted: Resume, budget: RuntimeBudget |
     return _shown(made, work, earlier, manner, options, wanted.module, only)
 
 
-def fork_agent(made: Made, trace: Trace, home: Path, wanted: Fork, budget: RuntimeBudget | None, manner: Manner) -> int:
+def fork_agent(
+    made: Made, trace: Trace, home: Path | TraceStore, wanted: Fork, budget: RuntimeBudget | None, manner: Manner
+) -> int:
     """Fork the run of a trace.
 
     Returns the exit code.
@@ -90,9 +93,15 @@ def settled(session: Session, turn: Turn, **options: Any) -> Turn:
         path = turn.summary.trace
         session.answered.clear()
         view = AgentView(console(), Trace.load(path).records, session.asks)
-        turn = session.turn(partial(_resumed, path=path), view, **options)
+        turn = session.turn(partial(resumed, path=path), view, **options)
     return turn
 
 
-async def _resumed(agent: Agent, path: Path) -> Trajectory:
-    return await agent.resume(path)
+async def resumed(agent: Agent, path: Path | RunRef) -> Trajectory:
+    """Resume the run at a place without an answer."""
+    return await agent.resume(_source(path))
+
+
+def _source(path: Path | RunRef) -> Path | Trace:
+    """Return the source to resume: a file, or a store's trace."""
+    return Trace.load(path) if isinstance(path, RunRef) else path

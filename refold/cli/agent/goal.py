@@ -1,7 +1,7 @@
 """`refold agent GOAL`: run an Agent on one goal."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from rich.text import Text
@@ -9,25 +9,38 @@ from rich.text import Text
 from ...modules.agent import Trajectory
 from ...tasks import Task
 from ...traces import Durability
+from ...traces.stores import TraceStore, open_store
+from ...traces.stores.opening import is_url
 from ..commands.run import Manner, folder, hushed, tell
 from ..errors import InputError
 from ..render.output import console, say, write_json
 from ..render.summary import Summary
 from ..render.text import clean
 from .build import Made
+from .chat.session import Session, Turn
 from .config import KEY
-from .session import Session, Turn
 from .view import AgentView
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The options of each run: folder of traces, budget, seed, durability."""
+    """The options of each run.
 
-    traces: Path
+    They are the folder or store of traces, the budget, the seed and the durability.
+    """
+
+    traces: str
     budget: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
     durability: Durability = "process"
+
+    @cached_property
+    def home(self) -> str | TraceStore:
+        """The folder or store of the traces.
+
+        A store is opened once for all turns of a chat.
+        """
+        return open_store(self.traces) if is_url(self.traces) else self.traces
 
     def options(self, made: Made) -> dict[str, Any]:
         """Return the limits as options of the engine.
@@ -35,7 +48,7 @@ class Limits:
         Limits of the command line take the place of those in the Agent's own budget.
         """
         config = made.config
-        options: dict[str, Any] = {"traces": self.traces, "durability": self.durability}
+        options: dict[str, Any] = {"traces": self.home, "durability": self.durability}
         options["workspace"] = config.path(config.workspace)
         given = (made.agent.engine or {}).get("budget")
         if self.budget:

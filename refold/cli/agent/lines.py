@@ -21,13 +21,13 @@ from ...modules.agent import (
     ToolStart,
     UserInputRequired,
 )
-from ...modules.agent.events.masking import masked_arguments
+from ...modules.agent.events.masked_arguments import masked_arguments
 from ...modules.agent.loop.errors import error_type
 from ...modules.agent.tools import action_for
 from ..render.text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6
-"""How many lines of a result are shown: the first ones; of an error, half of them are the last ones."""
+"""The number of lines shown of a result: its first ones; of an error, the first and last half."""
 _WIDTH = 160
 
 
@@ -61,7 +61,7 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
 
 
 def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
-    """Return a call as one would write it, with secrets masked."""
+    """Return a call as code, with secrets masked."""
     arguments = action_for(ToolCall.of(call.id, call.name, masked_arguments(call.arguments))).args
     given = ", ".join(f"{clean(name)}={_argument(value, width // 2)}" for name, value in arguments.items())
     name = clean(call.name)
@@ -80,7 +80,7 @@ def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Ite
 
 
 def _argument(value: Any, limit: int) -> str:
-    """Return a value in short.
+    """Return a value in abbreviated form.
 
     For a text of several lines, that is the first line and the number of lines.
     """

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 STEPS = 50
-"""How many steps a run may take by default."""
+"""The default limit of a run's steps."""
 _AGENT = "The agent"
 _TOOLS = "Tools and workspace"
 _LIMITS = "Limits"

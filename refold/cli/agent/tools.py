@@ -19,7 +19,7 @@ from ...modules.agent.tools import (
     discover_tools_on_obj,
 )
 from ..errors import InputError, one_line
-from ..input.importing import load_object, made
+from ..input.module_import import load_object, made
 
 if TYPE_CHECKING:
     from ...modules.capabilities import Capability
@@ -46,15 +46,13 @@ def tool_at(path: str, why: str = "") -> list[Any]:
         and not callable(found)
         and not discover_tools_on_obj(found)
     ):
-        raise InputError(
-            f"{path} is not a tool{why}: name a function, a Tool or a Toolset, not a {type(found).__name__}"
-        )
+        raise InputError(f"{path} must be a function, a Tool or a Toolset{why}, got {type(found).__name__}")
     if isinstance(found, Toolset) or discover_tools_on_obj(found):
         return [found]
     try:
         return list(as_tools(found))
     except (ToolDefinitionError, TypeError, ValueError) as error:
-        raise InputError(f"{path} can't be a tool{why}: {one_line(str(error))}") from error
+        raise InputError(f"{path} cannot be a tool{why}: {one_line(str(error))}") from error
 
 
 def standard_tools(names: Iterable[str]) -> list[Any]:
@@ -113,7 +111,10 @@ def mcp_servers(given: Sequence[str], folder: Path) -> Toolset:
 
 
 def server_name(words: Sequence[str]) -> str:
-    """Return a server's name, taken from its command: `uvx mcp-server-time` is `mcp-server-time`."""
+    """Return a server's name, taken from its command.
+
+    For example, the command `uvx mcp-server-time` starts the server `mcp-server-time`.
+    """
     name = words[0]
     for before, word in pairwise(words):
         if Path(name).name.rstrip("0123456789.") not in _LAUNCHERS or before == "-c":

@@ -30,12 +30,12 @@ from ..render.live import note
 from ..render.output import is_terminal, say
 from ..render.progress import Progress
 from ..render.text import brief, clean
+from .chat.shown_words import rest_of, sure_words
+from .chat.status import StatusLine
 from .lines import event_lines
-from .status import StatusLine
-from .words import rest_of, sure_words
 
 HEARTBEAT_SECONDS = 15.0
-"""After how many silent seconds a line says that the run is still at work; a terminal has the status line instead."""
+"""Seconds of silence before a line says that the run is still working; a terminal has the status line instead."""
 # events that the view shows in its own words, or not at all
 _OWN_EVENTS = (BEAT, "tool_output", "generation_retry", "compaction", "hook_failed", "agent_stalled")
 
@@ -98,7 +98,7 @@ class AgentView:
             self._do(lambda: self._piece(delta.text))
 
     def tick(self) -> None:
-        """Say that the run is still at work, after a long silence.
+        """Print, after a long silence, that the run is still working.
 
         The main thread calls it regularly.
         """
@@ -111,7 +111,7 @@ class AgentView:
     def paused(self) -> Iterator[None]:
         """Keep the screen free within the block.
 
-        What happens meanwhile is shown afterwards.
+        The view shows the run's progress after the block.
         """
         with self._lock:
             self._break()
@@ -200,7 +200,7 @@ class AgentView:
             self._line(line)
 
     def _track(self, event: AgentEvent) -> None:
-        """Note which calls are in progress, and which have been reported."""
+        """Keep track of calls in progress and of reported calls."""
         if isinstance(event, ToolStart):
             self._open[event.tool_call.id] = event.tool_call.name
         elif isinstance(event, ToolEnd | ToolError):
@@ -225,7 +225,7 @@ class AgentView:
     def _piece(self, text: str) -> None:
         """Write the words of a piece that are certain.
 
-        In text modes, what may be a call is held back.
+        In text modes, words that may belong to a call are held back.
         """
         text = self._unsure + text
         sure = sure_words(text, self._mode)

@@ -1,4 +1,4 @@
-"""What `resume` and `fork` share."""
+"""Common parts of `resume` and `fork`."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ...engine import UNANSWERED, AgentModule, Engine, RunResult, RuntimeBudget
 from ...errors import WaitAnsweredError
 from ...traces import Durability, Record, Trace
+from ...traces.stores import RunRef
 from ..errors import InputError, one_line
 from ..input.questions import ask_person
 from ..render.output import can_ask
@@ -39,7 +40,7 @@ class Fork:
     edit: dict[str, Any] = field(default_factory=dict)
     reuse_effects: bool = False
     budget: dict[str, Any] = field(default_factory=dict)
-    traces: Path | None = None
+    traces: str | None = None
     durability: Durability = "process"
     workspace: Path | None = None
     trust: Sequence[Path] = ()
@@ -51,7 +52,7 @@ class Fork:
 class Going:
     """A run that is resumed again after each round of answers."""
 
-    path: Path
+    path: Path | RunRef
     module: AgentModule[Any]
     wanted: Resume
     manner: Manner

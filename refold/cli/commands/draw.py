@@ -14,14 +14,17 @@ from ..draw.mermaid import mermaid
 from ..draw.module_diagram import module_diagram
 from ..draw.svg import svg
 from ..errors import InputError
-from ..input.importing import as_module, is_agent, thing_at
+from ..input.module_import import as_module, is_agent, thing_at
 from ..render.output import console, say
 from ..render.text import clean, size_text
 from .export import STDOUT
 
 
 def draw(path: str, targets: dict[str, str | None], budget: dict[str, Any], *, full: bool, force: bool) -> int:
-    """Draw the module or Agent at `path`: as Mermaid on stdout, or to the files that are named."""
+    """Draw the module or Agent at `path`.
+
+    The diagram is written as Mermaid on stdout, or to the named files.
+    """
     found = thing_at(path)
     if is_agent(found):
         limits = found.make_engine().budget

@@ -5,6 +5,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -14,8 +15,9 @@ from rich.text import Text
 from ...traces import Trace
 from ...traces.export.files import export_file
 from ..errors import InputError
+from ..input.finding import TracePlace, load_trace
 from ..render.output import console, say
-from ..render.text import clean, size_text
+from ..render.text import clean, count_text, size_text
 
 STDOUT = "-"
 
@@ -25,10 +27,10 @@ Form = Literal["chat", "openai", "jsonl"]
 
 @dataclass(frozen=True)
 class Options:
-    """How runs are written.
+    """The options of an export.
 
-    `full` leaves long values whole in a report; `content` lets prompts, arguments and results into spans; `force`
-    replaces files. A page has the run's `family` with it, or is about two runs to `compare`.
+    `full` leaves long values whole in a report; `content` includes prompts, arguments and results in spans; `force`
+    replaces files. With `family`, a page includes the run's family; with `compare`, it compares two runs.
     """
 
     full: bool = False
@@ -43,14 +45,17 @@ Write = Callable[[Iterable[Trace], BinaryIO, Options], None]
 
 @dataclass(frozen=True)
 class Format:
-    """A format: how it is written, and whether one file can hold several runs."""
+    """A format: its writer, and whether files can hold several runs."""
 
     write: Write
     several: bool = False
 
 
-def export(traces: Sequence[Path], wanted: dict[str, str | None], options: Options) -> int:
-    """Write the runs in each wanted format: a mapping of format names to files; `-` is stdout."""
+def export(traces: Sequence[TracePlace], wanted: dict[str, str | None], options: Options) -> int:
+    """Write the runs in each wanted format.
+
+    `wanted` maps names of formats to files; `-` is stdout.
+    """
     targets = {name: target for name, target in wanted.items() if target is not None}
     if not targets:
         raise InputError(f"name a format and its file, such as --markdown run.md; formats: {', '.join(sorted(wanted))}")
@@ -59,7 +64,7 @@ def export(traces: Sequence[Path], wanted: dict[str, str | None], options: Optio
     if options.compare and (len(traces) != 2 or "html" not in targets):
         raise InputError("--compare takes two traces and --html: refold export A B --compare --html FILE")
     if options.family and "html" not in targets:
-        raise InputError("--family is for --html: the page has the run's family with it")
+        raise InputError("--family needs --html: the page then includes the run's family")
     for name in targets:
         if len(traces) > 1 and not FORMATS[name].several:
             raise InputError(f"--{name} takes one trace, not {len(traces)}; export each to a file of its own")
@@ -69,9 +74,9 @@ def export(traces: Sequence[Path], wanted: dict[str, str | None], options: Optio
     return 0
 
 
-def _loaded(paths: Sequence[Path]) -> Iterator[Trace]:
+def _loaded(paths: Sequence[TracePlace]) -> Iterator[Trace]:
     """Yield the traces; one is in memory at a time."""
-    return (Trace.load(path) for path in paths)
+    return (load_trace(path) for path in paths)
 
 
 def _write(made: Format, name: str, traces: Iterable[Trace], target: str, options: Options, *, quiet: bool) -> None:
@@ -95,17 +100,32 @@ def _write(made: Format, name: str, traces: Iterable[Trace], target: str, option
         say(console(), Text(f"wrote {clean(target)}{size}"))
 
 
-def _refuse_own_trace(target: str, traces: Sequence[Path]) -> None:
+def _refuse_own_trace(target: str, traces: Sequence[TracePlace]) -> None:
     path = Path(target)
-    if target != STDOUT and path.exists() and any(path.samefile(each) for each in traces):
+    if target != STDOUT and path.exists() and any(isinstance(each, Path) and path.samefile(each) for each in traces):
         raise InputError(f"{target} is the trace itself; name another file")
 
 
 def _html(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
     from ...view.exported import write_page
 
-    paths = [trace.path for trace in traces if trace.path is not None]
-    write_page(paths, out, with_family=options.family, comparison=options.compare)
+    with ExitStack() as mirrors:
+        paths = [trace.path or _mirrored(trace, mirrors) for trace in traces]
+        left_out = write_page(paths, out, with_family=options.family, comparison=options.compare)
+    if left_out:
+        note = f"{count_text(left_out, 'large value')} had no room in the page, which shows their sizes"
+        print(f"refold: {note}; the trace has them", file=sys.stderr)
+
+
+def _mirrored(trace: Trace, mirrors: ExitStack) -> Path:
+    """Return a file of a store's run, beside its family's files."""
+    from ...traces.stores.mirror import Mirror, family_of
+
+    assert trace.place is not None
+    store, run_id = trace.place.store, trace.place.run_id
+    mirror = mirrors.enter_context(Mirror(store, lambda: family_of(store, run_id)))
+    mirror.refresh()
+    return mirror.path_of(run_id)
 
 
 def _markdown(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from ...engine import AgentModule, Engine, RunResult
-from ...traces import Record, Trace
+from ...traces import Record
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
+from ...traces.stores import RunRef, TraceStore, open_store
+from ...traces.stores.opening import is_url
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
-from ..input.finding import RUNS, find_trace
+from ..input.finding import RUNS, TracePlace, find_run, load_trace
 from ..input.values import strict_json
 from ..render.output import write_json
 from .continuation import Fork, Going, Resume, budget_over
@@ -25,16 +27,15 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
     Returns the exit code.
     """
     path = _source(named, wanted.traces)
-    trace = Trace.load(path)
+    trace = load_trace(path)
 
     def ask(rows: Sequence[Row]) -> None:
         confirm(trace, "run on from a state of", rows, yes=wanted.yes, manner=manner)
 
     with hushed(manner):
         runner = runner_of(trace, module, wanted.trust, wanted.workspace, before=ask)
-    home = wanted.traces if wanted.traces is not None else branches_folder(path).parent
+    home = _home(path, wanted.traces)
     budget = budget_over(trace, wanted.budget)
-    folder(home)
     if not isinstance(runner, AgentModule):
         from ..agent.continue_run import fork_agent
 
@@ -79,10 +80,29 @@ def read_edits(given: Sequence[str]) -> dict[str, Any]:
     return edits
 
 
-def _source(named: str, traces: Path | None) -> Path:
+def _source(named: str, traces: str | None) -> TracePlace:
     """Return the trace to fork.
 
-    `--traces` names the fork's folder, and is searched too.
+    `--traces` names the fork's folder or store, and is searched too.
     """
-    beside = traces is not None and (traces / f"{named}{SUFFIX}").exists()
-    return find_trace(named, traces if beside and traces is not None else RUNS)
+    if traces is None or is_url(named):
+        return find_run(named, str(RUNS), "write")
+    if is_url(traces):
+        beside = not Path(named).exists() and open_store(traces).has(named)
+    else:
+        beside = (Path(traces) / f"{named}{SUFFIX}").exists()
+    return find_run(named, traces if beside else str(RUNS), "write")
+
+
+def _home(path: TracePlace, traces: str | None) -> Path | TraceStore:
+    """Return the folder or store of the fork's trace.
+
+    It is the one of `--traces`, otherwise the one of the forked run.
+    """
+    if traces is not None:
+        home = open_store(traces) if is_url(traces) else Path(traces)
+    else:
+        home = path.store if isinstance(path, RunRef) else branches_folder(path).parent
+    if isinstance(home, Path):
+        folder(home)
+    return home

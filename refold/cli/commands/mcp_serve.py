@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import RefoldError
 from ..errors import InputError, one_line
-from ..input.importing import load_object, made
+from ..input.module_import import load_object, made
 
 
 def serve_tools(target: str, http: str | None, name: str, workspace: Path | None, sandbox: str | None) -> int:
@@ -30,13 +30,13 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
         tools = tools_at(target)
     try:
         from ...modules.mcp import as_mcp
-        from ...modules.mcp.serving import serve_http, serve_stdio
+        from ...modules.mcp.server import serve_http, serve_stdio
 
         server = as_mcp(*tools, name=name, version=__version__)
     except MCPUnavailableError as error:
         raise InputError(one_line(str(error))) from error
     except (RefoldError, ValueError) as error:
-        raise InputError(f"{target} can't be served: {one_line(str(error))}") from error
+        raise InputError(f"{target} cannot be served: {one_line(str(error))}") from error
     if not server.wire_names:
         raise InputError(f"{target} has no tools: mark functions with refold's @tool, or name one of them, MODULE:NAME")
     with ExitStack() as stack:

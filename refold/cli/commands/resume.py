@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine import UNANSWERED, AgentModule
 from ...traces import Trace
-from ..errors import INTERRUPTED
+from ...traces.stores import RunRef
+from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, check_module, confirm, module_rows, pending_rows, trusted_folders
-from ..input.importing import as_module, is_agent, load_module, thing_at
+from ..input.module_import import as_module, is_agent, load_module, thing_at
 from ..render.output import write_json
 from ..render.summary import Summary
+from ..render.text import clean
 from .continuation import Going, Resume, budget_over
 from .run import Manner, hushed, tell
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from ..agent.build import Made
 
 
-def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner) -> int:
+def resume_trace(path: Path | RunRef, module: str | None, wanted: Resume, manner: Manner) -> int:
     """Resume the run of a trace; return the exit code."""
     trace = Trace.load(path)
     wanted = replace(wanted, module=module)
@@ -56,6 +58,21 @@ def resume_trace(path: Path, module: str | None, wanted: Resume, manner: Manner)
     return summary.exit_code or 0
 
 
+def refuse_arguments(trace: Trace) -> None:
+    """Raise InputError if the run's module was made with arguments.
+
+    A trace has their names alone, and a module made without them would do something else in the run's name.
+    """
+    given = trace.header.get("arguments")
+    if isinstance(given, list) and given:
+        named = clean(str(trace.header["module"]))
+        names = ", ".join(clean(str(each)) for each in given)
+        raise InputError(
+            f"run {trace.run_id} is of {named} made with {names}, and a trace does not keep their values; name an "
+            f"instance, or a function that makes it: --module {named.partition(':')[0]}:make"
+        )
+
+
 def runner_of(
     trace: Trace,
     module: str | None,
@@ -74,6 +91,7 @@ def runner_of(
     trusted = trusted_folders(trust)
     if module is None and not named.startswith("refold.modules.agent."):
         check_module(named, trusted)
+        refuse_arguments(trace)
         if before is not None:
             before(module_rows(named, None))
         return load_module(named, " (the trace's header names it)")

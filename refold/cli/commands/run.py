@@ -10,9 +10,10 @@ from typing import Any
 from ...engine import AgentModule, Engine, RunResult
 from ...tasks import Task
 from ...traces import Durability, Record
+from ...traces.stores.opening import is_url
 from ..errors import InputError
 from ..exit_codes import exit_code, meaning, worst
-from ..input.importing import load_module
+from ..input.module_import import load_module
 from ..render.live import LiveView
 from ..render.output import console, stdout_to_stderr, write_json
 from ..render.panel import show_panel
@@ -22,7 +23,7 @@ from ..render.text import brief, clean
 
 @dataclass(frozen=True)
 class Manner:
-    """How a run is shown.
+    """The form in which a run is shown.
 
     Attributes:
         quiet: print only the answer.
@@ -36,7 +37,7 @@ class Manner:
 
     @property
     def mute(self) -> bool:
-        """Whether nothing is shown while the run is at work."""
+        """True if nothing is shown while the run is at work."""
         return self.quiet or self.as_json
 
 
@@ -44,7 +45,7 @@ class Manner:
 class Options:
     """The options of the engine."""
 
-    traces: Path
+    traces: str
     durability: Durability = "process"
     seed: int | None = None
     workspace: Path | None = None
@@ -73,7 +74,7 @@ def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: M
 
 
 def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Manner) -> Summary:
-    """Run one task, live."""
+    """Run one task and show its progress."""
 
     def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
         engine = Engine(
@@ -157,11 +158,16 @@ def module_path(task: Task, given: str | None) -> str:
     return path
 
 
-def folder(path: Path) -> None:
-    """Create the folder of traces; raise InputError if that fails."""
+def folder(path: Path | str) -> None:
+    """Create the folder of traces.
+
+    Raises InputError if that fails. A store needs no folder.
+    """
+    if is_url(path):
+        return
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"traces can't be written to {path}: {error.strerror}; name another folder with --traces"
+            f"traces cannot be written to {path}: {error.strerror}; name another folder with --traces"
         ) from None

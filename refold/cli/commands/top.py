@@ -1,38 +1,59 @@
 """`refold top`: the runs of a folder, kept current."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ...traces.stores import open_store
+from ...traces.stores.mirror import Mirror
+from ...traces.stores.opening import is_url
 from ..errors import INTERRUPTED, InputError
 from ..input.keys import keyboard
 from ..render.output import can_ask, console, is_terminal, say, table, write_json
+from ..render.phrases import status_text
 from ..render.text import brief, clean, count_text, seconds_text
-from ..render.wording import status_text
 from .watched import Standing, WatchedFolder
 
 _HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "steps/min", "time", "objective")
 _NUMBERS = (2, 4, 5, 6, 7)
+_NEEDS = {"objective": 120, "steps/min": 90, "doing": 72, "cost": 72}
+"""How wide a terminal has to be for a column: the others keep their figures whole."""
+_FLEXIBLE = ("run", "objective")
+"""The columns that are cut first."""
 
 
-def watch_folder(folder: Path, *, once: bool, every: float, as_json: bool) -> int:
-    """Show the runs of a folder until a person ends it, or once."""
+def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
+    """Show the runs of a folder, or the newest of a store.
+
+    They are shown once, or until a person ends the command.
+    """
+    if is_url(place):
+        with contextlib.closing(open_store(place, "read")) as store, Mirror(store) as mirror:
+            return _show(WatchedFolder(mirror), once=once, every=every, as_json=as_json)
+    folder = Path(place)
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder that the traces are in: refold top DIR")
-    runs = WatchedFolder(folder)
+    return _show(WatchedFolder(folder), once=once, every=every, as_json=as_json)
+
+
+def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> int:
     if can_ask() and not once and not as_json:
         return _watch(runs, every)
     out = console()
+    printed: list[list[str]] | None = None
     while True:
         found = runs.look()
         if as_json:
-            write_json({"at": time.time(), "runs": [each.to_dict() for each in found]})
-        else:
+            write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
+        elif (rows := [[cell.plain for cell in _cells(each, 60)] for each in found]) != printed:
+            printed = rows  # a pipe or a log gets new facts only: repeated tables would fill it
             _print(out, runs, found)
         if once:
             return 0
@@ -43,7 +64,7 @@ def _watch(runs: WatchedFolder, every: float) -> int:
     out = console()
     with keyboard() as read, Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(_screen(runs, runs.look(), out.height), refresh=True)
+            live.update(_screen(runs, runs.look(), out.width, out.height), refresh=True)
             key = read(every)
             if key in ("q", "escape", "ctrl-d"):
                 return 0
@@ -51,28 +72,39 @@ def _watch(runs: WatchedFolder, every: float) -> int:
                 return INTERRUPTED
 
 
-def _screen(runs: WatchedFolder, found: Sequence[Standing], height: int) -> RenderableType:
+def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
     room = max(1, height - 4)
-    grid = Table(box=None, padding=(0, 1), pad_edge=False, expand=True)
-    for number, heading in enumerate(_HEADINGS):
-        last = number == len(_HEADINGS) - 1
-        right = number in _NUMBERS
-        grid.add_column(
-            heading, justify="right" if right else "left", no_wrap=True, overflow="ellipsis", ratio=1 if last else None
-        )
+    grid = Table(box=None, padding=(0, 1), pad_edge=False)
+    shown = [number for number, heading in enumerate(_HEADINGS) if width >= _NEEDS.get(heading, 0)]
+    for number in shown:
+        justify: Literal["right", "left"] = "right" if number in _NUMBERS else "left"
+        whole = _HEADINGS[number] not in _FLEXIBLE  # rich narrows the columns that may wrap, and no other if it can
+        grid.add_column(Text(_HEADINGS[number]), justify=justify, no_wrap=whole, overflow="ellipsis")
     for each in found[:room]:
-        grid.add_row(*_cells(each, 36))
+        cells = _cells(each, 36)
+        cells[0] = Text(_short_id(clean(each.summary.run_id), min(36, max(14, width // 3 - 4))), "bold")
+        for cell in cells:
+            cell.no_wrap, cell.overflow = True, "ellipsis"
+        grid.add_row(*(cells[number] for number in shown))
     more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
     return Group(_head(runs, found), grid, more, Text("q quits", "dim"))
 
 
+def _short_id(run_id: str, most: int) -> str:
+    """Return an id of at most so many characters, with its end.
+
+    Runs of one task differ at the end of their ids.
+    """
+    return run_id if len(run_id) <= most else f"{run_id[: most - 7]}…{run_id[-6:]}"
+
+
 def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:
     if not found:
-        return Text(f"no traces in {clean(str(runs.folder))} yet")
+        return Text(f"no traces in {clean(runs.url or str(runs.folder))} yet")
     counts: dict[str, int] = {}
     for each in found:
         counts[each.status] = counts.get(each.status, 0) + 1
-    text = Text(f"{clean(str(runs.folder))}  ", "bold")
+    text = Text(f"{clean(runs.url or str(runs.folder))}  ", "bold")
     return text.append_text(Text("  ").join(status_text(name).append(f" {count}") for name, count in counts.items()))
 
 

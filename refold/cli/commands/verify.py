@@ -9,14 +9,16 @@ from rich.text import Text
 from ...engine import AgentModule, Divergence, Engine
 from ...errors import PatchError, RefoldError
 from ...traces import Trace, changes_of
+from ...traces.stores import RunRef
 from ..errors import BAD_INPUT, one_line
+from ..input.finding import load_trace
 from ..render.output import console, say, stdout_to_stderr, write_json
 from ..render.step_view import change_lines
 from ..render.text import LONG, clean, count_text, cut, value_text
 from .resume import runner_of
 
 
-def verify_traces(paths: Sequence[Path], module: str | None, trust: Sequence[Path], as_json: bool) -> int:
+def verify_traces(paths: Sequence[Path | RunRef], module: str | None, trust: Sequence[Path], as_json: bool) -> int:
     """Verify traces, print each result, and return the worst exit code.
 
     The code is 0 if the code does what was recorded, 1 if it diverges, and 2 for a trace that holds no step. When
@@ -27,7 +29,7 @@ def verify_traces(paths: Sequence[Path], module: str | None, trust: Sequence[Pat
     for path in paths:
         found: list[Divergence] | None = None
         try:
-            trace = Trace.load(path)
+            trace = load_trace(path)
             found = _verified(trace, module, trust)
             documents.append({"trace": str(path), "steps": trace.step_count})
             documents[-1]["divergences"] = [each.to_dict() for each in found]
@@ -52,7 +54,7 @@ def _verified(trace: Trace, module: str | None, trust: Sequence[Path]) -> list[D
         return Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
 
 
-def _told(path: Path, trace: Trace, found: Sequence[Divergence]) -> Iterator[Text]:
+def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Iterator[Text]:
     if not found and not trace.step_count:
         yield Text(clean(f"{path}: nothing to verify, as it holds no committed step"), "yellow")
         return

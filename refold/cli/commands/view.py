@@ -1,23 +1,76 @@
 """`refold view`: look at runs in the browser."""
 
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from sys import stderr
 from urllib.parse import quote
 
 from ...traces import Trace
 from ...traces.analysis.locate import BRANCHES, branches_folder
 from ...traces.file.store import SUFFIX
+from ...traces.index.found_files import evaluations_in
+from ...traces.stores import RunRef, open_store
+from ...traces.stores.mirror import NEWEST, Mirror, family_of
+from ...traces.stores.opening import is_url
 from ...view.actions import Modules
+from ...view.following import Following
 from ...view.serve import serve
 from ..errors import InputError
-from ..input.finding import find_trace
-from ..input.importing import thing_at
+from ..input.finding import find_run, find_trace
+from ..input.module_import import thing_at
 
 ASK = "ask"
-"""The value of `--allow-actions` for the module that each trace names, after a question."""
+"""The value of `--allow-actions` that loads the module a trace names, after asking."""
 
 
 def view(
+    named: Sequence[str],
+    traces: str,
+    *,
+    port: int | None,
+    open_browser: bool,
+    actions: str | None = None,
+    trust: Sequence[Path] = (),
+) -> int:
+    """Serve a folder, a store, or some traces, until Ctrl-C.
+
+    Returns the exit code.
+    """
+    if is_url(traces) or any(is_url(each) for each in named):
+        if actions is not None:
+            raise InputError("the viewer only reads a store: leave out --allow-actions, and use refold resume or fork")
+        return _view_store(named, traces, port=port, open_browser=open_browser)
+    return _view_files(named, Path(traces), port=port, open_browser=open_browser, actions=actions, trust=trust)
+
+
+def _view_store(named: Sequence[str], traces: str, *, port: int | None, open_browser: bool) -> int:
+    """Serve the newest runs of a store, or one run's family."""
+    if len(named) > 1:
+        raise InputError("name one store, or one run of it: URL#RUN")
+    place = named[0] if named else traces
+    if "#" not in place and is_url(place):
+        store, chosen, page = open_store(place, "read"), None, ""
+    else:
+        found = find_run(place, traces)
+        assert isinstance(found, RunRef)
+        store, page = found.store, f"#/run/{quote(found.run_id, safe='')}"
+        chosen = partial(family_of, store, found.run_id)
+    with closing(store), Mirror(store, chosen) as mirror:
+        mirror.refresh()  # a store that cannot be read is reported here
+        if len(mirror) == NEWEST:
+            print(f"refold: of {store.url}, the newest {NEWEST} runs are shown; name another one: URL#RUN", file=stderr)
+        following = Following(mirror)
+        following.start()
+        try:
+            serve(mirror.folder, port=port, page=page, open_browser=open_browser, store=store)
+        finally:
+            following.stop()
+    return 0
+
+
+def _view_files(
     named: Sequence[str],
     traces: Path,
     *,
@@ -26,17 +79,19 @@ def view(
     actions: str | None = None,
     trust: Sequence[Path] = (),
 ) -> int:
-    """Serve a folder, or some traces, until Ctrl-C; return the exit code."""
     modules: Modules | None = None
     if actions is not None:
         from .view_modules import CommandModules
 
         modules = CommandModules(None if actions == ASK else actions, trust)
         if actions != ASK:
-            thing_at(actions)  # a module that cannot be loaded is told of here
+            thing_at(actions)  # a module that cannot be loaded is reported here
     folders = [Path(each) for each in named if Path(each).is_dir()]
+    if (judged := _evaluations(folders)) and len(folders) == len(named):
+        serve(judged[0], page=judged[1], port=port, open_browser=open_browser, modules=modules)
+        return 0
     if len(folders) > 1 or (folders and len(named) > 1):
-        raise InputError("name one folder, or traces of one folder")
+        raise InputError("name one folder, traces of one folder, or two evaluations in one folder")
     if not named and not traces.is_dir():
         raise InputError(f"there is no folder {traces}; name the folder of your traces: refold view FOLDER")
     if not named or folders:
@@ -46,9 +101,26 @@ def view(
     roots = {branches_folder(path).parent for path in files}
     if len(roots) > 1:
         raise InputError("the traces are in several folders; name a folder, or traces of one folder")
-    runs = [Trace.load(path).run_id for path in files]  # a file that is no trace is told of here, and not on the page
+    runs = [
+        Trace.load(path).run_id for path in files
+    ]  # a file that is not a trace is reported here, and not on the page
     page = f"#/run/{quote(runs[0], safe='')}" if len(runs) == 1 else ""
     above = [path.parent.with_name(path.parent.name.removesuffix(BRANCHES) + SUFFIX) for path in files]
     shown = [*files, *(path for path in above if path.is_file() and path not in files)]
     serve(roots.pop(), shown, port=port, page=page, open_browser=open_browser, modules=modules)
     return 0
+
+
+def _evaluations(folders: Sequence[Path]) -> tuple[Path, str] | None:
+    """Return the folder and page of evaluations, None for other folders.
+
+    There may be one evaluation, or two in one folder.
+    """
+    if any(evaluations_in(each) != ["."] for each in folders):
+        return None
+    if len(folders) == 1:
+        return folders[0], "#/evaluation/."
+    places = [each.absolute() for each in folders]
+    if len(places) != 2 or places[0].parent != places[1].parent:
+        return None
+    return places[0].parent, "#/evaluation/" + "/".join(quote(each.name, safe="") for each in places)

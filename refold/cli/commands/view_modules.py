@@ -1,16 +1,24 @@
-"""The code that carries out the actions of `refold view`, loaded as the other commands load it."""
+"""Actions of `refold view`, and the code that they load.
+
+The code is loaded in the same way as by the other commands.
+"""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from ...engine import UNANSWERED, AgentModule, Divergence, Engine
+from ...engine.module import import_path
+from ...errors import RefoldError
 from ...traces import Record, Trace
 from ...view.actions import Runner
+from ..errors import InputError
 from ..input.consent import Row, pending_rows
+from ..input.module_import import as_module, is_agent, thing_at
 from .resume import runner_of
 
 if TYPE_CHECKING:
@@ -20,19 +28,52 @@ if TYPE_CHECKING:
 Observer = Callable[[Record], None]
 
 
+_AGENTS = "refold.modules.agent."
+"""How the paths of an Agent's module and state begin."""
+
+
 class _AskedError(Exception):
-    """Ends the loading of a module where its user would be asked."""
+    """Stops the loading of a module before a question to the user."""
 
 
 class CommandModules:
-    """Loads the module that the command names, otherwise the one that a trace names."""
+    """Loads the module that the command or otherwise a trace names."""
 
     def __init__(self, named: str | None, trust: Sequence[Path]) -> None:
         self.named = named
         self._trust = trust
 
+    def refusal(self, module: str, state: str) -> str | None:
+        """Return why the code does not act on such runs, or None.
+
+        Code that the user has named acts on runs of its own state class; an Agent, on runs of Agents.
+        """
+        if self.named is None or self._state is None:
+            return None
+        mine = module.startswith(_AGENTS) if self._state == _AGENTS else state == self._state
+        return None if mine else f"This page acts with {self.named}, and this run is of {module}."
+
+    @cached_property
+    def _state(self) -> str | None:
+        """The state class of the named module.
+
+        `_AGENTS` for an Agent, None if the module can't be loaded now.
+        """
+        assert self.named is not None
+        try:
+            found = thing_at(self.named)
+            return _AGENTS if is_agent(found) else import_path(as_module(found, self.named).state_class)
+        except RefoldError:
+            return None
+
     def question(self, trace: Trace) -> str | None:
-        """Return what is about to be loaded, as the command line tells it; None if the user has named it."""
+        """Return the question before code is loaded, or None.
+
+        The text is the same as on the command line. None if the user has named the code.
+        """
+        refused = self.refusal(str(trace.header.get("module") or ""), str(trace.header.get("state") or ""))
+        if refused is not None:
+            raise InputError(refused)
         if self.named is not None:
             return None
         rows: list[Row] = []
@@ -98,7 +139,7 @@ class AgentRunner:
         return Engine(self._made.agent.module()).verify(trace)
 
     def _do(self, work: "Callable[[Agent], Awaitable[Any]]", options: dict[str, Any]) -> None:
-        from ..agent.session import entered
+        from ..agent.chat.session import entered
 
         made = self._made
         options["workspace"] = made.config.path(made.config.workspace)

@@ -1,4 +1,7 @@
-"""A run that is watched: how it stands now, read from both ends of its trace's file."""
+"""The standing of a watched run, read from its trace.
+
+Only the two ends of the file are read.
+"""
 
 import os
 import time
@@ -13,18 +16,19 @@ from ...traces import TraceSummary, summarize
 from ...traces.file.lines import Lines
 from ...traces.file.opening import open_file
 from ...traces.file.store import SUFFIX
+from ...traces.stores.mirror import Mirror
 from ..render.progress import Progress
 from .trace.list import standing
 
 _TAIL = 128 * 1024
-"""How many bytes at the end of a trace are read at first; they hold the last commit of most runs."""
+"""The number of bytes first read at the end of a trace. They hold the last commit of most runs."""
 _WINDOW = 15.0
-"""Over how many seconds a rate is measured."""
+"""The number of seconds over which a rate is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a run stands; a figure that is not known is None."""
+    """The standing of a run; unknown figures are None."""
 
     summary: TraceSummary
     status: str
@@ -33,14 +37,17 @@ class Standing:
     cost: float | None
     seconds: float | None
     rate: float | None
-    """Steps per minute: of the last seconds while the run is at work, otherwise of the whole run."""
+    """Steps per minute: over the last seconds if the run is running, otherwise over the whole run."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+    def to_dict(self, url: str | None = None) -> dict[str, Any]:
+        """Return the JSON form.
+
+        `url` is that of the run's store, if it is in one.
+        """
         summary = self.summary
         return {
             "run_id": summary.run_id,
-            "trace": str(summary.path),
+            "trace": str(summary.path) if url is None else f"{url}#{summary.run_id}",
             "status": self.status,
             "stop_reason": summary.stop_reason,
             "problem": summary.error,
@@ -57,15 +64,25 @@ class Standing:
 
 
 class WatchedFolder:
-    """The runs of a folder; a file that has not changed is not read again."""
+    """The runs of a folder, or of a mirror of a store.
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self.folder = folder
+    A file that has not changed is not read again.
+    """
+
+    def __init__(self, place: Path | Mirror, clock: Callable[[], float] = time.time) -> None:
+        self.folder = place if isinstance(place, Path) else place.folder
+        self.url = None if isinstance(place, Path) else place.store.url
+        self._mirror = place if isinstance(place, Mirror) else None
         self._clock = clock
         self._runs: dict[Path, _WatchedRun] = {}
 
     def look(self) -> list[Standing]:
-        """Return how each run stands, those at work first, then those that wait, then the newest."""
+        """Return the state of each run.
+
+        Running ones come first, then those that wait, then the newest.
+        """
+        if self._mirror is not None:
+            self._mirror.refresh()
         paths = sorted(self.folder.glob("*" + SUFFIX))
         self._runs = {path: self._runs.get(path) or _WatchedRun(path) for path in paths}
         now = self._clock()
@@ -126,7 +143,10 @@ def _per_minute(steps: int, seconds: float) -> float | None:
 
 
 def _tail_progress(path: Path) -> Progress | None:
-    """Fold the last records of a trace, from its last commit on; None if they cannot be read."""
+    """Fold a trace's records from its last commit on.
+
+    Returns None if the records cannot be read.
+    """
     try:
         with open(open_file(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -1,5 +1,5 @@
 """Diagrams: boxes in rows, and arrows between them.
 
-`diagram` is what is drawn, `mermaid` and `svg` write it down, and need no other program. `module_diagram` draws a
-module or an Agent, `loop_diagram` the engine's loop, by trying all its transitions.
+`diagram` has the boxes and arrows; `mermaid` and `svg` write them without another program. `module_diagram` draws a
+module or an Agent. `loop_diagram` draws the engine's loop by trying all its transitions.
 """

@@ -1,4 +1,7 @@
-"""A diagram: boxes in rows, and arrows between them. All text may be a stranger's; the writers escape it."""
+"""A diagram: boxes in rows, and arrows between them.
+
+All text may come from strangers, so the writers escape it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,9 +10,9 @@ from typing import Literal
 from ..render.text import brief
 
 Kind = Literal["hook", "world", "engine", "end"]
-"""The author's hook, what touches the world, what the engine does, where a run ends."""
+"""The kinds of boxes: the author's hook, an effect on the world, the engine's work, the end of a run."""
 LINE = 60
-"""How many characters a line of a box has at most."""
+"""The largest number of characters in a line of a box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,10 @@ class Edge:
 
 @dataclass(slots=True)
 class Diagram:
-    """Boxes by row, from above, and the arrows between them; ids are refold's own, and plain words."""
+    """Boxes by row, from above, and arrows between them.
+
+    The ids are plain words made by refold.
+    """
 
     title: str
     rows: list[list[Node]] = field(default_factory=list)

@@ -1,4 +1,7 @@
-"""The engine's loop, as it is: every transition is tried, with each kind of answer that the loop can be sent."""
+"""The engine's loop as a diagram of all its transitions.
+
+Each transition is tried, with each kind of answer that the loop can receive.
+"""
 
 from collections import deque
 from collections.abc import Iterator
@@ -30,7 +33,7 @@ _ANSWERS: dict[type, dict[str, Any]] = {
     Wait: {"an answer": Observation(value=1)},
     Commit: {"written": None},
 }
-"""The kinds of answers to each want of the loop."""
+"""The kinds of answers to each request of the loop."""
 _TEXTS = {
     "Check": "stop criteria, budget",
     "Decide": "decide(state)",
@@ -44,7 +47,7 @@ _TEXTS = {
 
 
 def transitions() -> list[tuple[str, str, str]]:
-    """Return what follows on what in the loop: source, target, and the answer that leads there."""
+    """Return the loop's transitions: source, target and answer."""
     found: dict[tuple[str, str, str], None] = {}
     ways: deque[tuple[tuple[type, str], ...]] = deque([()])
     tried: set[tuple[type, str]] = set()
@@ -75,7 +78,10 @@ def loop_diagram() -> Diagram:
 
 
 def _follow(way: tuple[tuple[type, str], ...]) -> tuple[type | None, list[tuple[str, str, str]]]:
-    """Send the loop these answers; return the want that comes then, and the last transition."""
+    """Send the loop these answers; return the next request and transition.
+
+    The transition is the last one made.
+    """
     reduced: list[bool] = []
 
     class Reducing(AgentModule[StateSchema]):
@@ -105,7 +111,10 @@ def _edges(source: str, target: str, label: str, reduced: bool) -> Iterator[tupl
 
 
 def _merged(found: dict[tuple[str, str, str], None]) -> list[tuple[str, str, str]]:
-    """Return one arrow for each pair of boxes; its label has all answers that lead there."""
+    """Return one arrow for each pair of boxes.
+
+    Its label has all answers that lead from one to the other.
+    """
     labels: dict[tuple[str, str], list[str]] = {}
     for source, target, label in found:
         labels.setdefault((source, target), []).append(label)

@@ -10,7 +10,7 @@ from ...engine.module import Module
 from .diagram import Diagram, Node
 
 _TOOLS = 30
-"""How many tools are named, unless all of them are asked for."""
+"""The number of tools named by default."""
 
 
 def module_diagram(module: Module[Any], budget: RuntimeBudget, name: str, *, full: bool = False) -> Diagram:
@@ -71,7 +71,7 @@ def _tools(module: Module[Any], full: bool) -> Iterator[str]:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
-    """Return a call as one would write it: names of parameters alone."""
+    """Return a tool as a call with the names of its parameters."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -1,4 +1,7 @@
-"""Diagrams as SVG: rows of boxes, arrows between them, in both themes; nothing in it runs or is fetched."""
+"""Diagrams as SVG, with rows of boxes, arrows and both themes.
+
+The SVG runs no script and fetches nothing.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +47,7 @@ class _Box:
         return self.x + self.width
 
     def near(self, x: float) -> float:
-        """Return the place on the box's upper or lower edge that is nearest to `x`."""
+        """Return the place on the box's edge that is nearest to `x`."""
         return min(max(x, self.x + 20), self.right - 20)
 
 
@@ -66,7 +69,10 @@ def svg(diagram: Diagram) -> str:
 
 
 class _Drawing:
-    """Where everything stands: rows of boxes in the middle, lanes for long arrows down on the left, up on the right."""
+    """The layout: rows of boxes in the middle, lanes beside them.
+
+    Long arrows run down in the lanes on the left and up in the lanes on the right.
+    """
 
     def __init__(self, diagram: Diagram) -> None:
         rows = {node.id: number for number, row in enumerate(diagram.rows) for node in row}
@@ -124,7 +130,7 @@ class _Drawing:
         return f"M{x1:.1f} {y1:.1f}C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
 
     def _around(self, edge: Edge, source: _Box, target: _Box) -> str:
-        """Leave below the box, and go down past the rows between."""
+        """Return a path from below the box past the rows between."""
         self._down -= _lane(edge)
         lane, x, y1, y2 = self._down, source.x + 14, source.y + source.height, target.center
         turn = y1 + 12
@@ -142,7 +148,7 @@ class _Drawing:
 
 
 def _placed(diagram: Diagram, left: float, gap: float) -> tuple[dict[str, _Box], float, float]:
-    """Return the boxes, where they end on the right, and the height of all."""
+    """Return the boxes, their right end, and their total height."""
     sizes = {
         node.id: (
             max((cell_len(line) for line in node.lines), default=1) * _CHAR + 2 * _PAD,

@@ -1,16 +1,75 @@
-"""Find a trace by path, by run id, or as the newest."""
+"""Finds a trace by path, run id or URL, or the newest."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from ...traces import list_traces
+from ...errors import TraceCorruptError
+from ...traces import Trace, list_traces
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.store import SUFFIX
-from ..errors import InputError
+from ...traces.stores import RunRef, RunRow, TraceStore, open_store
+from ...traces.stores.access import Access
+from ...traces.stores.copy import all_runs
+from ...traces.stores.opening import is_url, split_run
+from ..errors import InputError, one_line
+from ..render.text import clean
 
 RUNS = Path("runs")
 """The default folder of traces."""
+TracePlace = Path | RunRef
+"""A trace file, or a run of a store."""
+
+
+def find_run(named: str, traces: str, access: Access = "read", *, unfinished: bool = False) -> TracePlace:
+    """Return the trace file or store's run with a given name.
+
+    A run of a store is named like `sqlite:///runs.db#RUN`. A folder, or a store without a run, means its newest run; so
+    does an empty name, of `traces`. With `unfinished`, a run that has completed is taken only if there is no other.
+    `access` says what may be done with a store. Raises `InputError` if there is none.
+    """
+    if is_url(named):
+        url, run_id = split_run(named)
+        return _in_store(open_store(url, access), run_id, unfinished)
+    path = Path(named or traces)
+    if (named or not is_url(traces)) and path.is_dir():
+        return newest(path, unfinished)
+    if not is_url(traces):
+        return find_trace(named, Path(traces)) if named else newest(path, unfinished)
+    return path if named and path.exists() else _in_store(open_store(traces, access), named, unfinished)
+
+
+def load_trace(place: TracePlace) -> Trace:
+    """Load a trace, and report a corrupt line.
+
+    The trace is shown nevertheless: much of it may be whole.
+    """
+    trace = Trace.load(place)
+    try:
+        trace.check_lines()
+    except TraceCorruptError as error:
+        print(f"refold: {clean(one_line(str(error)))}; what is shown may not be what happened", file=sys.stderr)
+    return trace
+
+
+def find_runs(named: Sequence[str], traces: str, *, all: bool = False) -> list[TracePlace]:
+    """Return the traces of several names, by default those of `traces`.
+
+    A folder or a store means its newest run, or with `all` every one.
+    """
+    found: list[TracePlace] = []
+    for each in named or [traces]:
+        if is_url(each) and all and "#" not in each:
+            store = open_store(each, "read")
+            found += [RunRef(store, row.run_id) for row in listed_runs(store)]
+        elif is_url(each):
+            found.append(find_run(each, traces))
+        elif all and Path(each).is_dir():
+            found += sorted(Path(each).glob(f"*{SUFFIX}")) or [newest(Path(each))]
+        else:
+            found.append(newest(Path(each)) if each == traces else find_run(each, traces))
+    return found
 
 
 def find_trace(named: str, traces: Path) -> Path:
@@ -29,31 +88,57 @@ def find_trace(named: str, traces: Path) -> Path:
     child = branches_folder(traces / f"{named.partition('~')[0]}{SUFFIX}") / run.name
     if child.exists():
         return child
+    if not traces.is_dir():
+        hint = f"name a trace, or the folder of your traces with --traces: there is no folder {traces}"
+        raise InputError(f"there is no trace and no folder at {named}; {hint}")
     known = [each.name.removesuffix(SUFFIX) for each in traces.glob(f"*{SUFFIX}")]
     near = get_close_matches(named, known, 1, 0.8)
     hint = f"; did you mean {near[0]}?" if near else "; `refold trace ls` shows the runs there are"
-    raise InputError(f"there is no trace at {named}, and no run of that id in {traces}{hint}")
+    raise InputError(f"there is no trace and no folder at {named}, and no run of that id in {traces}{hint}")
 
 
-def find_traces(named: Sequence[str], traces: Path, *, all: bool = False) -> list[Path]:
-    """Return the trace files of several names.
-
-    A folder means its newest trace, or with `all` every one.
-    """
-    found: list[Path] = []
-    for each in named:
-        path = Path(each)
-        in_folder = sorted(path.glob(f"*{SUFFIX}")) if all and path.is_dir() else []
-        found += in_folder or [newest(path) if each == str(traces) else find_trace(each, traces)]
-    return found
-
-
-def newest(folder: Path) -> Path:
+def newest(folder: Path, unfinished: bool = False) -> Path:
     """Return the newest trace of a folder.
 
-    Raises InputError if it has none.
+    With `unfinished`, it is the newest of a run that has not completed, if there is one. If there are several, report
+    the number of traces and the chosen one. Raises InputError if there is none.
     """
     found = [summary for summary in list_traces(folder) if summary.status != "corrupt"] if folder.is_dir() else []
     if not found:
         raise InputError(f"there are no traces in {folder}; name a trace, or the folder they are in with --traces")
-    return found[-1].path
+    left = [summary for summary in found if summary.status != "completed"] if unfinished else []
+    chosen = (left or found)[-1].path
+    if len(found) > 1:
+        which = "the newest that has not completed" if left else "the newest"
+        name = clean(chosen.name.removesuffix(SUFFIX))
+        print(f"refold: {clean(str(folder))} holds {len(found)} runs; this is {which}, {name}", file=sys.stderr)
+    return chosen
+
+
+def _in_store(store: TraceStore, run_id: str, unfinished: bool = False) -> RunRef:
+    """Return a run of a store, by default its newest.
+
+    With `unfinished`, it is the newest that has not completed, if there is one. Raises InputError if there is none.
+    """
+    if run_id:
+        if not store.has(run_id):
+            shown = f"`refold trace ls {store.url}` shows the runs there are"
+            raise InputError(f"there is no run {run_id} in {store.url}; {shown}")
+        return RunRef(store, run_id)
+    first = next(listed_runs(store), None)
+    if first is None:
+        raise InputError(f"there are no runs in {store.url}")
+    left = next((row for row in listed_runs(store) if row.status != "completed"), None) if unfinished else None
+    chosen = left or first
+    if next((row for row in listed_runs(store) if row.run_id != chosen.run_id), None) is not None:
+        which = "the newest that has not completed" if left else "the newest"
+        print(f"refold: {clean(store.url)} holds several runs; this is {which}, {chosen.run_id}", file=sys.stderr)
+    return RunRef(store, chosen.run_id)
+
+
+def listed_runs(store: TraceStore) -> Iterator[RunRow]:
+    """Yield the runs of a store that are listed, newest first.
+
+    Child runs and candidates are not listed: they are parts of another run.
+    """
+    return (row for row in all_runs(store, page=100) if row.parent_kind not in ("candidate", "call"))

@@ -1,4 +1,4 @@
-"""Read single keys, and restore the terminal however the program ends."""
+"""Read single keys, and restore the terminal in every case."""
 
 import contextlib
 import os

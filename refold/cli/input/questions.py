@@ -37,7 +37,7 @@ def ask_person(requests: Sequence[Mapping[str, Any]], read: Read = input) -> dic
 
 
 def _fate(read: Read) -> dict[str, Any]:
-    """Return what became of an unknown effect.
+    """Return the fate of an unknown effect, as the person reports it.
 
     Raises EOFError if the person leaves it open.
     """

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
+from ..render.phrases import call_text
 from ..render.text import LONG, brief, clean, cut, seconds_text, value_text
-from ..render.wording import call_text
 from .schemas import described
 
 Request = Mapping[str, Any]
@@ -39,7 +39,7 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
 def without_bookkeeping(request: Request) -> Request:
     """Return a tool's request without its ids and repetitions.
 
-    What the form of the answer says anyway is left out.
+    Facts that the form of the answer repeats are left out.
     """
     around = request.get("details") or {}
     details = around.get("details")

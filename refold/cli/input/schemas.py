@@ -30,7 +30,7 @@ _LIMITS = (
     ("pattern", "matching {}"),
 )
 _MANY = 8
-"""How many choices a description lists before it only counts them."""
+"""The largest number of choices that a description lists; more are only counted."""
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:
@@ -99,7 +99,7 @@ def rooted(schema: Schema, root: Schema) -> Schema:
 
 
 def described(schema: Schema | None, root: Schema | None = None) -> str:
-    """Return which answers fit, in a few words."""
+    """Describe the fitting answers in a few words."""
     if not schema:
         return "any JSON value, or text"
     root = schema if root is None else root
@@ -133,7 +133,7 @@ def _alternatives(schema: Schema) -> Sequence[Schema]:
 
 
 def _pointed(root: Schema, reference: str) -> Any:
-    """Return what `#/a/b` refers to in a schema.
+    """Return the part of a schema that `#/a/b` refers to.
 
     Returns None if nothing is there.
     """

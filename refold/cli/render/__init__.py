@@ -1,4 +1,4 @@
-"""How results are shown.
+"""The rendering of results.
 
-Plain lines in a pipe; tables, panels and progress at a terminal.
+Results are plain lines in a pipe, and tables, panels and progress at a terminal.
 """

@@ -1,4 +1,7 @@
-"""What a live run shows below its lines: budget bars, and the paths that the last step changed."""
+"""The bars below a live run: budgets and changed paths.
+
+The paths are those that the last step changed.
+"""
 
 from collections.abc import Iterator
 
@@ -11,7 +14,7 @@ from .text import brief, clean, seconds_text
 
 _BAR = 24
 _PATHS = 4
-"""How many changed paths are named."""
+"""The largest number of changed paths that are named."""
 
 
 def bar(share: float, width: int) -> Text:
@@ -25,7 +28,7 @@ def bar(share: float, width: int) -> Text:
 
 
 def live_lines(progress: Progress, now: float, width: int) -> Iterator[RenderableType]:
-    """Yield the bars and the changed paths of a run, for a terminal of this width.
+    """Yield a run's bars and changed paths, fitted to `width`.
 
     `now` is in seconds since the epoch.
     """

@@ -16,15 +16,21 @@ from ...traces.file.record import BEAT
 from ..commands.trace.forks import live_text, origin_text
 from .bars import live_lines
 from .output import is_terminal, say
+from .phrases import step_line
 from .progress import Progress
 from .text import brief, clean, value_text
-from .wording import step_line
+
+_EVERY = 0.125
+"""Seconds between two drawings of the bars."""
 
 
 class LiveView:
     """An observer that prints a run's steps.
 
     Use it as a context manager around the run.
+
+    The lines and the bars are drawn under one lock: rich erases as many lines as it drew last, and another thread that
+    draws at the same moment would leave some of them behind.
 
     Records may come from any thread. If output can no longer be written, the view goes silent and the run continues.
     """
@@ -36,19 +42,24 @@ class LiveView:
         self._out = out
         self._clock = clock
         self._lock = threading.Lock()
-        self._live = Live(_Bars(self.progress, clock), console=out, transient=True, refresh_per_second=8)
+        self._live = Live(_Bars(self.progress, clock), console=out, transient=True, auto_refresh=False)
+        self._ended = threading.Event()
+        self._drawing = threading.Thread(target=self._draw, name="refold: bars", daemon=True)
         self._shows_bars = is_terminal()
         self._quiet = False
 
     def __enter__(self) -> Self:
         if self._shows_bars:
             self._live.start()
+            self._drawing.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._shows_bars:
+            self._ended.set()
+            self._drawing.join()
             self._live.stop()
 
     def __call__(self, record: Record) -> None:
@@ -58,6 +69,15 @@ class LiveView:
             line = step_line(done, self._room()) if done is not None else note(record)
             if line is not None and not self._quiet:
                 self._print(line)
+
+    def _draw(self) -> None:
+        while not self._ended.wait(_EVERY):
+            with self._lock:
+                try:
+                    self._live.refresh()
+                except BrokenPipeError:
+                    self._quiet = True
+                    return
 
     def _print(self, line: Text) -> None:
         try:
@@ -70,7 +90,7 @@ class LiveView:
             self._quiet = True
 
     def _room(self) -> int:
-        """Return how many characters a decision may take.
+        """Return the largest number of characters of a decision.
 
         The rest of the line is for the step's results.
         """
@@ -113,7 +133,7 @@ def _event(name: str, data: Any) -> Text:
 
 
 class _Bars:
-    """The step in progress, a bar for each limit, and the paths that were changed last."""
+    """The current step, a bar for each limit, and changed paths."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float]) -> None:
         self._progress = progress

@@ -13,16 +13,17 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from ...printable import printable_json
-from .wrapping import hanging
+from ...printable import printable, printable_json
+from .line_breaks import hanging
 
 _SAMPLE = 500
-"""How many rows a table measures for the widths of its columns."""
+"""The number of rows that a table measures for the widths of its columns."""
 _HELD = 2**20
-"""How many characters of those rows, and how many bytes of a JSON list, are kept in memory. Beyond it, rows are printed
-as they come, and the list goes to a temporary file."""
+"""The largest size kept in memory: characters of those rows, bytes of a JSON list. Beyond it, rows are printed as they
+come, and the list goes to a temporary file.
+"""
 _NARROW = 8
-"""The width below which a column is narrowed only when no wider one is left."""
+"""The width below which a column is narrowed only if no wider one is left."""
 
 
 class _Console(Console):
@@ -163,8 +164,13 @@ def _print_row(out: Console, cells: Sequence[Text], widths: Sequence[int], numbe
 def _print(out: Console, line: Text) -> None:
     """Print a line as it is.
 
+    Its colours are left out if something in it would steer the terminal.
+
     In a pipe, rich is bypassed: it costs more than all other work.
     """
+    shown = printable(line.plain, lines=True)
+    if shown != line.plain:
+        line = Text(shown)
     if out.is_terminal:
         out.print(line, soft_wrap=True)
     else:
@@ -173,7 +179,7 @@ def _print(out: Console, line: Text) -> None:
 
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Send what modules, tools and child processes print to stderr.
+    """Redirect the output of modules, tools and child processes to stderr.
 
     It redirects the file descriptor too, so that stdout stays free for the command's own output.
     """

@@ -14,9 +14,9 @@ from rich.text import Text
 from ..commands.trace.forks import fork_rows
 from ..input.requests import request_rows
 from .output import is_terminal, say
+from .phrases import STATUS_STYLES, status_text
 from .summary import Summary
 from .text import LONG, brief, clean, count_text, cut, seconds_text
-from .wording import STATUS_STYLES, status_text
 
 _VERDICTS = {True: ("passed", "green"), False: ("failed", "red"), None: ("not evaluated", "dim")}
 

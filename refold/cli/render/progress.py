@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...traces import Record
+from ...traces import Record, changed_between
+from ...traces.json_patch.changed import COUNTER
+from ...traces.json_patch.share import patched
 from .text import brief
 
 
@@ -34,7 +36,7 @@ class Progress:
     module: str = ""
     budget: dict[str, Any] = field(default_factory=dict)
     before: int = 0
-    """How many steps of other runs led to a fork's first state."""
+    """The number of steps of other runs that led to a fork's first state."""
     steps: int = 0
     tokens: int = 0
     cost: float = 0.0
@@ -43,7 +45,10 @@ class Progress:
     decision: dict[str, Any] | None = None
     open_calls: dict[int, str] = field(default_factory=dict)
     last_changed: list[str] = field(default_factory=list)
-    """The paths that the last step changed, but for the engine's counter."""
+    """The paths that the last step changed.
+
+    They are those of `Step.changes`, if the run's first state is in the records; otherwise those of its patch."""
+    _document: Any = None
     _asked: set[str] = field(default_factory=set)
     _errors: dict[int, str | None] = field(default_factory=dict)
     _earlier: float = 0.0
@@ -55,9 +60,9 @@ class Progress:
 
     @classmethod
     def of_tail(cls, header: Record, records: Sequence[Record]) -> "Progress":
-        """Return the progress of a run of which only the last records are at hand.
+        """Return the progress of a run from its last records.
 
-        They start at the first record, or before the last commit, which says what was used so far.
+        They start at the first record, or before the last commit, which has the usage so far.
         """
         progress = cls()
         progress.take(header)
@@ -88,8 +93,11 @@ class Progress:
         done = None
         if record.kind in ("header", "resume"):
             self._start(record)
-        elif record.kind == "snapshot" and self._forked:
-            self._forked, self.before = False, record["state"]["current_step"]
+            self._fold(record)
+        elif record.kind == "snapshot":
+            self._document = record.get("state")
+            if self._forked:
+                self._forked, self.before = False, record["state"]["current_step"]
         elif record.kind == "decide":
             self.decision = record["decision"]
         elif record.kind == "intent":
@@ -108,6 +116,10 @@ class Progress:
             done = self._commit(record)
         elif record.kind == "end":
             self.ended = True
+            self._fold(record)
+            used = record.get("usage") or {}
+            if "seconds" in used:  # as the other commands and the page say it: without the writing of records
+                self._earlier, self._began = used["seconds"], record.at
         self._last = record.at
         return done
 
@@ -119,7 +131,7 @@ class Progress:
         return self._earlier + max(0.0, (self._last if self.ended else now) - self._began)
 
     def doing(self) -> str:
-        """Return what the run is doing right now, in a few words."""
+        """Return the run's current work in a few words."""
         if self._asked:
             return f"waiting for {'an answer' if len(self._asked) == 1 else f'{len(self._asked)} answers'}"
         if self.open_calls:
@@ -132,7 +144,7 @@ class Progress:
         if record.kind == "header":
             self.run_id, self.module = record["run_id"], record["module"]
             self.steps = self.before = self.tokens = self.unpriced = self._step_tokens = 0
-            self.last_changed = []
+            self.last_changed, self._document = [], None
             self.cost = self._earlier = 0.0
             self._forked = (record.get("parent") or {}).get("kind") == "fork"
         else:
@@ -152,12 +164,19 @@ class Progress:
     def _commit(self, record: Record) -> Done:
         results = (record.get("observation") or {}).get("results") or []
         errors = [self._errors.get(r) if isinstance(r, int) else r.get("error") for r in results]
-        changed = {op["path"]: None for op in record.get("patch") or () if op["path"] != "/current_step"}
-        self.last_changed = list(changed)
+        self.last_changed = self._fold(record)
         took = max(0.0, record.at - self._step_began)
-        done = Done(record.step, self.decision or {}, errors, len(changed), took, self._step_tokens)
+        done = Done(record.step, self.decision or {}, errors, len(self.last_changed), took, self._step_tokens)
         self.steps, self.decision = record.step + 1, None
         self._errors.clear()
         self._asked.clear()
         self._step_began, self._step_tokens = record.at, 0
         return done
+
+    def _fold(self, record: Record) -> list[str]:
+        """Apply a record's patch; return the changed paths."""
+        patch = record.get("patch") or []
+        if self._document is None:
+            return list(dict.fromkeys(op["path"] for op in patch if op["path"] != f"/{COUNTER}"))
+        before, self._document = self._document, patched(self._document, patch)
+        return [change.path for change in changed_between(before, self._document)]

@@ -6,14 +6,14 @@ from typing import Any
 from rich.text import Text
 
 from ...traces import Change, Effect, Step
+from .phrases import ASK, call_text, effect_text
 from .text import LONG, SHORT, clean, cut, seconds_text, value_text
-from .wording import ASK, call_text, effect_text
 
 _MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
 
 
 def step_json(step: Step) -> dict[str, Any]:
-    """Return a step for machines: everything that the lines show, uncut."""
+    """Return a step as JSON: the contents of its lines, uncut."""
     return {
         "step": step.index,
         "committed": step.committed,
@@ -54,9 +54,9 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
 
 
 def time_text(step: Step) -> str:
-    """Return how long a step took.
+    """Return the duration of a step.
 
-    The text is empty if the step was resumed, as the time is unknown then.
+    The text is empty if the step was resumed, because its duration is then unknown.
     """
     at = [record.at for record in step.records]
     resumed = any(record.kind == "resume" for record in step.records)

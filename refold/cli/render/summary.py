@@ -1,13 +1,13 @@
-"""How a run ended, from its result or from its trace."""
+"""The summary of a run, from its result or its trace."""
 
-import os
-import re
 import shlex
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...traces import Trace
+from ...traces.analysis.frames import own_frames
+from ...traces.stores import RunRef
 
 if TYPE_CHECKING:
     from ...engine import RunResult
@@ -18,14 +18,11 @@ _MORE = {
     "budget_tokens": "--max-tokens",
     "budget_cost": "--max-cost",
 }
-_OWN = tuple(f"{(Path(__file__).parents[1] / room).resolve()}{os.sep}" for room in ("cli", "engine", "tasks", "traces"))
-_OTHERS = re.compile(r"^<|[/\\](site-packages|lib[/\\]python[\d.]+)[/\\]")
-_FRAME = re.compile(r'^  File "(.*)", line (\d+), in ', re.MULTILINE)
 
 
 @dataclass
 class Summary:
-    """How a run ended, or stands now.
+    """The end of a run, or its present standing.
 
     `exit_code` is None if nothing was run; `error` has the members of `RunFailure`.
     """
@@ -39,7 +36,7 @@ class Summary:
     task_result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     waiting: list[dict[str, Any]] = field(default_factory=list)
-    trace: Path | None = None
+    trace: Path | RunRef | None = None
     exit_code: int | None = None
     module: str | None = None
     """The module given for the run, if it is not the one in the trace's header."""
@@ -59,7 +56,7 @@ class Summary:
             task_result=result.task_result.model_dump(mode="json"),
             error=result.error.to_dict() if result.error is not None else None,
             waiting=[request.to_dict() for request in result.waiting],
-            trace=result.trace.path,
+            trace=result.trace.path or result.trace.place,
             exit_code=exit_code,
             fork=_fork(result.trace),
         )
@@ -78,13 +75,13 @@ class Summary:
             task_result=end.get("task_result"),
             error=end.get("error"),
             waiting=list(trace.waiting),
-            trace=trace.path,
+            trace=trace.path or trace.place,
             fork=_fork(trace),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        doc = asdict(self)
+        doc = asdict(replace(self, trace=None))  # a place in a store cannot be copied
         doc["trace"] = str(self.trace) if self.trace is not None else None
         doc["resume"] = self.resume_command()
         del doc["module"]
@@ -95,18 +92,15 @@ class Summary:
         return doc
 
     def error_place(self) -> str:
-        """Return where the error was raised.
+        """Return the place at which the error was raised.
 
         That is the step and phase, and the line of user code if the traceback has one.
         """
         if self.error is None:
             return ""
         found = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
-        frames = _FRAME.findall(self.error.get("traceback") or "")
-        theirs = [
-            each for each in frames if not _OTHERS.search(each[0]) and not os.path.realpath(each[0]).startswith(_OWN)
-        ]
-        return ", ".join([*found, *(f"{file}:{line}" for file, line in theirs[-1:])])
+        theirs = own_frames(self.error.get("traceback") or "")
+        return ", ".join([*found, *(f"{frame.file}:{frame.line}" for frame in theirs[-1:])])
 
     def replay_command(self) -> str | None:
         """Return the command that steps through the run."""
@@ -140,7 +134,7 @@ class Summary:
         return ["refold", "resume", str(self.trace), *(["--module", self.module] if self.module is not None else [])]
 
     def under(self, module: str | None) -> "Summary":
-        """Note the given module if the header names another.
+        """Record the given module if the header names another.
 
         Returns the summary.
         """
@@ -150,7 +144,7 @@ class Summary:
 
 
 def _fork(trace: Trace) -> dict[str, Any] | None:
-    """Return what a fork's header says, and where it went live; None for any other run."""
+    """Return a fork's origin, edit and live start; None otherwise."""
     parent = trace.parent
     if parent is None or parent["kind"] != "fork":
         return None

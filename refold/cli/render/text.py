@@ -1,4 +1,4 @@
-"""Text made fit for a terminal: safe, short, values as JSON."""
+"""Text for a terminal: safe, short, values as JSON."""
 
 from datetime import datetime
 
@@ -19,17 +19,16 @@ __all__ = [
 ]
 
 SHORT = 60
-"""How many characters of a value are shown within a line."""
+"""The number of characters shown of a value within a line."""
 LONG = 400
-"""How many characters of a value are shown on lines of its own."""
+"""The number of characters shown of a value on its own lines."""
 
 
 def cut(text: str, limit: int | None, hint: str = "") -> str:
     """Return the text, cut to `limit` characters with a note.
 
-    The note says how many more there are.
-
-    `hint` says how to see them. A text that is at most 20 characters longer stays whole, as the note would be as long.
+    The note has the number of further characters; `hint` says how to see them. A text that is at most 20 characters
+    longer stays whole, because the note would be as long.
     """
     if limit is None or len(text) <= limit + 20:
         return text

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from ...traces import FamilyTree
 from ...traces.analysis.family_tree import Kin, KinBranch, KinCandidate
+from .phrases import decision_text, status_text
 from .text import SHORT, brief, clean, count_text, value_text
-from .wording import decision_text, status_text
 
 _EDITS = 3
 _HEAD, _TAIL = 2, 4
@@ -95,7 +95,7 @@ def child_text(kin: Kin, root: str = "") -> Text:
 
 
 def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
-    """Return what a patch does, in short: /n = 3, without /plan/0."""
+    """Return a patch in short, as in `/n = 3, without /plan/0`."""
     said = [
         f"without {clean(op['path'])}"
         if op.get("op") == "remove"

@@ -1,4 +1,4 @@
-"""The structure of a family's tree: what is drawn, what is counted."""
+"""The structure of a family's tree: drawn and counted lines."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from .text import count_text
 from .tree_lines import branch_text, candidate_text, child_text, fork_text, score_text, standing
 
 SHOWN = 8
-"""How many lines of one kind are drawn below one line, unless `--full`."""
+"""The largest number of lines of one kind below one line, without `--full`."""
 _LARGE = 24
-"""With more candidates than this, a branch is drawn in full only on the way to the chosen candidate."""
+"""A branch with more candidates than this is drawn in full only on the path to the chosen candidate."""
 
 Part = tuple[Text, Any]
 
@@ -94,9 +94,9 @@ class Parts:
         return parts
 
     def _shown(self, below: Sequence[KinCandidate], place: _Place) -> list[KinCandidate]:
-        """Return the candidates on the way to the choice, and the best.
+        """Return the candidates on the path to the choice, and the best.
 
-        Off that way, a large branch shows none.
+        A large branch shows none beside that path.
         """
         large = len(place.branch.candidates) > _LARGE
         off = place.place and place.branch.chosen is not None and not any(each.on_the_way for each in below)

@@ -1,4 +1,4 @@
-"""A replay on the full screen: the steps, what the step did, and the state."""
+"""A replay on the full screen: steps, current step, state."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, Static
 
-from ...traces import Trace, changes_of
+from ...traces import Trace, changed_between
 from ..commands.replay.pages import heading
 from ..errors import INTERRUPTED
 from .cursor import Cursor
@@ -84,7 +84,7 @@ class ReplayApp(App[int]):
         yield Input(id="prompt", compact=True)
 
     def on_mount(self) -> None:
-        """Show the first page, and leave the terminal as it was on SIGTERM."""
+        """Show the first page; on SIGTERM, restore the terminal."""
         if sys.platform != "win32":
             with suppress(RuntimeError, ValueError):  # an app that a test drives is not in the main thread
                 leave = lambda: self.exit(_TERMINATED)  # noqa: E731
@@ -110,7 +110,7 @@ class ReplayApp(App[int]):
         elif self.cursor.page == 0:
             tree.show(trace.first_state or {}, ())
         elif trace.first_state is not None:
-            tree.show(trace.final_state, changes_of(trace.state(-1), trace.end.get("patch") or []))
+            tree.show(trace.final_state, changed_between(trace.state(-1), trace.final_state))
 
     def _moved(self, moved: bool, refused: str) -> None:
         self._say("" if moved else refused)
@@ -134,13 +134,13 @@ class ReplayApp(App[int]):
         self._moved(self.cursor.to_error(direction), "there is no error " + ("below" if direction > 0 else "above"))
 
     def action_change(self, direction: int) -> None:
-        """Move to another change of the path that is picked in the state."""
+        """Move to another change of the path selected in the state."""
         path = self.query_one(StateTree).path
         where = f"no change of {path or 'the state'} " + ("below" if direction > 0 else "above")
         self._moved(self.cursor.to_change(path, direction), where)
 
     def action_changes(self) -> None:
-        """Show what changed alone, or the whole state."""
+        """Show only the changes, or the whole state."""
         tree = self.query_one(StateTree)
         tree.only_changes = not tree.only_changes
         self._show_state()
@@ -151,7 +151,7 @@ class ReplayApp(App[int]):
         self.show_page()
 
     def action_hit(self, direction: int) -> None:
-        """Move to another step with the text that was searched for."""
+        """Move to another step that contains the search text."""
         if not self._text:
             self.action_ask("search")
         else:
@@ -182,7 +182,7 @@ class ReplayApp(App[int]):
         self.query_one(StepList).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go where the prompt says."""
+        """Go to the place entered at the prompt."""
         self.action_dismiss()
         given = event.value.strip()
         act: Callable[[str], None] = self._search if event.input.placeholder == "search" else self._go_to

@@ -1,4 +1,4 @@
-"""The place in a run, and the ways to move it; it draws nothing.
+"""The place in a run, and its moves, without drawing.
 
 Page 0 is the summary, page k + 1 is step k, and the last page is the end, as in the plain replay.
 """
@@ -12,7 +12,7 @@ _RANK = {sign: rank for rank, sign in enumerate((" ", ".", "F", "B", "W", "E"))}
 
 
 class Cursor:
-    """A page of a replay, and moves that a key can make."""
+    """A page of a replay, and the moves of keys."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -26,24 +26,33 @@ class Cursor:
 
     @property
     def step(self) -> Step | None:
-        """The step of the page; None on the first and the last page."""
+        """The step of the page; None on the outer pages.
+
+        Those are the first page and the last.
+        """
         return self.pages.step(self.page) if 0 < self.page < self.last else None
 
     def move(self, by: int) -> bool:
-        """Move by some pages, as far as there are any; return whether the page is another one."""
+        """Move by some pages; return whether the page has changed.
+
+        The move ends at the first or last page.
+        """
         return self.go(self.page + by)
 
     def go(self, page: int) -> bool:
-        """Move to a page, or the nearest there is; return whether it is another one."""
+        """Go to a page or the nearest; return whether it has changed."""
         before, self.page = self.page, max(0, min(page, self.last))
         return self.page != before
 
     def to_error(self, direction: int) -> bool:
-        """Move to the next step with an error, or the one before; return whether there is one."""
+        """Move to the next or previous error; return whether there is one."""
         return self._first(page for page in self._pages(direction) if failed(self.pages.step(page)))
 
     def to_text(self, text: str, direction: int = 1) -> bool:
-        """Move to the next step in whose records a text occurs, in any case of letters."""
+        """Move to the next step whose records contain a text.
+
+        Case is ignored.
+        """
         wanted = text.casefold()
         return bool(wanted) and self._first(
             page
@@ -52,7 +61,7 @@ class Cursor:
         )
 
     def to_change(self, path: str, direction: int) -> bool:
-        """Move to the next step that changed the value at a path or below it, or to the one before."""
+        """Move to the next or previous change at or below a path."""
         steps = sorted({*self.trace.find(path or "/**"), *(self.trace.find(f"{path}/**") if path else ())})
         pages = [step + 1 for step in steps]
         fitting = [page for page in pages if (page - self.page) * direction > 0]
@@ -67,7 +76,10 @@ class Cursor:
 
 
 def failed(step: Step) -> bool:
-    """Return whether a call of a step failed; most steps are told by their bytes alone."""
+    """Return whether a call of a step failed.
+
+    For most steps, the bytes alone decide.
+    """
     if not any(b"error" in record.raw for record in step.records):
         return False
     return any(error is not None for error in step.errors) or any(
@@ -83,7 +95,10 @@ def sign_of(step: Step) -> str:
 
 
 def overview(cursor: Cursor, width: int) -> str:
-    """Return the run in so many columns: the rarest sign of the steps in each, at most `width` steps looked at."""
+    """Return the run in `width` columns of signs.
+
+    Each column has the rarest sign of its steps; at most `width` steps are read.
+    """
     steps = cursor.pages.shown_steps
     columns = min(width, steps)
     signs = []
@@ -95,4 +110,6 @@ def overview(cursor: Cursor, width: int) -> str:
 
 
 _LOOKED = 2000
-"""Up to how many steps the overview looks at each; beyond, at the first step of each column."""
+"""The largest number of steps of which the overview reads each. Of a longer run, it reads the first step of each
+column.
+"""

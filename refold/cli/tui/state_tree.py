@@ -1,4 +1,7 @@
-"""The state as a tree, in which what the step changed is marked; branches are made when they are opened."""
+"""The state as a tree with the step's changes marked.
+
+Branches are made when they are opened.
+"""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,14 +15,14 @@ from ...traces import Change
 from ..render.text import brief, clean, value_text
 
 _MOST = 200
-"""How many members of one value are shown."""
+"""The largest number of members shown of one value."""
 _OPENED = 20
-"""How many changes open the branches that lead to them."""
+"""The largest number of changes whose branches are opened."""
 _MARKS = {"add": ("+", "green"), "remove": ("−", "red"), "replace": ("~", "yellow")}
 
 
 class StateTree(Tree[str]):
-    """A state; the data of a node is its path, a JSON Pointer."""
+    """A state; each node's data is its path, a JSON Pointer."""
 
     DEFAULT_CSS = "StateTree { width: 1fr; border-left: solid $panel; }"
 
@@ -29,26 +32,33 @@ class StateTree(Tree[str]):
         self.guide_depth = 2
         self.only_changes = True
         self._document: Any = None
-        self._changes: dict[str, Change] = {}
+        self._changes: tuple[Change, ...] = ()
+        self._there: dict[str, Change] = {}
+        """The changes of values that are in the state: not those that were removed."""
         self._above: set[str] = set()
         self._opened: set[str] = set()
         self._pending = ""
 
     @property
     def path(self) -> str:
-        """The path of the node under the cursor; while the tree is made anew, of the one that was."""
+        """The path of the node under the cursor.
+
+        While the tree is rebuilt, it is the path of the earlier node.
+        """
         if self._pending:
             return self._pending
         node = self.cursor_node
         return node.data or "" if node is not None else ""
 
     def show(self, document: Any, changes: tuple[Change, ...]) -> None:
-        """Show a state and what led to it; branches that were opened stay open."""
+        """Show a state and its changes; open branches stay open."""
         picked = self.path
         self._document = document
-        self._changes = {change.path: change for change in changes if change.path != "/current_step"}
-        self._above = {above for path in self._changes for above in _above(path)}
-        opened = self._opened | {a for path in islice(self._changes, _OPENED) for a in _above(path)}
+        self._changes = changes
+        there = [change for change in changes if change.op != "remove"]
+        self._there = {change.path: change for change in there}
+        self._above = {above for change in changes for above in _above(change.path)}
+        opened = self._opened | {a for path in islice(self._there, _OPENED) for a in _above(path)}
         self.root.remove_children()
         self.root.set_label(Text("what changed" if self.only_changes else "state", "bold"))
         if self.only_changes:
@@ -67,13 +77,14 @@ class StateTree(Tree[str]):
             self._fill(node, set())
 
     def on_tree_node_collapsed(self, event: Tree.NodeCollapsed[str]) -> None:
-        """Forget a branch that was closed."""
+        """Remove the members of a closed branch."""
         self._opened.discard(event.node.data or "")
 
     def _fill_changes(self) -> None:
         if not self._changes:
             self.root.add_leaf(Text("nothing", "dim"), "")
-        for path, change in islice(self._changes.items(), _MOST):
+        for change in self._changes[:_MOST]:
+            path = change.path
             mark, style = _MARKS[change.op]
             label = Text(f"{mark} ", style).append(clean(path) or "/", "bold")
             node = self.root.add(label, path, expand=True)
@@ -101,7 +112,7 @@ class StateTree(Tree[str]):
             node.add_leaf(Text(f"and {number - _MOST:,} more", "dim"), node.data or "")
 
     def _label(self, path: str, name: str, member: Any) -> Text:
-        change = self._changes.get(path)
+        change = self._there.get(path)
         mark, style = _MARKS[change.op] if change is not None else ("·", "yellow") if path in self._above else (" ", "")
         text = Text(f"{mark} ", style).append(brief(clean(name), 60), "bold")
         if isinstance(member, dict | list):
@@ -131,7 +142,7 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the paths above a path, the root's left out."""
+    """Yield the paths above a path, without the root."""
     while path.count("/") > 1:
         path = path.rpartition("/")[0]
         yield path

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..render.wording import decision_text
+from ..render.phrases import decision_text
 from .cursor import Cursor, failed, overview
 
 _SIGNS = {".": ("▁", "dim"), "E": ("▲", "red"), "W": ("▮", "yellow"), "B": ("◆", "magenta"), "F": ("■", "green")}
@@ -46,7 +46,10 @@ class Overview(Widget):
 
 
 class StepList(ScrollView, can_focus=True):
-    """The pages of a replay, one a line; only the lines in sight are made."""
+    """The pages of a replay, one a line.
+
+    Only visible lines are made.
+    """
 
     DEFAULT_CSS = "StepList { width: 34; border-right: solid $panel; }"
 
@@ -75,7 +78,7 @@ class StepList(ScrollView, can_focus=True):
         self.virtual_size = Size(32, len(self._cursor.pages))
 
     def show_cursor(self) -> None:
-        """Draw the list anew, with the cursor's line in sight."""
+        """Redraw the list with the cursor's line visible."""
         top, height = int(self.scroll_offset.y), max(1, self.size.height)
         page = self._cursor.page
         if not top <= page < top + height:
@@ -96,7 +99,7 @@ class StepList(ScrollView, can_focus=True):
         )
 
     def on_click(self, event: Click) -> None:
-        """Tell which page was clicked."""
+        """Report the page that was clicked."""
         page = int(self.scroll_offset.y) + event.y
         if page < len(self._cursor.pages):
             self.post_message(self.Picked(page))

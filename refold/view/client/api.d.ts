@@ -2,7 +2,7 @@
  * What the page asks of its data, and what it is given.
  *
  * There is one interface, `Source`, with two suppliers: `remote.js` asks the server (each method is a GET under `/api/`
- * with the arguments as query, and the same JSON), `local.js` computes the answers from the records inside an exported
+ * with the arguments as query, a list as a repeated argument, and the same JSON; questions of one moment make one request, `/api/several?ask=`, with a list of `{ status, answer }`), `local.js` computes the answers from the records inside an exported
  * file. Tests ask both the same questions about the same traces and compare the answers.
  *
  * Steps are numbered from 0. State k is the state before step k, state k + 1 the state after it. A path is a JSON Pointer.
@@ -12,7 +12,7 @@
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type Mode = "act" | "final" | "wait" | "branch" | "open" // "open": the step that was under way at the end of the trace, undecided
-export type Status = "completed" | "stopped" | "waiting" | "failed" | "cancelled" | "interrupted" | "running" | "damaged"
+export type Status = "completed" | "stopped" | "waiting" | "failed" | "cancelled" | "interrupted" | "running" | "corrupt"
 
 export interface Usage { tokens_in: number, tokens_out: number, cost: number | null }
 
@@ -24,12 +24,15 @@ export interface RunRow {
   objective: string
   module: string // import path, "" where it is not known
   agent: boolean // a run of the Agent: it has a conversation
-  status: Status // "running": another process is writing it; "damaged": the file cannot be read, see `problem`
+  name: string // the Agent's name, "" where it is not known, or the run is no Agent's
+  status: Status // "running": another process is writing it; "corrupt": the file cannot be read, see `problem`
   reason: string | null // stop reason
   problem: string | null
+  error: string | null // why a failed run failed, in one line: the exception's type and message
+  question: string | null // the first open question of a waiting run, in one line
   result: string | null // the final result in one line, at most 120 units
   started: number | null
-  changed: number // time of the last record (or of the file, where it is damaged)
+  changed: number // time of the last record (or of the file, where it is corrupt)
   seconds: number | null // work done, without waits
   steps: number
   usage: Usage
@@ -39,17 +42,18 @@ export interface RunRow {
   parent: Parent | null
   children: number // runs below it: candidates, called runs and forks that are in the folder
   descendants: number // with those below them
+  forks: number // how many of the descendants are forks
   shape: string // 48 columns of the run, one character each: "." act, "B" branch, "W" wait, "F" final, "E" error, " " nothing
   bytes: number
 }
 export interface Parent { kind: "fork" | "candidate" | "call", run: string, step: number, candidate?: number, here: boolean } // here: the parent's trace is in what is viewed
 
 export interface RunQuery {
-  q?: string // text in objective, task, id, module, tags
-  status?: string // several, separated by commas; likewise below
-  reason?: string, module?: string, task?: string, tag?: string
+  q?: string // text in objective, task, id, file, module, error, question, tags
+  status?: string | string[] // one, or any of several: a repeated argument; likewise below
+  reason?: string | string[], module?: string | string[] /* an Agent's name, an import path, or its class */, task?: string | string[], tag?: string | string[]
   since?: number, until?: number // `started`, seconds since 1970
-  min_steps?: number, max_steps?: number, min_tokens?: number, max_tokens?: number, min_cost?: number, max_cost?: number
+  min_seconds?: number, max_seconds?: number, min_steps?: number, max_steps?: number, min_tokens?: number, max_tokens?: number, min_cost?: number, max_cost?: number
   under?: string // only runs directly below this one (with `flat`: all below it)
   flat?: boolean // do not fold families: every run is a row
   sort?: "started" | "changed" | "seconds" | "steps" | "tokens" | "cost" | "status" | "task" | "errors" // default: started
@@ -59,24 +63,30 @@ export interface RunQuery {
 export interface RunPage {
   rows: RunRow[]
   total: number // rows that fit the query
+  all: number // lines of the list without a filter: of a family that is folded, one
   totals: Totals // of all that fit, not of the page; with their descendants if families are folded
-  facets: { status: Facet[], reason: Facet[], module: Facet[], task: Facet[], tag: Facet[] } // at most 50 each, of the whole folder
+  facets: { status: Facet[], reason: Facet[], module: Facet[], task: Facet[], tag: Facet[] } // at most 50 each: how many lines the list has with this value instead of the filter's own; 0 where another filter lets none through
+  any_status: number // how many lines it has without the filter of the status
   folder: string
+  folders: number // folders that the lines of the list come from: more than one, and a line says its own
   indexing: number | null // files that are still to be read, while the index is being made
+  seen?: string // the mark of what the answer has in it, see `LiveEvent`; only the server has one
 }
 export interface Totals { runs: number, steps: number, seconds: number, usage: Usage, errors: number, unknown_cost: number }
 export interface Facet { value: string, count: number }
 
 /** All that is known of a run beside its steps. */
 export interface Run extends RunRow {
+  path: string | null // of its file, as one types it where the server was started; null in an exported file
   state_class: string
   seed: number | null
   versions: Record<string, string>
   inputs: Json
   task_document: Json
+  before: number // of a fork: its source's steps before its first state, which its budget of steps counts
   budget: { max_steps: number | null, max_runtime_seconds: number | null, max_tokens: number | null, max_cost_usd: number | null }
   answer: Node | null // final_result
-  error: { type: string, message: string, traceback: string | null } | null
+  failure: Failure | null
   criteria: { criterion: string, passed: boolean | null, evidence: string | null }[]
   requests: Request[] // open ones
   attempts: { attempt: number, at: number, step: number }[] // each resume
@@ -84,11 +94,24 @@ export interface Run extends RunRow {
   open: number | null // the number of the unfinished step, if there is one (= steps)
   counts: { records: number, actions: number, effects: number, events: number, waits: number, branches: number }
   longest: { k: number, seconds: number, label: string }[] // up to 5
+  failed_at: number | null // of a failed run: the step in which it failed, if it has one
   failing: number[] // the first 20 steps with errors
   changed_most: { path: string, changes: number }[] // up to 8, lists' indices as `*`; the engine's step counter left out
   state_bytes: number // about
-  actions_allowed: boolean // whether the server acts, see `Act`
+  actions_allowed: boolean // whether the server acts on this run, see `Act`
+  needs_module: boolean // the trace alone does not say how its module is made: commands need --module
+  why_not: string | null // why it does not, and what to do
   version: string // changes whenever the run has grown
+  seen?: string // the mark of what the answer has in it, see `LiveEvent`; only the server has one
+  indexed: number | null // share of the file that is indexed, while the index is being made: the run's events bring the other steps
+}
+/** Why a run failed. `error` of its row says the same in a line. */
+export interface Failure {
+  type: string, message: string, traceback: string | null
+  step: number | null // in which it was raised
+  hook: string | null // "init_state", "decide", "reduce", or what the engine was doing: "the actions"
+  place: string | null // of the user's own code, as file:line
+  code: string | null // the frames of the traceback in the user's own code, the one that raised last
 }
 export interface Request {
   id: string, kind: string // "wait", "ask", "unknown_effect", ...
@@ -112,12 +135,12 @@ export interface Columns {
 export interface StepRow {
   k: number
   mode: Mode
+  sign: string // its character in the run's shape: "E" and "W" (somebody was asked) before the mode's
   label: string // "fetch /guide", "3 actions: fetch, look", "answer: 42", "asks: may I?", "chose 2 of 5"
   errors: number
   seconds: number | null
   usage: Usage
   actions: number
-  changes: number // operations of the patch
   committed: boolean
   at: number | null // of its first record
 }
@@ -154,9 +177,10 @@ export interface EffectNode {
   cancelled: boolean, open: boolean, idempotent: boolean
   children: EffectNode[]
 }
+/** `place` is the candidate's number; below a candidate, the numbers on the way: `7.0`. */
 export interface Branch {
   strategy: string, chosen: number | null, run: string | null
-  candidates: { index: number, label: string, score: number | null, run: string | null, status: Status | null, lost: string | null, here: boolean }[]
+  candidates: { index: number, place: string, label: string, score: number | null, run: string | null, status: Status | null, lost: string | null, here: boolean }[]
 }
 
 /**
@@ -174,6 +198,8 @@ export interface Node {
   children?: Node[]
   at?: string // where the value is found again: given to `value` for long texts and blobs
 }
+
+/** Texts that are no `Node` (a rationale, an error, a prompt) are cut at 20,000 units, and say how many are left out; names at 240 at most. */
 
 /** What a step changed. `tree` has only changed containers with their changed children; gaps say how many are unchanged. */
 export interface Changes {
@@ -198,6 +224,7 @@ export interface History {
   entries: { k: number, old: Node | null, new: Node | null }[] // a page of 100; with at most 200 units of text each
   steps: number[] // all steps that changed it, at most 10,000
   total: number
+  searched: number // share of the run, 0 to 1, that was read so far: asked again, the answer goes on from there
 }
 
 export interface Hits {
@@ -221,7 +248,8 @@ export interface Chat {
 export interface Turn {
   k: number // the step after which the messages stand; -1: those that the run began with
   at: number | null
-  messages: ChatMessage[]
+  messages: ChatMessage[] // at most 500 of a turn, see `more`
+  more: number // messages that the answer has no room for
   compacted: number // messages that the step took out of the conversation
   asked: Step["asked"]
   children: Step["children"]
@@ -232,23 +260,95 @@ export interface ChatMessage {
   parts: ({ type: "text", text: Node } | { type: "image", url: string | null, bytes: number } | { type: "audio", format: string, transcript: string | null })[] // url: only `data:image/(png|jpeg|gif|webp)` of up to 2 MB, else null
   reasoning: Node | null
   tool_calls: { id: string, name: string, args: Node, output: Node | null, error: string | null, seconds: number | null, run: string | null, images: { url: string | null, bytes: number }[] }[] // the answers stand at their calls, `images` are those in the answer, with `url` as in the parts; a tool's message comes alone only without a call
+  more: number // parts and calls that the answer has no room for
   usage: Usage | null
 }
 
 export interface Comparison {
   a: RunRow, b: RunRow
+  // a and b are exchanged if a, as it was asked for, starts within b
   kin: "fork" | "same" | "other" // fork: b comes from a (or both from one), aligned by the source's step numbers
-  shift: number // step k of b stands beside step k + shift of a
-  only_a: number, only_b: number // steps before/after that one of them does not have
+  shift: number // step k of b stands beside step k + shift of a; never below 0
+  steps_a: number, steps_b: number // an unfinished one included
   columns: { a: Columns, b: Columns, differ: string } // aligned; differ: one character a column, "=" "x" or " "
+  given: { path: string, a: Node | null, b: Node | null }[] // how task, module and budget differ; what follows from that alone counts as equal. [] for a fork
   edited: Changes | null // of a fork: what was changed at its start
   first: Difference | null
   here: Difference | null // at the step that was asked for; if none was, the first
   differing: number[] // aligned steps (numbers of a) that differ, at most 1,000
   differing_total: number
+  compared: number | null // of the common steps, how many were compared so far: asked again, the answer goes on from there; null: all
   states: Changes | null // from a's state to b's after the step of `here` (old: a, new: b)
 }
 export interface Difference { ka: number | null, kb: number | null, phase: string, path: string | null, a: Node | null, b: Node | null, says: string }
+
+/** A set of runs: tasks that are run by one command, each a run of its own. */
+export interface RunSet {
+  id: string
+  tasks: number
+  counts: Record<string, number> // tasks by status: queued, running, completed, stopped, failed, errored, waiting
+  score: number | null // the mean of the tasks that have one
+  scored: number
+  cost: number
+  unpriced: number // tasks whose cost is not known
+  tokens: number
+  changed: number | null
+}
+export interface SetTask {
+  place: number
+  key: string // the task's id
+  status: string // as in `counts`, or "lost": its worker has not been heard of for longer than its lease
+  attempts: number
+  run: string | null // the id of its run, if the trace is in what is viewed
+  group: string, model: string
+  score: number | null, cost: number | null, tokens: number, seconds: number | null, steps: number | null
+  error: string | null
+  result: string | null // its answer, or what it waits for
+  changed: number | null
+}
+export interface SetPage { set: RunSet, tasks: SetTask[], next: number | null } // next: the place to ask on after
+
+/** An evaluation: what its runs amount to. */
+export interface EvaluationFigures {
+  id: string // its folder's name; "." if it is the folder that is viewed
+  name: string
+  runs: number, tasks: number
+  passed: number, failed: number, none: number // runs; none: without a verdict
+  cost: number | null // null: a price is not known
+  tokens: number, seconds: number
+  scores: ScoreEstimate[]
+}
+export interface ScoreEstimate { score: string, mean: number | null, low: number | null, high: number | null, tasks: number, runs: number } // low, high: 95 %
+/** An evaluation in the list: its figures, or why it has none. */
+export type EvaluationCard = (EvaluationFigures & { problem: null }) | { id: string, problem: string }
+export interface EvaluationPage extends EvaluationFigures {
+  about: { module?: string, replay_of?: string }
+  pass_at: { k: number, at: number | null, hat: number | null }[] // pass@k and pass^k
+  scorers: string[]
+  columns: string[] // those that make groups
+  by: string | null
+  groups: (EvaluationFigures & { label: string })[], groups_total: number
+  samples: EvaluationSample[], total: number, next: number | null // total: samples of this verdict
+  others: string[] // the other evaluations here
+}
+export interface EvaluationSample {
+  id: string, repeat: number
+  run: string | null // the id of its run, if the trace is in what is viewed
+  status: string
+  passed: boolean | null
+  scores: Record<string, { value: number, passed: boolean | null, reason: string | null }>
+  errors: Record<string, string> // what a scorer raised
+  output: string | null, error: string | null
+  steps: number, tokens: number, cost: number | null, seconds: number
+}
+export interface EvaluationDiff {
+  a: EvaluationFigures, b: EvaluationFigures
+  tests: { score: string, tasks: number, before: number, after: number, better: number, worse: number, test: string, p: number, corrected: number, significant: boolean }[]
+  changes: { id: string, scores: { score: string, before: number, after: number }[], runs: [string | null, string | null], step: number | null, phase: string | null, difference: string }[] // a task once, with its scores that changed
+  changes_total: number // tasks
+  only: [{ total: number, tasks: string[] }, { total: number, tasks: string[] }] // tasks that A, or B, alone has
+  worse: boolean // whether a score is significantly worse in B
+}
 
 /** A family: its root and all below it. */
 export interface Family { root: string, nodes: FamilyNode[] }
@@ -264,7 +364,7 @@ export interface Problem { error: { kind: string, message: string, hint: string 
 export interface Source {
   live: boolean // whether there are events and, maybe, actions
   runs(query: RunQuery): Promise<RunPage> //                                   /api/runs
-  totals(ids: string[]): Promise<Totals> //                                    /api/totals?ids=
+  totals(ids: string[]): Promise<Totals> //                                    /api/totals?id=, repeated
   run(id: string): Promise<Run> //                                             /api/run?id=
   columns(id: string, from: number, to: number, n: number): Promise<Columns> // /api/columns
   steps(id: string, from: number, to: number): Promise<StepRow[]> //            /api/steps, 500 at most
@@ -278,15 +378,25 @@ export interface Source {
   chat(id: string, from: number, to: number): Promise<Chat> //                 /api/chat, 200 steps at most
   compare(a: string, b: string, n: number, k?: number): Promise<Comparison> //  /api/compare; k: an aligned step (a number of a), for `here` and `states`
   family(id: string): Promise<Family> //                                       /api/family
+  sets(): Promise<{ sets: RunSet[] }> //                                       /api/sets
+  set(id: string, status: string | null, after: number | null): Promise<SetPage> // /api/set
+  evaluations(): Promise<{ evaluations: EvaluationCard[], total: number }> //   /api/evaluations
+  evaluation(id: string, show: string | null, by: string | null, offset: number): Promise<EvaluationPage> // /api/evaluation; show: "passed", "failed", "none"
+  evaluationDiff(a: string, b: string): Promise<EvaluationDiff> //             /api/evaluation_diff
   events(id: string | null, heard: (event: LiveEvent) => void): () => void //  /api/events (server-sent events); returns how to stop
   act?: Act
 }
 
-/** A folder's event: rows that are new or changed (at most four a second). A run's: that it has grown, with its figures. */
+/**
+ * A folder's event: rows that are new or changed (at most four a second). A run's: that it has grown, with its figures.
+ *
+ * `seen` is a mark, `<server>:<number>`: an answer with the same mark or a later one has all that the event says, and all
+ * that was said before it.
+ */
 export type LiveEvent =
-  | { type: "runs", rows: RunRow[], removed: string[] }
-  | { type: "run", row: RunRow, version: string, from: number } // steps from `from` on are new or changed
-  | { type: "hello", server: string } // sent first, also after a reconnection: whoever hears it asks anew
+  | { type: "runs", rows: RunRow[], removed: string[], seen: string }
+  | { type: "run", row: RunRow, version: string, from: number, seen: string } // steps from `from` on are new or changed
+  | { type: "hello", server: string, seen?: string } // sent first, also after a reconnection: whoever holds an answer with an older mark asks anew, and everybody if there is none
 
 /**
  * POST /api/act/<name> with a JSON object of the arguments and the header `X-Refold-Token`; only where the server was

@@ -1,17 +1,21 @@
 /** The page: the bar, and the view that the address names. */
 
 import { html, render, useCallback, useEffect, useState } from "./vendor/preact.js"
+import { Guarded } from "./components/guarded.js"
 import { KeySheet } from "./components/sheet.js"
 import { useKeys } from "./keys.js"
 import { remote } from "./remote.js"
 import { local } from "./local.js"
-import { shortId } from "./format.js"
-import { oneLine } from "./text.js"
-import { Loading } from "./views/states/say.js"
+import { shortId, taskOf } from "./format.js"
+import { decoded, oneLine } from "./text.js"
+import { Loading, Say } from "./views/states/say.js"
 import { Compare } from "./views/compare/compare.js"
+import { Evaluation } from "./views/evaluation/evaluation.js"
+import { EvaluationComparison } from "./views/evaluation/comparison.js"
 import { Family } from "./views/family/family.js"
 import { Run } from "./views/run/run.js"
 import { Runs } from "./views/runs/runs.js"
+import { SetOfRuns } from "./views/sets/set.js"
 import { States } from "./views/states/states.js"
 
 /** @typedef {import("./api.d.ts").Source} Source */
@@ -19,18 +23,12 @@ import { States } from "./views/states/states.js"
 /** An address: `#/run/ID?k=4`. @returns {{ view: string, names: string[], params: URLSearchParams }} */
 function address() {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?")
-  const [view = "", ...names] = path.split("/").map((part) => {
-    try {
-      return decodeURIComponent(part)
-    } catch {
-      return part // a broken escape: the run is not found, and the page says so
-    }
-  })
+  const [view = "", ...names] = path.split("/").map(decoded)
   return { view, names, params: new URLSearchParams(query) }
 }
 
-/** @param {{ source: Source, home: string }} props - home: the address that is shown where none is named */
-function App({ source, home }) {
+/** @param {{ source: Source, home: string, several: boolean }} props - home: the address that is shown where none is named; several: there is a list of runs */
+function App({ source, home, several }) {
   const [, setMoved] = useState(0)
   const [sheet, setSheet] = useState(false)
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "light")
@@ -55,7 +53,7 @@ function App({ source, home }) {
     u: () => (location.hash = "#/"),
     "/": () => document.querySelector(/** @type {"input"} */ ("#find"))?.focus(),
   })
-  if (!location.hash.replace(/^#\/?/, "") && home) history.replaceState(null, "", home)
+  if (home && (several ? !location.hash : !location.hash.replace(/^#\/?/, ""))) history.replaceState(null, "", home)
   const { view, names, params } = address()
   /** @param {Record<string, string | null>} changes @param {boolean} [replace] */
   const setParams = (changes, replace = true) => {
@@ -71,33 +69,39 @@ function App({ source, home }) {
   return html`<a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.querySelector(/** @type {"main"} */ ("main"))?.focus() }}>Skip to the content</a>
     <header class="bar">
       <a class="brand" href="#/">refold</a>
-      <nav class="crumbs grow" aria-label="Where this is"><${Crumbs} view=${view} names=${names} live=${source.live} /></nav>
-      <button type="button" class="btn" onClick=${() => setSheet(true)}>Keys <kbd>?</kbd></button>
+      <nav class="crumbs grow" aria-label="Where this is"><${Crumbs} view=${view} names=${names} several=${several} /></nav>
+      <button type="button" class="btn" onClick=${() => setSheet(true)}aria-label="Keys"><span class="wide">Keys </span><kbd>?</kbd></button>
       <button type="button" class="btn icon" aria-label=${theme === "dark" ? "Light theme" : "Dark theme"} onClick=${turn}>◐</button>
     </header>
     <main id="main" tabindex="-1">
-      ${view === "run" ? html`<${Run} key=${name} id=${name} ...${shared} />` : view === "compare" ? html`<${Compare} key=${`${name}/${other}`} a=${name} b=${other} ...${shared} />` : view === "family" ? html`<${Family} key=${name} run=${name} ...${shared} />` : view === "states" ? html`<${States} />` : html`<${Runs} ...${shared} />`}
+      <${Guarded} key=${[view, ...names].join("/")} what="page">${view === "run" ? html`<${Run} key=${name} id=${name} ...${shared} />` : view === "compare" ? html`<${Compare} key=${`${name}/${other}`} a=${name} b=${other} ...${shared} />` : view === "family" ? html`<${Family} key=${name} run=${name} ...${shared} />` : view === "set" ? html`<${SetOfRuns} key=${name} id=${name} ...${shared} />` : view === "evaluation" ? (names.length > 1 ? html`<${EvaluationComparison} key=${`${name}/${other}`} a=${name} b=${other} ...${shared} />` : html`<${Evaluation} key=${name} id=${name} ...${shared} />`) : view === "states" ? html`<${States} />` : view === "" ? html`<${Runs} ...${shared} />` : html`<div class="page"><${Say} title="There is no such page" text=${`The address asks for “${oneLine(view, 80)}”, which this viewer does not have.`}><p><a href="#/">All runs</a></p><//></div>`}<//>
     </main>
     ${sheet && html`<${KeySheet} close=${() => setSheet(false)} />`}`
 }
 
-/** @param {{ view: string, names: string[], live: boolean }} props */
-function Crumbs({ view, names, live }) {
+/** @param {{ view: string, names: string[], several: boolean }} props */
+function Crumbs({ view, names, several }) {
   const words = /** @type {Record<string, string>} */ ({ compare: "Compare", family: "Family", states: "States of the page" })
   if (!view) return html`<span>Runs</span>`
   /** @param {string} id */
-  const run = (id) => html`<a class="mono cut" href=${`#/run/${encodeURIComponent(id)}`} title=${oneLine(id)}>${shortId(oneLine(id))}</a>`
-  return html`${live && html`<a href="#/">Runs</a><span aria-hidden="true">/</span>`}${words[view] ? html`<span>${words[view]}</span><span aria-hidden="true">/</span>` : ""}${names.filter(Boolean).map((id, i) => html`${i ? html`<span aria-hidden="true">and</span>` : ""}${run(id)}`)}`
+  const run = (id) => html`<a class="mono cut" href=${`#/run/${encodeURIComponent(id)}`} title=${oneLine(id)}>${taskOf(oneLine(id)) && html`<span class="wide dim">${taskOf(oneLine(id))} </span>`}${shortId(oneLine(id))}</a>`
+  if (view === "set") return html`<a href="#/">Runs</a><span aria-hidden="true">/</span><span>Set</span><span aria-hidden="true">/</span><span class="cut" dir="auto">${oneLine(names[0] ?? "")}</span>`
+  if (view === "evaluation") return html`<a href="#/">Runs</a>${names.map((name, i) => html`<span aria-hidden="true">${i ? "and" : "/"}</span>${names.length > 1 ? html`<a class="cut" dir="auto" href=${`#/evaluation/${encodeURIComponent(name)}`}>${evaluationName(name)}</a>` : html`<span class="cut" dir="auto">${evaluationName(name)}</span>`}`)}`
+  if (view !== "run" && !words[view]) return html`<a href="#/">Runs</a>`
+  return html`${several && html`<a href="#/">Runs</a><span aria-hidden="true">/</span>`}${words[view] ? html`<span class=${names.length > 1 ? "wide" : "cut"}>${words[view]}</span><span class=${names.length > 1 ? "wide" : ""} aria-hidden="true">/</span>` : ""}${names.filter(Boolean).map((id, i) => html`${i ? html`<span aria-hidden="true">and</span>` : ""}${run(id)}`)}`
 }
+
+/** @param {string} name */
+const evaluationName = (name) => (name === "." ? "Evaluation" : oneLine(name))
 
 /** Begin: with the runs inside the file, if there are any, otherwise with the server's. */
 async function begin() {
   const place = /** @type {HTMLElement} */ (document.querySelector("#app"))
   const inside = document.querySelector("#refold-runs")
-  if (!inside) return render(html`<${App} source=${remote} home="" />`, place)
+  if (!inside) return render(html`<${App} source=${remote} home="" several=${true} />`, place)
   render(html`<${Loading} text="Unpacking the run" />`, place)
-  const { source, home } = await local(inside.textContent ?? "")
-  render(html`<${App} source=${source} home=${home} />`, place)
+  const { source, home, several } = await local(inside.textContent ?? "")
+  render(html`<${App} source=${source} home=${home} several=${several} />`, place)
 }
 
 void begin()

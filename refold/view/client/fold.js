@@ -12,6 +12,7 @@
 const TEXT = 2000
 export const MEMBERS = 200
 const NODES = 3000
+const LEVELS = 50
 
 /** @param {string} path @returns {string[]} */
 export const tokensOf = (path) => (path === "" ? [] : path.slice(1).split("/").map((token) => token.replace(/~1/g, "/").replace(/~0/g, "~")))
@@ -84,13 +85,20 @@ function copied(by) {
 
 /** The states of one run: any of them, from the nearest one that is kept. */
 export class States {
-  /** @param {Json} first @param {(k: number) => Operation[]} patch @param {number} steps @param {Operation[]} end */
-  constructor(first, patch, steps, end) {
+  /**
+   * @param {Json} first @param {(k: number) => Operation[]} patch @param {number} steps @param {Operation[]} end
+   * @param {(k: number) => Operation[][]} amended - what resumes and the ends before them changed before step k's own commit
+   */
+  constructor(first, patch, steps, end, amended) {
+    this.amended = amended
+    this.first = first
     this.steps = steps
     this.patch = patch
     this.end = end
+    const begun = { value: structuredClone(first), by: { by: -1 } }
+    for (const each of amended(0)) apply(begun, each, 0)
     /** @type {Map<number, Document>} */
-    this.kept = new Map([[0, { value: first, by: { by: -1 } }]])
+    this.kept = new Map([[0, begun]])
     /** @type {[number, Document] | null} */
     this.last = null
   }
@@ -109,14 +117,24 @@ export class States {
     }
     for (let at = from; at < wanted; at++) {
       apply(document, this.patch(at), at)
+      for (const each of this.amended(at + 1)) apply(document, each, at + 1)
       if ((at + 1) % 250 === 0 && !this.kept.has(at + 1)) this.kept.set(at + 1, { value: structuredClone(document.value), by: copied(document.by) })
     }
     this.last = [wanted, document]
     if (k >= 0 || !this.end.length) return document
     const ended = { value: structuredClone(document.value), by: copied(document.by) }
-    apply(ended, this.end, Math.max(0, this.steps - 1))
+    apply(ended, this.end, this.steps)
     return ended
   }
+}
+
+/** All patches of a run in their order, with the step that each counts for. @param {States} states @returns {Generator<[number, Operation[]]>} */
+export function* patchesOf(states) {
+  for (let k = 0; k <= states.steps; k++) {
+    for (const each of states.amended(k)) yield [k, each]
+    if (k < states.steps) yield [k, states.patch(k)]
+  }
+  yield [states.steps, states.end]
 }
 
 /** The value at a path. @param {Document} document @param {string} path @returns {Document | null} */
@@ -132,10 +150,10 @@ export function looked(document, path) {
 
 /**
  * A value as a node, as far as fits into one answer.
- * @param {Document} found @param {string} at @param {{ key?: string | number, offset?: number, limit?: number, text?: number, left?: { count: number } }} [options]
+ * @param {Document} found @param {string} at @param {{ key?: string | number, offset?: number, limit?: number, text?: number, left?: { count: number }, level?: number }} [options]
  * @returns {Node}
  */
-export function nodeOf({ value, by }, at, { key, offset = 0, limit = MEMBERS, text = TEXT, left = { count: NODES } } = {}) {
+export function nodeOf({ value, by }, at, { key, offset = 0, limit = MEMBERS, text = TEXT, left = { count: NODES }, level = 0 } = {}) {
   left.count--
   /** @type {any} */
   const node = key === undefined ? {} : { key }
@@ -145,12 +163,13 @@ export function nodeOf({ value, by }, at, { key, offset = 0, limit = MEMBERS, te
     node.kind = list ? "array" : "object"
     node.size = keys.length
     let members = keys.slice(offset, offset + limit)
-    if (left.count < members.length && left.count < NODES - 1) members = members.slice(0, Math.max(0, left.count))
+    if (level >= LEVELS) members = []
+    else if (left.count < members.length && left.count < NODES - 1) members = members.slice(0, Math.max(0, left.count))
     if (members.length < keys.length) node.at = at
     left.count -= members.length
     if (members.length || !keys.slice(offset, offset + limit).length) node.children = members.map((name) => {
       left.count++
-      return nodeOf({ value: /** @type {any} */ (value)[name], by: writtenAt(by, name) }, `${at}/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`, { key: list ? Number(name) : name, text, left })
+      return nodeOf({ value: /** @type {any} */ (value)[name], by: writtenAt(by, name) }, `${at}/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`, { key: list ? Number(name) : name, text, left, level: level + 1 })
     })
   } else if (typeof value === "string") {
     Object.assign(node, { kind: "text", value: value.slice(0, text), size: value.length })

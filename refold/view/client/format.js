@@ -15,8 +15,13 @@ export function seconds(value) {
 /** @param {number} value */
 const two = (value) => String(value).padStart(2, "0")
 
+/** Made once: `toLocaleString` makes one at each call, which costs more than all else that a row needs. */
+const WHOLE = new Intl.NumberFormat("en-US")
+/** @type {Intl.DateTimeFormat | null} */
+let moments = null
+
 /** @param {number | null | undefined} value */
-export const count = (value) => (value == null ? "" : value.toLocaleString("en-US"))
+export const count = (value) => (value == null ? "" : WHOLE.format(value))
 
 /** @param {number | null | undefined} value */
 export function shortCount(value) {
@@ -35,9 +40,23 @@ export function bytes(value) {
   return value < 1e6 ? `${(value / 1e3).toFixed(1)} kB` : `${(value / 1e6).toFixed(1)} MB`
 }
 
+/** A moment as a date; null if there is none, or if JavaScript's dates do not reach it. @param {number | null | undefined} at - seconds since 1970 */
+export function dateOf(at) {
+  const date = new Date(at == null ? NaN : at * 1000)
+  return Number.isNaN(date.getTime()) ? null : date
+}
+
+/** A moment in the reader's words; the number where no date reaches. @param {number} at */
+export function when(at) {
+  const date = dateOf(at)
+  if (!date) return `${at} s after 1970`
+  moments ??= new Intl.DateTimeFormat(undefined, { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" })
+  return moments.format(date)
+}
+
 /** @param {number | null | undefined} at - seconds since 1970 */
 export function ago(at) {
-  if (at == null) return ""
+  if (at == null || !dateOf(at)) return ""
   const passed = Date.now() / 1000 - at
   if (passed < 90) return "just now"
   if (passed < 5400) return `${Math.round(passed / 60)} min ago`
@@ -49,3 +68,6 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${num
 
 /** The end of a run's id, which tells it from others of its task. @param {string} id */
 export const shortId = (id) => id.replace(/^.*-[^-~]*([^-~]{5})((?:~.*)?)$/, "$1$2")
+
+/** The part of a run's id that names its task; "" if there is none. @param {string} id */
+export const taskOf = (id) => (shortId(id) === id ? "" : id.replace(/-[^-]*$/, "").slice(0, 60))

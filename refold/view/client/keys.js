@@ -1,6 +1,6 @@
 /** Keys: each view says which it takes; the last one mounted is asked first. Single letters can be turned off. */
 
-import { useEffect, useRef } from "./vendor/preact.js"
+import { useLayoutEffect, useRef } from "./vendor/preact.js"
 
 /** @typedef {Record<string, (event: KeyboardEvent) => void>} Keys */
 
@@ -12,7 +12,7 @@ const OFF = "refold-letters-off"
 export function useKeys(keys) {
   const held = useRef(keys)
   held.current = keys
-  useEffect(() => {
+  useLayoutEffect(() => {
     taken.push(held)
     return () => void taken.splice(taken.indexOf(held), 1)
   }, [])

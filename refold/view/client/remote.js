@@ -1,8 +1,9 @@
 /** The source that asks the server. */
 
+import { stream } from "./streams.js"
+
 /**
  * @typedef {import("./api.d.ts").Source} Source
- * @typedef {import("./api.d.ts").LiveEvent} LiveEvent
  */
 
 /** What went wrong, as the server told it; `kind` is "gone" where it did not answer. */
@@ -30,11 +31,49 @@ async function asked(address, init) {
   return document
 }
 
-/** @param {string} name @param {Record<string, any>} query @returns {Promise<any>} */
-function get(name, query) {
+/** A list is a repeated argument: no sign is left that its values could not have. @param {string} name @param {Record<string, any>} query @returns {string} */
+function questionOf(name, query) {
   const given = new URLSearchParams()
-  for (const [key, value] of Object.entries(query)) if (value != null && value !== false) given.set(key, String(value))
-  return asked(`/api/${name}?${given}`)
+  for (const [key, value] of Object.entries(query)) for (const each of [value].flat()) if (each != null && each !== false) given.append(key, String(each))
+  return `${name}?${given}`
+}
+
+/** @param {string} name @param {Record<string, any>} query @returns {Promise<any>} */
+const get = (name, query) => asked(`/api/${questionOf(name, query)}`)
+
+/** The questions in one request, at most. */
+const TOGETHER = 12
+/** @type {{ ask: string, done: (answer: any) => void, failed: (error: unknown) => void }[]} */
+let waiting = []
+
+/** Ask a question that is answered at once: with all others that one drawing of the page asks, in one request. @param {string} name @param {Record<string, any>} query @returns {Promise<any>} */
+function join(name, query) {
+  return new Promise((done, failed) => {
+    if (!waiting.length) queueMicrotask(send)
+    waiting.push({ ask: questionOf(name, query), done, failed })
+  })
+}
+
+/** Send the questions that wait. */
+function send() {
+  const all = waiting
+  waiting = []
+  for (let i = 0; i < all.length; i += TOGETHER) void sendTogether(all.slice(i, i + TOGETHER))
+}
+
+/** @param {typeof waiting} some */
+async function sendTogether(some) {
+  try {
+    if (some.length === 1 && some[0]) return some[0].done(await asked(`/api/${some[0].ask}`))
+    const answers = await get("several", { ask: some.map(({ ask }) => ask) })
+    some.forEach(({ done, failed }, i) => {
+      const { status, answer } = answers[i]
+      if (status < 400) done(answer)
+      else failed(new ProblemError(answer.error.kind, answer.error.message, answer.error.hint))
+    })
+  } catch (error) {
+    for (const { failed } of some) failed(error)
+  }
 }
 
 /** The token of the printed address: kept in this tab alone, and taken out of what could be copied. @returns {string | null} */
@@ -65,27 +104,26 @@ const post = (name, body) =>
 export const remote = {
   live: true,
   runs: (query) => get("runs", query),
-  totals: (ids) => get("totals", { ids: ids.join(",") }),
-  run: (id) => get("run", { id }),
-  columns: (id, from, to, n) => get("columns", { id, from, to, n }),
-  steps: (id, from, to) => get("steps", { id, from, to }),
+  totals: (ids) => get("totals", { id: ids }),
+  run: (id) => join("run", { id }),
+  columns: (id, from, to, n) => join("columns", { id, from, to, n }),
+  steps: (id, from, to) => join("steps", { id, from, to }),
   find: (id, from, mode, back) => get("find", { id, from, mode, back }),
-  step: (id, k) => get("step", { id, k }),
-  changes: (id, k) => get("changes", { id, k }),
-  state: (id, k, path, offset, limit) => get("state", { id, k, path, offset, limit }),
+  step: (id, k) => join("step", { id, k }),
+  changes: (id, k) => join("changes", { id, k }),
+  state: (id, k, path, offset, limit) => join("state", { id, k, path, offset, limit }),
   value: (id, at, offset, length) => get("value", { id, at, offset, length }),
   history: (id, path, offset) => get("history", { id, path, offset }),
   search: (id, q, after) => get("search", { id, q, after }),
   chat: (id, from, to) => get("chat", { id, from, to }),
   compare: (a, b, n, k) => get("compare", { a, b, n, k }),
   family: (id) => get("family", { id }),
-  events(id, heard) {
-    const stream = new EventSource(`/api/events${id === null ? "" : `?id=${encodeURIComponent(id)}`}`)
-    /** @param {MessageEvent<string>} message */
-    const hear = (message) => heard(/** @type {LiveEvent} */ (JSON.parse(message.data)))
-    for (const name of ["message", "runs", "run", "hello"]) stream.addEventListener(name, hear)
-    return () => stream.close()
-  },
+  sets: () => get("sets", {}),
+  set: (id, status, after) => get("set", { id, status, after }),
+  evaluations: () => get("evaluations", {}),
+  evaluation: (id, show, by, offset) => get("evaluation", { id, show, by, offset }),
+  evaluationDiff: (a, b) => get("evaluation_diff", { a, b }),
+  events: (id, heard) => stream(`/api/events${id === null ? "" : `?id=${encodeURIComponent(id)}`}`, heard),
 }
 
 if (token()) {

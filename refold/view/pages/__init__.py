@@ -1,4 +1,5 @@
-"""What the page is given, as JSON: one file for each of its questions.
+"""The answers to the page's questions, as JSON.
 
-The forms are those of `refold/view/client/api.d.ts`; each function is named after the method there that it answers.
+Each file answers one question. The forms are those of `refold/view/client/api.d.ts`; each function is named after the
+method there that it answers.
 """

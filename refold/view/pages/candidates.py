@@ -1,10 +1,13 @@
-"""Finds the lines of a block of bytes that may hold what is looked for, so that only they are parsed."""
+"""Finds lines that may hold a text, without parsing the others."""
 
 from collections.abc import Iterator, Sequence
 
 
 def candidates(block: bytes, needles: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield where each line with one of the needles begins and ends, its newline left out."""
+    """Yield the range of each line with one of the needles.
+
+    The range leaves out the line's newline.
+    """
     places = [block.find(needle) for needle in needles]
     while True:
         at = min((place for place in places if place >= 0), default=-1)

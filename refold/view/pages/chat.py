@@ -5,10 +5,9 @@ libraries need be there.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from ...errors import PatchError, TraceCorruptError, TraceError
 from ...traces.file.children import children_of
@@ -17,15 +16,19 @@ from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.share import patched
 from ...traces.step import told_error
-from .nodes import Json, Nodes
+from . import messages
+from .nodes import NAME, Json, Nodes, clip, error_json
 from .requests import asked_in
 from .step import children
 
 _STEPS = 200
 _NODES = 20_000
+_PIECES = 5_000
+"""Messages, their parts and their calls in one answer: the page makes some ten elements of each."""
+_OF_ONE = 500
+"""The most messages of one turn, and the most parts and the most calls of one message."""
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
 _LARGEST_IMAGE = 2_000_000
-_ROLES = ("system", "user", "assistant", "tool")
 
 
 def chat(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> Json:
@@ -37,23 +40,28 @@ def chat(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> Json:
         stop = max(first, min(stop, total, first + _STEPS))
         writing = _Writing(folder, trace)
         turns: list[Json] = []
-        if not first and trace.query("SELECT 1 FROM snapshots WHERE trace = ? LIMIT 1"):
+        has_state = bool(trace.query("SELECT 1 FROM snapshots WHERE trace = ? LIMIT 1"))
+        if not first and has_state:
             turns.append(writing.beginning())
         if stop > first:
-            document, _ = trace.document(min(first, trace.count))
-            messages = document.get("messages") if isinstance(document, dict) else None
-            said: list[Any] = list(messages) if isinstance(messages, list) else []
+            # `init_state` may have raised: the one step then has no state, and nothing but its error
+            document = trace.document(min(first, trace.count))[0] if has_state else None
+            talk = _talk(document)
             for k in range(first, stop):
                 records = trace.records(k)
-                after = said if k >= trace.count else _after(said, records, trace)
-                turns.append(writing.turn(k, records, said, after))
-                said = after
+                after = talk if k >= trace.count else _after(talk, records, trace)
+                turns.append(writing.turn(k, records, messages.messages_of(talk), messages.messages_of(after)))
+                talk = after
         return {"from": first, "to": stop, "turns": turns, "total": total}
 
 
-def _after(said: list[Any], records: Sequence[Record], trace: IndexedTrace) -> list[Any]:
-    """Return the messages after a step's records."""
-    document: Any = {"messages": said}
+def _talk(state: Any) -> Json:
+    """Return the part of a state that holds the conversation."""
+    return {"messages": state["messages"]} if isinstance(state, dict) and "messages" in state else {}
+
+
+def _after(talk: Json, records: Sequence[Record], trace: IndexedTrace) -> Json:
+    """Return the conversation after a step's records."""
     for record in records:
         if record.kind in ("commit", "resume", "end"):
             ops = []
@@ -61,14 +69,23 @@ def _after(said: list[Any], records: Sequence[Record], trace: IndexedTrace) -> l
                 if op["path"] == "/messages" or op["path"].startswith("/messages/"):
                     ops.append(op)
                 elif not op["path"]:
-                    ops.append({**op, "value": {"messages": op["value"].get("messages") or []}})
+                    ops.append({**op, "value": _talk(op["value"])})
             try:
-                document = patched(document, ops)
+                talk = patched(talk, ops)
             except PatchError as error:
                 reason = f"the patch does not fit the state: {error}"
                 raise TraceCorruptError(reason, record.seq + 1, path=trace.path) from None
-    found = document.get("messages")
-    return found if isinstance(found, list) else []
+    return talk
+
+
+@dataclass(slots=True)
+class _Done:
+    """The end of a call: its child run, seconds and error."""
+
+    run: str | None = None
+    ended: bool = False
+    seconds: float | None = None
+    error: str | None = None
 
 
 class _Writing:
@@ -76,20 +93,29 @@ class _Writing:
 
     def __init__(self, folder: Folder, trace: IndexedTrace) -> None:
         self.folder, self.trace = folder, trace
-        self.nodes = Nodes(trace.value, most=_NODES)
+        self.nodes = Nodes(trace.blobs(), most=_NODES)
+        self._pieces = _PIECES
 
     def beginning(self) -> Json:
-        """Return what the run began with: the instructions, the earlier turns, the goal."""
+        """Return the run's first messages: instructions, earlier turns and goal."""
         document, _ = self.trace.document(0)
-        messages: list[Json] = []
         system = document.get("system") if isinstance(document, dict) else None
+        listed = messages.messages_of(document)
+        places = {id(each): f"s:0:/messages/{i}" for i, each in enumerate(listed)}
+        said, more = self.said(listed, places, [])
         if isinstance(system, dict):
-            messages.append(self.message(system, "s:0:/system", {}, {}))
-        listed = document.get("messages") if isinstance(document, dict) else None
-        places = {id(each): f"s:0:/messages/{i}" for i, each in enumerate(listed)} if isinstance(listed, list) else {}
-        messages += self.said(listed if isinstance(listed, list) else [], places, [])
+            said.insert(0, self.message(system, "s:0:/system", {}, {}, {}))
         at = self.trace.header.at
-        return {"k": -1, "at": at, "messages": messages, "compacted": 0, "asked": [], "children": [], "error": None}
+        return {
+            "k": -1,
+            "at": at,
+            "messages": said,
+            "more": more,
+            "compacted": 0,
+            "asked": [],
+            "children": [],
+            "error": None,
+        }
 
     def turn(self, k: int, records: list[Record], before: list[Any], after: list[Any]) -> Json:
         """Return one step's turn."""
@@ -101,144 +127,154 @@ class _Writing:
             last += 1
         added = after[first : len(after) - last]
         places = {id(each): f"s:{k + 1}:/messages/{first + i}" for i, each in enumerate(added)}
+        said, more = self.said(added, places, records)
         return {
             "k": k,
             "at": next((record.at for record in records if record.kind not in ("snapshot", "resume", "end")), None),
-            "messages": self.said(added, places, records),
+            "messages": said,
+            "more": more,
             "compacted": len(before) - first - last,
             "asked": asked_in(records, self.nodes, k),
             "children": children(self.folder, records),
             "error": self._error(k, records),
         }
 
-    def said(self, messages: Sequence[Any], places: Mapping[int, str], records: Sequence[Record]) -> list[Json]:
-        """Return messages; a tool's stands at its call, if the call is among them."""
-        known = [each for each in messages if isinstance(each, dict)]
-        calls = {call.get("id") for each in known for call in _calls(each)}
-        answers = {
-            each["tool_call_id"]: each
-            for each in known
-            if each.get("role") == "tool" and isinstance(each.get("tool_call_id"), str)
-        }
-        found: list[Json] = []
-        for each in known:
-            if each.get("role") == "tool" and each.get("tool_call_id") in calls:
-                continue
-            found.append(self.message(each, places.get(id(each)), answers, places, records))
-        return found
+    def said(
+        self, several: Sequence[Any], places: Mapping[int, str], records: Sequence[Record]
+    ) -> tuple[list[Json], int]:
+        """Return messages, and how many more there are.
+
+        A tool's message is inside its call, or by itself if its call is not among them.
+        """
+        calls = {call.id for each in several for call in messages.calls_of(each)} - {""}
+        answers = {name: each for each in several if (name := messages.answered(each)) in calls}
+        inside = {id(each) for each in answers.values()}
+        alone = [each for each in several if id(each) not in inside]
+        done, used = self._done(records), _usage(records)
+        few, more = self._few(alone)
+        found = [
+            self.message(messages.message_of(each), _place(each, places), answers, places, done, used) for each in few
+        ]
+        return found, more
+
+    def _few(self, several: Sequence[Any]) -> tuple[Sequence[Any], int]:
+        """Return as many items as fit, and the number of others."""
+        few = several[: max(0, min(_OF_ONE, self._pieces))]
+        self._pieces -= len(few)
+        return few, len(several) - len(few)
 
     def message(
         self,
         message: Mapping[str, Any],
         at: str | None,
-        answers: Mapping[Any, Any],
+        answers: Mapping[str, Any],
         places: Mapping[int, str],
-        records: Sequence[Record] = (),
+        done: Mapping[str, _Done],
+        usage: Json | None = None,
     ) -> Json:
         """Return one message."""
-        role = message.get("role")
-        metadata = message.get("metadata") if isinstance(message.get("metadata"), dict) else {}
-        assert isinstance(metadata, dict)
-        thought, thought_at = (
-            metadata.get("reasoning_content"),
-            None if at is None else f"{at}/metadata/reasoning_content",
-        )
-        if thought is None:
-            blocks = metadata.get("thinking_blocks")
-            texts = (
-                [b["thinking"] for b in blocks if isinstance(b, dict) and isinstance(b.get("thinking"), str)]
-                if (isinstance(blocks, list))
-                else []
-            )
-            thought, thought_at = ("\n\n".join(texts) or None), None
+        role = messages.role_of(message)
+        path, thought = messages.thoughts_of(message)
+        thought_at = f"{at}{path}" if at is not None and path is not None else None
+        name, body = messages.body_of(message)
+        parts, more_parts = self._parts(body, None if at is None else f"{at}/{name}")
+        calls, more_calls = self._few(messages.calls_of(message))
         return {
-            "role": role if role in _ROLES else "user",
-            "parts": self._parts(message.get("body", message.get("content")), at),
+            "role": role,
+            "parts": parts,
             "reasoning": self.nodes.node(thought, thought_at) if thought is not None else None,
-            "tool_calls": [self._call(call, answers, places, records) for call in _calls(message)],
-            "usage": _usage(records) if role == "assistant" else None,
+            "tool_calls": [self._call(call, answers, places, done.get(call.id, _Done())) for call in calls],
+            "more": more_parts + more_calls,
+            "usage": usage if role == "assistant" else None,
         }
 
-    def _parts(self, body: Any, at: str | None) -> list[Json]:
-        place = None if at is None else f"{at}/body"
-        if isinstance(body, str):
-            return [{"type": "text", "text": self.nodes.node(body, place)}] if body else []
-        found: list[Json] = []
-        for index, part in enumerate(body if isinstance(body, list) else ()):
-            inner = None if place is None else f"{place}/{index}"
-            if not isinstance(part, dict):
-                continue
-            image, audio = part.get("image_url"), part.get("input_audio")
-            if isinstance(part.get("text"), str):
-                found.append({"type": "text", "text": self.nodes.node(part["text"], inner and f"{inner}/text")})
-            elif isinstance(image, dict) and isinstance(url := image.get("url"), str):
-                found.append({"type": "image", **_image(url)})
-            elif isinstance(audio, dict):
-                said = audio.get("transcript")
-                transcript = said if isinstance(said, str) else None
-                found.append({"type": "audio", "format": str(audio.get("format") or ""), "transcript": transcript})
-            else:
-                found.append({"type": "text", "text": self.nodes.node(orjson.dumps(part).decode(), None)})
-        return found
+    def _parts(self, body: Any, at: str | None) -> tuple[list[Json], int]:
+        """Return the parts of a message, and the number of others."""
+        if not isinstance(body, list):
+            return ([self._text(body, at)] if body not in ("", None) else []), 0
+        few, more = self._few(body)
+        return [self._part(part, None if at is None else f"{at}/{i}") for i, part in enumerate(few)], more
 
-    def _call(
-        self, call: Mapping[str, Any], answers: Mapping[Any, Any], places: Mapping[int, str], records: Sequence[Record]
-    ) -> Json:
-        function = call.get("function") if isinstance(call.get("function"), dict) else {}
-        assert isinstance(function, dict)
-        name, given = str(call.get("id") or ""), function.get("arguments")
-        try:
-            args = orjson.loads(given) if isinstance(given, str) else given
-        except orjson.JSONDecodeError:
-            args = given
-        answer = answers.get(name)
+    def _text(self, value: Any, at: str | None) -> Json:
+        """Return a part of text, or the JSON of another value.
+
+        The JSON of a value has no place in the trace where it could be found again.
+        """
+        return {
+            "type": "text",
+            "text": self.nodes.node(messages.as_text(value), at if isinstance(value, str) else None),
+        }
+
+    def _part(self, part: Any, at: str | None) -> Json:
+        text, image, audio = (
+            part.get(name) if isinstance(part, dict) else None for name in ("text", "image_url", "input_audio")
+        )
+        if isinstance(text, str):
+            return self._text(text, at and f"{at}/text")
+        if isinstance(image, dict) and isinstance(url := image.get("url"), str):
+            return {"type": "image", **_image(url)}
+        if isinstance(audio, dict):
+            transcript = messages.as_text(audio.get("transcript"))
+            form = clip(messages.as_text(audio.get("format")), NAME)
+            return {"type": "audio", "format": form, "transcript": clip(transcript) or None}
+        return self._text(part, at)
+
+    def _call(self, call: messages.Call, answers: Mapping[str, Any], places: Mapping[int, str], done: _Done) -> Json:
         output: Json | None = None
         error: str | None = None
         images: list[Json] = []
-        if isinstance(answer, dict):
-            at = places.get(id(answer))
-            body = answer.get("body", answer.get("content"))
-            images = [_image(url) for url in _image_urls(body)]
-            place = None if at is None else f"{at}/body"
+        answer = answers.get(call.id)
+        if isinstance(answer, Mapping):
+            at = _place(answer, places)
+            name, body = messages.body_of(answer)
+            images = [_image(url) for url in self._few(list(messages.image_urls(body)))[0]]
+            place = None if at is None else f"{at}/{name}"
             if images and isinstance(body, list):
                 rest = [part for part in body if not (isinstance(part, dict) and "image_url" in part)]
                 output = self.nodes.node(rest) if rest else None
             else:
                 output = self.nodes.node(body, place)
-            metadata = answer.get("metadata")
-            told = metadata.get("error") if isinstance(metadata, dict) else None
-            error = str(told) if told is not None else None
-        run, seconds, failed = self._carried_out(name, records)
+            told = messages.metadata_of(answer).get("error")
+            error = clip(messages.as_text(told)) if told is not None else None
         return {
-            "id": name,
-            "name": str(function.get("name") or ""),
-            "args": self.nodes.node(args),
+            "id": clip(call.id, NAME),
+            "name": clip(call.name, NAME),
+            "args": self.nodes.node(call.args),
             "output": output,
-            "error": failed if error is None else error,
-            "seconds": seconds,
-            "run": run,
+            "error": done.error if error is None else error,
+            "seconds": done.seconds,
+            "run": done.run,
             "images": images,
         }
 
-    def _carried_out(self, name: str, records: Sequence[Record]) -> tuple[str | None, float | None, str | None]:
-        """Return the child run that a call started, how long the call took, and its error."""
-        intents = [record for record in records if record.kind == "intent"]
-        mine = {record.seq for record in intents if record.get("action") == name}
-        run: str | None = None
-        for record in intents:
-            if record.get("parent") in mine:
-                for child in children_of(record):
-                    run = self.folder.named(child.run_id) or child.run_id
-        ended = next((record for record in records if record.kind == "outcome" and record["intent"] in mine), None)
-        if ended is None:
-            return run, None, None
-        told = told_error(ended.get("result"))
-        if told is None and ended.get("error") is not None:
-            told = (ended["error"]["type"], ended["error"]["message"])
-        return run, ended.get("seconds"), None if told is None else f"{told[0]}: {told[1]}"
+    def _done(self, records: Sequence[Record]) -> dict[str, _Done]:
+        """Return what came of each call, by its id."""
+        found: dict[str, _Done] = {}
+        by_intent: dict[int, _Done] = {}
+        for record in records:
+            if record.kind == "intent":
+                action = record.get("action")
+                if isinstance(action, str):
+                    by_intent[record.seq] = found.setdefault(action, _Done())
+                above = by_intent.get(record.get("parent", -1))
+                if above is not None:
+                    for child in children_of(record):
+                        above.run = self.folder.named(child.run_id) or child.run_id
+            elif record.kind == "outcome":
+                done = by_intent.get(record["intent"])
+                if done is not None and not done.ended:
+                    done.ended, done.seconds = True, record.get("seconds")
+                    told = told_error(record.get("result"))
+                    if told is None and record.get("error") is not None:
+                        told = (record["error"]["type"], record["error"]["message"])
+                    done.error = None if told is None else clip(f"{told[0]}: {told[1]}")
+        return found
 
     def _error(self, k: int, records: Sequence[Record]) -> Json | None:
-        """Return the error of a step: the end's, or that of a model call without an answer after it."""
+        """Return the error of a step, or None.
+
+        It is the error of the run's end, or that of a model call without an answer after it.
+        """
         if k >= self.trace.count - 1:
             try:
                 end = self.trace.ending().record or {}
@@ -246,30 +282,23 @@ class _Writing:
                 end = {}
             error = end.get("error")
             if error is not None and k == self.trace.count - (self.trace.open_facts() is None):
-                return {"type": error["type"], "message": error["message"]}
+                return error_json(error)
         asked = [record for record in records if record.kind == "intent" and record.get("name") == "generate"]
         seqs = {record.seq for record in asked}
         ends = [record for record in records if record.kind == "outcome" and record["intent"] in seqs]
         error = ends[-1].get("error") if ends else None
-        return None if error is None else {"type": error["type"], "message": error["message"]}
+        return None if error is None else error_json(error)
 
 
-def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = message.get("tool_calls")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def _place(message: Any, places: Mapping[int, str]) -> str | None:
+    """Return where a message is found again, if its members are."""
+    return places.get(id(message)) if isinstance(message, Mapping) else None
 
 
 def _image(url: str) -> Json:
     """Return a picture: its URL only if that holds the picture itself."""
     shown = url if len(url) <= _LARGEST_IMAGE and _IMAGE.fullmatch(url) else None
     return {"url": shown, "bytes": len(url.partition(",")[2]) * 3 // 4 if url.startswith("data:") else 0}
-
-
-def _image_urls(body: Any) -> Iterator[str]:
-    for part in body if isinstance(body, list) else ():
-        image = part.get("image_url") if isinstance(part, dict) else None
-        if isinstance(image, dict) and isinstance(image.get("url"), str):
-            yield image["url"]
 
 
 def _usage(records: Sequence[Record]) -> Json | None:

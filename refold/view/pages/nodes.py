@@ -1,7 +1,7 @@
-"""JSON values as the page is given them: in pieces, with who wrote each.
+"""JSON values for the page: in pieces, with their writers.
 
-A text is cut, a container has its first members, and one answer holds so many nodes at most: where something is left
-out, `at` says where it is found again.
+A text is cut, a container has its first members, and one answer holds so many nodes at most: if something is left out,
+`at` says where it is found again.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +13,17 @@ from ...traces.json_patch.apply import escape
 Json = dict[str, Any]
 TEXT = 2_000
 """Units of text in one node."""
+CLIP = 20_000
+"""Units of a text that is no node: an error, a prompt."""
+NAME = 200
+"""Units of a name."""
 MEMBERS = 200
 """Members of one container."""
 NODES = 3_000
 """Nodes in one answer."""
+LEVELS = 50
+"""Levels of one value in an answer: JSON is written to 254 levels, a level here takes two, and a step's changes as many
+again."""
 _EXACT = 2**53
 """Integers up to here are exact in JavaScript."""
 
@@ -33,6 +40,7 @@ class Nodes:
         self._load = load
         self._text = text
         self.left = most
+        self._level = 0
 
     def node(
         self,
@@ -79,6 +87,10 @@ class Nodes:
     ) -> None:
         if at is not None and node["size"] > len(members):
             node["at"] = at
+        if self._level >= LEVELS and members:
+            if at is not None:
+                node["at"] = at
+            return
         if self.left < len(members) and self.left < NODES:  # at most one container more than fits is listed
             if self.left <= 0 and members:
                 if at is not None:
@@ -89,12 +101,14 @@ class Nodes:
                 node["at"] = at
         # Members are counted before the members inside them, so that a wide value shows its width first.
         self.left -= len(members)
+        self._level += 1
         children = []
         for key, value in members:
             self.left += 1
             place = None if at is None else f"{at}/{escape(str(key))}"
             below = None if writers is None else writers_of_member(writers, key)
             children.append(self.node(value, place, key=key, writers=below))
+        self._level -= 1
         node["children"] = children
 
 
@@ -107,10 +121,23 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def cut_text(text: str, most: int, offset: int = 0) -> tuple[str, int]:
-    """Return `most` UTF-16 units of a text from unit `offset` on, and how many units the whole text has.
+def clip(text: str, most: int = CLIP) -> str:
+    """Return a text, or its beginning and how much is left out."""
+    piece, size = cut_text(text, most)
+    left = size - units(piece)
+    return f"{piece}… ({left:,} more characters)" if left else text
 
-    A character of two units is not cut: the piece is then a unit shorter, or begins a unit later.
+
+def error_json(error: Mapping[str, Any]) -> Json:
+    """Return an error as the page is given it."""
+    return {"type": clip(error["type"], NAME), "message": clip(error["message"])}
+
+
+def cut_text(text: str, most: int, offset: int = 0) -> tuple[str, int]:
+    """Return a piece of a text, and the text's length.
+
+    The piece has `most` UTF-16 units, from unit `offset` on; the length is in units, too. A character of two units is
+    not cut: the piece is then a unit shorter, or starts a unit later.
     """
     if text.isascii():
         return text[offset : offset + most], len(text)

@@ -1,10 +1,13 @@
-"""What went wrong, as the page is told."""
+"""Problems, in the form that the page shows."""
 
 from typing import Any
 
 
 class ProblemError(Exception):
-    """A question that cannot be answered: a status, a kind, what is wrong, and what to do."""
+    """A question that cannot be answered.
+
+    It has a status of HTTP, a kind, a message that says what is wrong, and a hint that says what to do.
+    """
 
     def __init__(self, status: int, kind: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -19,7 +22,7 @@ class ProblemError(Exception):
 
 
 def not_here(run_id: str) -> ProblemError:
-    """Return the problem of a run that is not in what is viewed."""
+    """Return the problem of a run that is not being viewed."""
     return ProblemError(404, "no_run", f"there is no run {run_id!r} here", "It may have been deleted or moved.")
 
 

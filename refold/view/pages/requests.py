@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...traces.file.record import Record
-from .nodes import Json, Nodes
+from .nodes import Json, Nodes, clip
 
 
 def request_json(request: Mapping[str, Any], step: int, at: float) -> Json:
@@ -12,7 +12,7 @@ def request_json(request: Mapping[str, Any], step: int, at: float) -> Json:
     return {
         "id": request["id"],
         "kind": request.get("kind") or "wait",
-        "prompt": request.get("prompt") or "",
+        "prompt": clip(request.get("prompt") or ""),
         "schema": request.get("schema"),
         "details": request.get("details"),
         "step": step,

@@ -1,35 +1,55 @@
 """One run beside its steps, and its steps as rows and columns."""
 
+from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
+from ...errors import TraceError
+from ...traces import Record
+from ...traces.analysis.frames import own_frames
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.step_facts import RARE, StepFacts
-from .nodes import Json, Nodes
+from .columns import failing_steps, longest
+from .nodes import NAME, Json, Nodes, clip, error_json
 from .problems import wrong
 from .requests import request_json
 
 _ENGINE = ("/current_step",)
 """What the engine counts itself, and is no news."""
-_COLUMNS = 4_000
 _ROWS = 500
+_HOOKS = {
+    "init": "init_state",
+    "stop": "the stop criteria",
+    "act": "the actions",
+    "wait": "the wait",
+    "branch": "the branch",
+    "preflight": "the checks before the run",
+    "environment": "the environment",
+}
+"""What the phase of a failure is called: a hook's own name, or what the engine was doing."""
+_FRAMES = 8
+"""The most frames of the user's code that are shown before the whole traceback is opened."""
+_MOST_BEFORE = 2**53
+"""The largest number that the page holds exactly."""
 
 
-def run(trace: IndexedTrace, row: Json, *, actions_allowed: bool) -> Json:
-    """Return all that is known of a run beside its steps."""
+def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None = None) -> Json:
+    """Return everything known of a run, except its steps.
+
+    `why_not` says why the page does not act on the run.
+    `path` is the name of the run's file for the command line.
+    """
     with trace.lock:
         header, ending, tally = trace.header, trace.ending(), trace.tally
         end = ending.record or {}
         task: dict[str, Any] = dict(header.get("task") or {})
-        nodes = Nodes(trace.value)
-        open_ = trace.open_facts()
+        nodes = Nodes(trace.blobs())
+        open_, under_way = trace.open_facts(), trace.walk.open
         budget = trace.budget()
         error = end.get("error")
         criteria = (end.get("task_result") or {}).get("criteria") or ()
         version = trace.version
-        longest = trace.query(
-            "SELECT k, seconds, label FROM steps WHERE trace = ? AND seconds IS NOT NULL ORDER BY seconds DESC LIMIT 5"
-        )
-        failing = [k for (k,) in trace.query("SELECT k FROM steps WHERE trace = ? AND errors > 0 ORDER BY k LIMIT 20")]
+        slow, failing = longest(trace, 5), failing_steps(trace, 20)
         if open_ is not None and open_.errors and len(failing) < 20:
             failing.append(open_.k)
         requests = open_requests(trace, {request["id"] for request in ending.waiting})
@@ -38,11 +58,15 @@ def run(trace: IndexedTrace, row: Json, *, actions_allowed: bool) -> Json:
         errors = tally.errors + (open_.errors if open_ is not None else 0)
         return {
             **row,
+            **_used(trace, row),
+            "path": path,
             "problem": trace.problem.reason if trace.problem is not None else row["problem"],
-            "status": "damaged" if trace.problem is not None else row["status"],
+            "status": "corrupt" if trace.problem is not None else row["status"],
             "errors": errors,
             "steps": trace.count,
-            "state_class": header.get("state") or "",
+            "before": _before(trace),
+            "needs_module": _needs_module(header, task),
+            "state_class": clip(header.get("state") or "", NAME),
             "seed": _exact(header.get("seed")),
             "versions": header.get("versions") or {},
             "inputs": task.get("inputs") or {},
@@ -53,9 +77,7 @@ def run(trace: IndexedTrace, row: Json, *, actions_allowed: bool) -> Json:
             "answer": nodes.node(end["final_result"], "end:/final_result")
             if end.get("final_result") is not None
             else None,
-            "error": None
-            if error is None
-            else {"type": error["type"], "message": error["message"], "traceback": error.get("traceback")},
+            "failure": None if error is None else _error(error),
             "criteria": [
                 {"criterion": each["criterion"], "passed": each.get("passed"), "evidence": each.get("evidence")}
                 for each in criteria
@@ -66,13 +88,14 @@ def run(trace: IndexedTrace, row: Json, *, actions_allowed: bool) -> Json:
             "open": open_.k if open_ is not None else None,
             "counts": {
                 "records": tally.records,
-                "actions": tally.actions,
-                "effects": tally.effects,
+                "actions": tally.actions + (open_.actions if open_ is not None else 0),
+                "effects": tally.effects + under_way.intents,
                 "events": tally.events,
-                "waits": tally.waits,
-                "branches": tally.branches,
+                "waits": tally.waits + under_way.waits,
+                "branches": tally.branches + under_way.branches,
             },
-            "longest": [{"k": k, "seconds": seconds, "label": label} for k, seconds, label in longest],
+            "longest": [{"k": k, "seconds": seconds, "label": label} for k, seconds, label in slow],
+            "failed_at": _failed_at(trace, open_) if ending.status == "failed" else None,
             "failing": failing,
             "changed_most": [
                 {"path": path, "changes": count}
@@ -80,13 +103,58 @@ def run(trace: IndexedTrace, row: Json, *, actions_allowed: bool) -> Json:
                 if path not in _ENGINE
             ][:8],
             "state_bytes": size[0][0] if size else 0,
-            "actions_allowed": actions_allowed,
+            "actions_allowed": why_not is None,
+            "why_not": why_not,
             "version": version,
+            "indexed": None if trace.is_complete else trace.share,
         }
 
 
+def _error(error: Mapping[str, Any]) -> Json:
+    """Return why a run failed.
+
+    It is the error, the hook that raised it, and the user's own lines of its traceback.
+    """
+    traceback = error.get("traceback") or ""
+    own = own_frames(traceback)
+    phase, step = error.get("phase"), error.get("step")
+    return {
+        **error_json(error),
+        "traceback": clip(traceback) or None,
+        "step": step if type(step) is int and 0 <= step <= _MOST_BEFORE else None,
+        "hook": clip(_HOOKS.get(phase, phase), NAME) if isinstance(phase, str) else None,
+        "place": clip(f"{PurePath(own[-1].file.replace(chr(92), '/')).name}:{own[-1].line}", NAME) if own else None,
+        "code": clip("\n".join(frame.text for frame in own[-_FRAMES:])) if own else None,
+    }
+
+
+def _used(trace: IndexedTrace, row: Json) -> Json:
+    """Return the usage of a running run up to its last step.
+
+    Its row may be a moment older.
+    """
+    if row["status"] != "running" or not trace.count:
+        return {}
+    last = trace.one(trace.count - 1)
+    cost = None if last.sum_unpriced else last.sum_cost
+    used = {"tokens_in": last.sum_tokens_in, "tokens_out": last.sum_tokens_out, "cost": cost}
+    return {"seconds": last.sum_seconds, "usage": used}
+
+
+def _failed_at(trace: IndexedTrace, open_: StepFacts | None) -> int | None:
+    """Return the step in which a failed run failed, or None.
+
+    It is the unfinished step, otherwise the last one if it has an error.
+    """
+    last = open_ if open_ is not None else trace.one(trace.count - 1) if trace.count else None
+    return last.k if last is not None and last.mode == "E" else None
+
+
 def open_requests(trace: IndexedTrace, ids: set[str]) -> list[Json]:
-    """Return the open requests of a run; they are in the step under way."""
+    """Return the open requests of a run.
+
+    They are in the step under way.
+    """
     if not ids or trace.open_facts() is None:
         return []
     found: dict[str, Json] = {}
@@ -98,58 +166,35 @@ def open_requests(trace: IndexedTrace, ids: set[str]) -> list[Json]:
     return list(found.values())
 
 
+def _needs_module(header: Record, task: Json) -> bool:
+    """Return whether the trace does not say how its module is made.
+
+    It says so of an Agent of the command line, and of a class that is made without arguments.
+    """
+    if str(header.get("module")).startswith("refold.modules.agent."):
+        metadata = task.get("metadata")
+        return not isinstance(metadata, dict) or not isinstance(metadata.get("agent"), dict)
+    return bool(header.get("arguments"))
+
+
+def _before(trace: IndexedTrace) -> int:
+    """Return how many steps a fork counts before its own."""
+    if (trace.header.get("parent") or {}).get("kind") != "fork":
+        return 0
+    try:
+        state = trace.document(0)[0]
+    except (TraceError, IndexError):  # `problem` says so
+        return 0
+    found = state.get("current_step") if isinstance(state, dict) else None
+    return found if type(found) is int and 0 <= found <= _MOST_BEFORE else 0
+
+
 def _exact(number: Any) -> Any:
-    """Return an integer that JavaScript holds exactly, otherwise the nearest one that it has."""
+    """Return an integer that JavaScript can hold.
+
+    That is the integer itself if JavaScript holds it exactly, otherwise the nearest number.
+    """
     return number if not isinstance(number, int) or abs(number) <= 2**53 else float(number)
-
-
-def columns(trace: IndexedTrace, first: int, stop: int, count: int) -> Json:
-    """Return the columns of the overview, of the window, and of the charts."""
-    if not 1 <= count <= _COLUMNS:
-        raise wrong(f"n is 1 to {_COLUMNS}, not {count}")
-    with trace.lock:
-        open_ = trace.open_facts()
-        total = trace.count + (open_ is not None)
-        first, stop = max(0, min(first, total)), max(0, min(stop, total))
-        steps = max(0, stop - first)
-        n = min(count, steps)
-        found: Json = {"from": first, "to": stop, "n": n}
-        names = ("first", "seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost")
-        found |= {name: [] for name in names} | {"mode": ""}
-        if not n:
-            return found
-        rows = trace.query(
-            "SELECT (k - ?2) * ?4 / (?3 - ?2) AS c, min(k), max(coalesce(seconds, 0)), max(tokens_in + tokens_out), "
-            "max(coalesce(cost, 0)), max(sum_seconds), max(sum_tokens_in + sum_tokens_out), max(sum_cost), "
-            "min(CASE mode WHEN 'E' THEN 0 WHEN 'W' THEN 1 WHEN 'B' THEN 2 WHEN 'F' THEN 3 ELSE 4 END) "
-            "FROM steps WHERE trace = ?1 AND k >= ?2 AND k < ?3 GROUP BY c ORDER BY c",
-            (first, stop, n),
-        )
-        # A column covers the steps k with the same (k - first) * n // (stop - first): its first one is worked out.
-        by_column = {row[0]: row[1:] for row in rows}
-        if open_ is not None and stop > trace.count:
-            last = (trace.count - first) * n // steps
-            by_column[last] = _with_open(by_column.get(last), open_)
-        modes: list[str] = []
-        for column in range(n):
-            row = by_column.get(column)
-            if row is None:
-                continue
-            for name, value in zip(names, (row[0], *row[1:7]), strict=True):
-                found[name].append(value)
-            modes.append(RARE[row[7]])
-        found["mode"] = "".join(modes)
-        found["n"] = len(modes)
-        return found
-
-
-def _with_open(row: Any, facts: StepFacts) -> tuple[Any, ...]:
-    tokens, cost = facts.tokens_in + facts.tokens_out, facts.cost or 0.0
-    sums = (facts.sum_seconds, facts.sum_tokens_in + facts.sum_tokens_out, facts.sum_cost)
-    mine = (facts.k, facts.seconds or 0.0, tokens, cost, *sums, RARE.index(facts.mode))
-    if row is None:
-        return mine
-    return (row[0], *(max(a, b) for a, b in zip(row[1:7], mine[1:7], strict=True)), min(row[7], mine[7]))
 
 
 def step_row(facts: StepFacts, committed: bool) -> Json:
@@ -157,12 +202,12 @@ def step_row(facts: StepFacts, committed: bool) -> Json:
     return {
         "k": facts.k,
         "mode": facts.kind,
+        "sign": facts.mode,
         "label": facts.label,
         "errors": facts.errors,
         "seconds": facts.seconds,
         "usage": {"tokens_in": facts.tokens_in, "tokens_out": facts.tokens_out, "cost": facts.cost},
         "actions": facts.actions,
-        "changes": facts.changes,
         "committed": committed,
         "at": facts.at,
     }
@@ -177,7 +222,11 @@ def steps(trace: IndexedTrace, first: int, stop: int) -> list[Json]:
 
 
 def find(trace: IndexedTrace, first: int, modes: str, back: bool) -> int | None:
-    """Return the next step from `first`, itself included, whose mode is one of `modes`; backwards if told so."""
+    """Return the next step whose mode is one of `modes`.
+
+    The search starts at `first`, which may itself be the step. With `back`, it goes backwards. Returns None if there is
+    no such step.
+    """
     wanted = [mode for mode in modes if mode in RARE]
     if not wanted:
         raise wrong(f"mode is made of the characters {RARE}, not {modes!r}")

@@ -1,7 +1,8 @@
-"""Search in a run: text in any decision, argument, result, event, answer, or value of the state.
+"""Search for text in a run.
 
-The file is searched piece by piece, and only lines that may hold the text are parsed. A hit is a hit in a *value*:
-names that the trace's format gives its members are none. A value of the state is found at the step that wrote it.
+The text may be in any decision, argument, result, event, answer, or value of the state. The file is searched piece by
+piece, and only lines that may hold the text are parsed. A hit is a hit in a *value*: names that the trace's format
+gives its members are none. A value of the state is found at the step that wrote it.
 """
 
 import contextlib
@@ -13,9 +14,9 @@ from typing import Any
 import orjson
 
 from ...errors import TraceCorruptError
-from ...traces.file.blob import is_blob
 from ...traces.file.record import Record
 from ...traces.index.indexed import IndexedTrace
+from ...traces.index.wanted import check_wanted
 from ...traces.json_patch.apply import escape
 from .candidates import candidates
 from .nodes import Json
@@ -50,6 +51,7 @@ def search(trace: IndexedTrace, query: str, after: str | None, seconds: float = 
     for begin, block in trace.file.blocks(start, end):
         start = begin + len(block)
         for first, last in candidates(block.lower(), needles):
+            check_wanted()
             with contextlib.suppress(TraceCorruptError):  # such a line is told of where its step is shown
                 hits += _hits(trace, trace.record(block[first:last]), pattern)
             if len(hits) >= _HITS or time.monotonic() > until:
@@ -62,7 +64,10 @@ def search(trace: IndexedTrace, query: str, after: str | None, seconds: float = 
 
 
 def _needles(query: str) -> list[bytes]:
-    """Return bytes of which a line with the text has at least one, in small letters."""
+    """Return byte strings, one of which is in each matching line.
+
+    The lines are searched in lower case.
+    """
     raw = orjson.dumps(query)[1:-1].lower()
     plain = max(re.findall(rb"[\x20-\x7e]+", raw), key=len, default=b"")
     if plain:
@@ -73,15 +78,23 @@ def _needles(query: str) -> list[bytes]:
     return [*found, b"\\u", b'"$blob":"']  # text may be escaped, or be in a blob
 
 
+def place_of(record: Record) -> int:
+    """Return the step in which a record's texts are found.
+
+    It is -1 for records before the first step.
+    """
+    return -1 if record.kind in ("header", "snapshot") else record.step - (record.kind == "end")
+
+
 def _hits(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> list[Json]:
     found: list[Json] = []
-    for where, path, text in _texts(trace, record, pattern):
+    for where, path, text in texts_of(trace, record):
         match = pattern.search(text)
         if match is not None:
             begin, end = match.span()
             found.append(
                 {
-                    "k": -1 if record.kind in ("header", "snapshot") else record.step - (record.kind == "end"),
+                    "k": place_of(record),
                     "where": where,
                     "path": path,
                     "before": ("…" if begin > _AROUND else "") + text[max(0, begin - _AROUND) : begin],
@@ -94,9 +107,9 @@ def _hits(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> list
     return found
 
 
-def _texts(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> Iterator[Found]:
+def texts_of(trace: IndexedTrace, record: Record) -> Iterator[Found]:
     """Yield the texts of a record that a person may look for."""
-    kind = record.kind
+    kind, load = record.kind, trace.blobs()
     if kind == "header":
         task = record.get("task") or {}
         yield from _walk("task", "/objective", task.get("objective"))
@@ -117,7 +130,7 @@ def _texts(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> Ite
     elif kind == "intent":
         yield from _walk("argument", "", record.get("args"))
     elif kind == "outcome":
-        yield from _walk("result", "", _loaded(trace, record.get("result"), pattern))
+        yield from _walk("result", "", load(record.get("result")))
         error = record.get("error")
         if error is not None:
             yield "error", "/type", error["type"]
@@ -134,7 +147,7 @@ def _texts(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> Ite
     elif kind == "commit":
         for index, result in enumerate((record.get("observation") or {}).get("results") or ()):
             if isinstance(result, dict):
-                output = _loaded(trace, result.get("output"), pattern)
+                output = load(result.get("output"))
                 yield from _walk("result", f"/{index}", output)
                 yield from _walk("error", f"/{index}", result.get("error"))
     elif kind == "end":
@@ -153,12 +166,11 @@ def _is_first(trace: IndexedTrace, record: Record) -> bool:
     return line is None or line[1] == record.raw
 
 
-def _loaded(trace: IndexedTrace, value: Any, pattern: re.Pattern[str]) -> Any:
-    return trace.value(value) if is_blob(value) else value
-
-
 def _walk(where: str, path: str, value: Any) -> Iterator[Found]:
-    """Yield the texts in a value, names of members among them if they are data."""
+    """Yield the texts in a value.
+
+    Names of members are among the texts if they are data.
+    """
     stack: list[tuple[str, Any]] = [(path, value)]
     while stack:
         place, each = stack.pop()

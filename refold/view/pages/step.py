@@ -1,4 +1,7 @@
-"""One step: decision, actions with what came of them, effects, events, branches, requests, child runs."""
+"""One step, with everything that happened in it.
+
+That is its decision, its actions and their results, effects, events, branches, requests and child runs.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +10,10 @@ from ...traces.file.children import children_of
 from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.step_facts import brief, clipped, label_of
+from ...traces.index.step_facts import actions_of, brief, clipped, label_of, turn_of
 from ...traces.step import Effect, Step, told_error
-from .nodes import Json, Nodes
+from .labels import label_below
+from .nodes import NAME, Json, Nodes, clip, error_json
 from .requests import asked_in
 from .run import step_row
 
@@ -27,7 +31,7 @@ def step(folder: Folder, trace: IndexedTrace, k: int) -> Json:
         before = trace.one(k - 1) if k else None
         found = trace.step(k)
     records = found.records
-    nodes = Nodes(trace.value)
+    nodes = Nodes(trace.blobs())
     decision = found.decision
     seqs = {id(record): record.seq for record in records}
     decided = next((record for record in reversed(records) if record.kind == "decide"), None)
@@ -73,13 +77,19 @@ def step(folder: Folder, trace: IndexedTrace, k: int) -> Json:
     }
 
 
+def _clipped(text: str | None) -> str | None:
+    return None if text is None else clip(text)
+
+
 def _decision(decision: Mapping[str, Any], nodes: Nodes, place: str | None) -> Json:
-    answer = decision.get("answer")
+    answer, name, rationale = decision.get("answer"), "answer", decision.get("rationale")
+    if turn_of(decision) == "answer":  # an Agent's answer is the text of its turn
+        answer, name, rationale = rationale, "rationale", None
     return {
         "mode": decision["mode"],
-        "rationale": decision.get("rationale"),
-        "answer": nodes.node(answer, f"{place}/answer") if answer is not None else None,
-        "prompt": decision.get("prompt"),
+        "rationale": _clipped(rationale),
+        "answer": nodes.node(answer, f"{place}/{name}") if answer is not None else None,
+        "prompt": _clipped(decision.get("prompt")),
         "schema": decision.get("schema"),
         "seconds": decision.get("seconds"),
         "meta": decision.get("meta"),
@@ -93,7 +103,7 @@ def _replaced(step: Step) -> bool:
 
 def _calls(step: Step, nodes: Nodes, k: int, place: str | None) -> tuple[list[Json], int]:
     """Return the actions with their results, and how many more there are."""
-    actions: list[dict[str, Any]] = (step.decision or {}).get("actions") or []
+    actions = actions_of(step.decision)
     effects: dict[str, Effect] = {}
     for effect in step.effects:
         if effect.phase == "act" and effect.action is not None:
@@ -112,7 +122,7 @@ def _calls(step: Step, nodes: Nodes, k: int, place: str | None) -> tuple[list[Js
         args_at = None if place is None else f"{place}/actions/{index}/args"
         call: Json = {
             "id": name,
-            "name": action["name"],
+            "name": clip(action["name"], NAME),
             "args": nodes.node(action.get("args") or {}, args_at),
             "output": None,
             "error": None,
@@ -123,7 +133,8 @@ def _calls(step: Step, nodes: Nodes, k: int, place: str | None) -> tuple[list[Js
         if key in results:
             result, at = results[key]
             if result.get("error") is not None:
-                call["error"] = {"type": str(result.get("error_type") or "Error"), "message": str(result["error"])}
+                told = {"type": str(result.get("error_type") or "Error"), "message": str(result["error"])}
+                call["error"] = error_json(told)
             call["output"] = (
                 nodes.node(result.get("output"), f"{at}/output") if result.get("output") is not None else None
             )
@@ -141,9 +152,9 @@ def _outcome(call: Json, effect: Effect, nodes: Nodes, k: int) -> None:
     if effect.open:
         return
     if effect.error is not None:
-        call["error"] = {"type": effect.error["type"], "message": effect.error["message"]}
+        call["error"] = error_json(effect.error)
     elif (told := told_error(effect.result)) is not None:
-        call["error"] = {"type": told[0], "message": told[1]}
+        call["error"] = error_json({"type": told[0], "message": told[1]})
     if effect.result is not None:
         call["output"] = nodes.node(effect.result, f"r:{k}:{effect.outcome}:/result")
     elif effect.error is None and not effect.cancelled:
@@ -164,7 +175,7 @@ def _effects(effects: Sequence[Effect], records: Sequence[Record]) -> tuple[list
         return {
             "seq": effect.seq,
             "phase": effect.phase,
-            "name": effect.name,
+            "name": clip(effect.name, NAME),
             "action": effect.action,
             "start": max(0.0, starts.get(effect.seq, begin) - begin),
             "seconds": None if effect.open else effect.seconds,
@@ -175,9 +186,7 @@ def _effects(effects: Sequence[Effect], records: Sequence[Record]) -> tuple[list
                 "tokens_out": usage.get("tokens_out", 0),
                 "cost": usage.get("cost"),
             },
-            "error": None
-            if effect.error is None
-            else {"type": effect.error["type"], "message": effect.error["message"]},
+            "error": None if effect.error is None else error_json(effect.error),
             "cancelled": effect.cancelled,
             "open": effect.open,
             "idempotent": effect.idempotent,
@@ -218,7 +227,10 @@ def children(folder: Folder, records: Sequence[Record]) -> list[Json]:
 def _branch(
     folder: Folder, record: Mapping[str, Any], decision: Mapping[str, Any] | None, records: Sequence[Record]
 ) -> Json:
-    """Return one branch with its candidates: those that were opened, otherwise those that were scored."""
+    """Return one branch with its candidates.
+
+    They are the opened candidates, otherwise the scored ones.
+    """
     chosen, scores, lost = record["chosen"], record.get("scores") or {}, record.get("lost") or {}
     several: Any = None
     for each in records:
@@ -242,10 +254,14 @@ def _branch(
     for index, place in enumerate(places[:_CANDIDATES]):
         run = opened.get(place)
         name = folder.named(run) if run is not None else None
-        label = labels[int(place)] if place.isdecimal() and int(place) < len(labels) else place
+        if place.isdecimal() and int(place) < len(labels):
+            label = labels[int(place)]
+        else:  # below a candidate: its own trace has the decision
+            label = label_below(folder, name, "candidate", None, "") if name is not None else ""
         candidates.append(
             {
                 "index": index,
+                "place": place,
                 "label": label,
                 "score": scores.get(place),
                 "run": name or run,

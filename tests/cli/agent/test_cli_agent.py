@@ -209,8 +209,8 @@ def test_standard_tools_work_in_the_workspace(refold: Command, scripted: Command
         (("--model", "nobody!x"), "no provider 'nobody'"),
         (("--tool", "mytools:shuot"), "did you mean shout?"),
         (("--tool", "mytools"), "'mytools' is not MODULE:NAME"),
-        (("--tool", "mytools:number"), "is not a tool"),
-        (("--tool", "mytools:Needy"), "can't be made without arguments"),
+        (("--tool", "mytools:number"), "must be a function, a Tool or a Toolset"),
+        (("--tool", "mytools:Needy"), "cannot be made without arguments"),
         (("--tool", "nowhere:f"), "there is no module 'nowhere'"),
         (("--tools", "raed"), "did you mean read?"),
         (("--default-tools", "--tools", "read"), "give either it or --tools"),
@@ -219,7 +219,7 @@ def test_standard_tools_work_in_the_workspace(refold: Command, scripted: Command
         (("--skill", "none"), "there is no folder"),
         (("--mcp", "'"), "is not a command"),
         (("--tool", "mytools:shout", "--tool", "mytools:shout"), "would both be 'shout'"),
-        (("--module", "mytools:counter"), "is not an Agent"),
+        (("--module", "mytools:counter"), "must be an Agent or a function that returns one"),
         (("--continue", "mytools.py"), "holds no saved conversation"),
     ],
     ids=lambda value: "-".join(value)[:30] if isinstance(value, tuple) else "",
@@ -310,7 +310,7 @@ def test_signals_close_the_books_and_kill_what_runs(start: Command, scripted: Co
     while not (line := run.stdout.readline()).startswith("● bash"):
         assert line
     run.send_signal(number)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=250)
     assert (run.returncode, "Traceback" in err) == (code, False), err
     assert "status: cancelled" in out
     (path,) = Path("runs").glob("*.trace.jsonl")
@@ -329,7 +329,7 @@ def test_a_second_signal_leaves_at_once(start: Command, scripted: Command) -> No
     time.sleep(0.5)
     assert run.poll() is None, "it waits for the tool"
     run.send_signal(signal.SIGINT)
-    assert run.wait(timeout=30) == 130
+    assert run.wait(timeout=250) == 130
     (path,) = Path("runs").glob("*.trace.jsonl")
     assert Trace.load(path).status == "interrupted"
 
@@ -341,7 +341,7 @@ def test_nobody_reading_is_no_failure(scripted: Command, start: Command) -> None
         assert line
     run.stdout.close()
     run.stdout = None
-    assert run.wait(timeout=60) in (0, 141)
+    assert run.wait(timeout=250) in (0, 141)
     (path,) = Path("runs").glob("*.trace.jsonl")
     assert Trace.load(path).status == "completed"
     assert "Traceback" not in run.stderr.read()

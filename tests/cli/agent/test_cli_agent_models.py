@@ -15,8 +15,8 @@ from model_server import Cuts, Fails, ModelServer, Says
 from rich.console import Console
 
 from refold import Trace
+from refold.cli.agent.chat.shown_words import rest_of, sure_words
 from refold.cli.agent.view import HEARTBEAT_SECONDS, AgentView
-from refold.cli.agent.words import rest_of, sure_words
 from refold.modules.agent import Agent, FunctionGenerator, ScriptedGenerator, tool
 from refold.modules.agent.generators import listening
 
@@ -165,6 +165,6 @@ def test_the_model_can_come_from_the_environment(refold: Command, monkeypatch: p
 def test_asking_for_help_loads_no_agent() -> None:
     loaded = "[name for name in sys.modules if name.startswith('refold.modules')]"
     code = f"import sys; from refold.cli import cli; cli(['agent', '--help']); print({loaded})"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
     assert "Exit codes:" in ran.stdout

@@ -273,7 +273,7 @@ def test_control_c_while_a_server_is_starting_leaves_nothing_behind(
         assert run.poll() is None
         time.sleep(0.05)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=250)
     assert (run.returncode, out, "Traceback" in err) == (130, "", False), err
     with pytest.raises(ProcessLookupError):
         os.kill(int((lab / "pid").read_text()[:-1]), 0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from warm_python import warm_python
 
 from refold import Trace
 
@@ -182,8 +183,10 @@ def killed(start: Command, scripted: Command, lab: Path) -> Path:
         assert run.poll() is None
         time.sleep(0.05)
     run.send_signal(signal.SIGKILL)
-    run.wait(timeout=60)
+    run.wait(timeout=250)
     (trace,) = (lab / "runs").glob("*.trace.jsonl")
+    while Trace.load(trace).pid is not None:  # what was killed is what started the process that runs the agent
+        time.sleep(0.05)
     return trace
 
 
@@ -224,7 +227,7 @@ def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Comma
     import subprocess
     import sys
 
-    subprocess.run([sys.executable, "adding.py"], check=True, timeout=60)
+    subprocess.run([*warm_python(), "adding.py"], check=True, timeout=250)
     (trace,) = (lab / "runs").glob("*.trace.jsonl")
     for command in ("verify", "fork"):
         ran = refold(command, trace)

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
+from typer.main import get_command
 
+from refold.cli.app import app
 from refold.traces.file.writer import TraceWriter
 
 Command = Callable[..., Any]
@@ -30,12 +33,12 @@ BAD = [
     (["run"], "Missing argument 'MODULE:CLASS|TASKFILE'; see `refold run --help`"),
     (["fly"], "No such command 'fly'; see `refold --help`"),
     ([*RUN, "--fast"], "No such option: --fast"),
-    ([*RUN, "--max-steps", "0"], "'--max-steps': Input should be greater than or equal to 1; see"),
+    ([*RUN, "--max-steps", "0"], "'--max-steps': must be at least 1; see"),
     ([*RUN, "--max-seconds", "-1"], "budget.max_runtime_seconds: must be more than 0"),
     ([*RUN, "--durability", "maybe"], "'maybe' is not one of 'process', 'power', 'none'"),
     ([*RUN, "--input", "foo"], "--input 'foo' is not KEY=VALUE; write"),
     ([*RUN, "--input", "a=1", "--input", "a=2"], "--input a is given twice"),
-    ([*RUN, "--traces", "agents.py"], "traces can't be written to agents.py: File exists; name another folder"),
+    ([*RUN, "--traces", "agents.py"], "traces cannot be written to agents.py: File exists; name another folder"),
     ([*RUN, "--task", "t"], "--task picks a task of a file"),
     (["run", "agents:Counter"], 'say what agents:Counter is to do: refold run agents:Counter "objective"'),
     (["run", "agents:Counter", ""], "objective: must not be empty"),
@@ -47,10 +50,10 @@ BAD = [
     (["run", "nowhere:A", "x"], "there is no module 'nowhere', neither in "),
     (["run", "imports:A", "x"], "ModuleNotFoundError: No module named 'nothing_there' ("),
     (["run", "syntax:A", "x"], "SyntaxError: '(' was never closed ("),
-    (["run", "raises:A", "x"], "raises can't be imported: KeyError: 'a\\nb' ("),
-    (["run", "exits:A", "x"], "exits can't be imported: SystemExit: 3 ("),
+    (["run", "raises:A", "x"], "raises cannot be imported: KeyError: 'a\\nb' ("),
+    (["run", "exits:A", "x"], "exits cannot be imported: SystemExit: 3 ("),
     (["run", "hooks:A", "x"], "hooks.py:2)"),
-    (["run", "makes:A", "x"], "makes:A can't be made without arguments: TypeError: "),
+    (["run", "makes:A", "x"], "makes:A cannot be made without arguments: TypeError: "),
     (["run", "none.yaml"], "none.yaml: no such file"),
     (["run", "nomodule.yaml"], "names no module; give --module MODULE:CLASS, or write metadata"),
     (
@@ -60,7 +63,9 @@ BAD = [
     (["run", "syntax.yaml"], "syntax.yaml:2: not valid YAML"),
     (["run", "task.yaml", "more"], "task.yaml holds its own objective; leave out 'more'"),
     (["run", "task.yaml", "--task", "t"], "task.yaml has no task 't'; its tasks are x-"),
-    (["resume", "none"], "there is no trace at none, and no run of that id in runs; `refold trace ls` shows"),
+    (["resume", "none"], "there is no trace and no folder at none; name a trace, or the folder of your traces with "),
+    (["view", "/none", "--no-open"], "there is no trace and no folder at /none"),
+    (["top", "empty", "--every", "x"], "'--every': must be a number; see"),
     (["replay"], "there are no traces in runs"),
     (["replay", "agents.py"], "agents.py is not a refold trace"),
     (["verify", "empty"], "there are no traces in empty"),
@@ -109,7 +114,7 @@ def test_a_near_run_id_is_offered(refold: Command, trace: Path) -> None:
     assert f"did you mean {run_id}?" in refold("replay", run_id[:-1] + "_").err
 
 
-def test_a_damaged_trace_is_told_with_its_line(refold: Command, trace: Path) -> None:
+def test_a_corrupt_trace_is_told_with_its_line(refold: Command, trace: Path) -> None:
     lines = trace.read_bytes().splitlines(keepends=True)
     trace.write_bytes(b"".join([*lines[:3], lines[3].replace(b"look", b"loop"), *lines[4:]]))
     ran = refold("verify", trace)
@@ -136,22 +141,30 @@ def test_help_and_version(refold: Command) -> None:
     assert (ran.code, ran.out) == (0, "refold 0.1.0\n")
 
 
+def helps(command: Any) -> Iterator[str]:
+    """Yield the help texts of a command, its options and its sub-commands."""
+    yield command.help or ""
+    yield from (option.help for option in command.params if getattr(option, "help", None))
+    for each in getattr(command, "commands", {}).values():
+        yield from helps(each)
+
+
+def test_no_help_text_holds_words_that_rich_takes_for_markup() -> None:
+    texts = list(helps(get_command(app)))
+    assert len(texts) > 100
+    assert [text for text in texts if Text.from_markup(text).plain != text] == []
+
+
 def test_replay_and_help_load_neither_engine_nor_models(trace: Path) -> None:
-    code = (
-        "import sys; from refold.cli import cli; assert cli(sys.argv[1:]) == 0\n"
-        "print([n for n in ('refold.engine', 'refold.tasks', 'litellm', 'mcp', 'anyio') if n in sys.modules])"
-    )
-    for argv in (
-        ["--help"],
-        ["replay", str(trace)],
-        ["replay", str(trace), "--json"],
-        ["trace", "ls"],
-        ["trace", "show"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True, timeout=60
-        )
-        assert done.stdout.splitlines()[-1] == "[]"
+    code = """
+import sys
+from refold.cli import cli
+for argv in (["--help"], ["replay"], ["replay", "--json"], ["trace", "ls"], ["trace", "show"]):
+    assert cli(argv + sys.argv[1:] * (argv[0] == "replay")) == 0, argv
+    heavy = ("refold.engine", "refold.tasks", "litellm", "mcp", "anyio")
+    assert not [name for name in heavy if name in sys.modules], argv
+"""
+    subprocess.run([sys.executable, "-c", code, str(trace)], capture_output=True, check=True, timeout=250)
 
 
 def test_text_that_a_terminal_can_not_show_is_escaped(process: Command) -> None:
@@ -164,8 +177,27 @@ def test_text_that_a_terminal_can_not_show_is_escaped(process: Command) -> None:
 def test_closed_streams_are_none_to_write_to(process: Command, lab: Path) -> None:
     run = [sys.executable, "-m", "refold.cli", *RUN, "--traces", "closed"]
     ran = subprocess.run(
-        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *run], cwd=lab, timeout=60, check=False, env=os.environ
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *run], cwd=lab, timeout=250, check=False, env=os.environ
     )
     assert ran.returncode == 0
     (trace,) = (lab / "closed").glob("*.trace.jsonl")
     assert process("trace", "check", str(trace)).returncode == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_the_newest_of_several_runs_is_named(refold: Command, lab: Path, trace: Path) -> None:
+    assert refold("verify", trace.parent).err == ""
+    (trace.parent / f"a{trace.name}").write_bytes(trace.read_bytes())
+    for argv in (("verify", trace.parent), ("export", trace.parent, "--markdown", "r.md"), ("trace", "show")):
+        ran = refold(*argv)
+        assert ran.code == 0
+        assert "holds 2 runs; this is the newest, " in ran.err
+    assert refold("verify", trace.parent, "--all").err == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_a_fifo_is_no_trace(refold: Command, lab: Path) -> None:
+    os.mkfifo(lab / "pipe")
+    for command in (["trace", "show"], ["trace", "repair"], ["verify"], ["view", "--no-open"]):
+        ran = refold(*command, "pipe")
+        assert (ran.code, "pipe is not a regular file" in ran.err) == (2, True)

@@ -2,12 +2,16 @@
 
 import io
 import re
+import time
 from typing import Any
 
+import pytest
 from rich.console import Console, Group
 
-from refold.cli.agent.status import StatusLine
+from refold.cli.agent.chat.status import StatusLine
+from refold.cli.render import live
 from refold.cli.render.bars import bar, live_lines
+from refold.cli.render.live import LiveView
 from refold.cli.render.progress import Done, Progress
 from refold.traces import Record
 from refold.traces.file.writer import TraceWriter
@@ -88,3 +92,40 @@ def test_an_agents_status_line_has_them_too() -> None:
     out.print(StatusLine(out, lambda: "running bash", say.progress).renderable())
     assert "step 0  running bash" in written.getvalue()
     assert "0 of 4" in written.getvalue()
+
+
+class OneAtATime(io.StringIO):
+    """A terminal that counts what is written to it while nobody holds the lock of the view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view: LiveView | None = None
+        self.drawn = self.unlocked = 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self.view is not None and not self.view._ended.is_set():
+            self.drawn += 1
+            self.unlocked += not self.view._lock.locked()
+        return super().write(text)
+
+
+def test_lines_and_bars_are_drawn_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich erases as many lines as it drew last: two threads that draw at once leave some of them on the screen."""
+    monkeypatch.setattr(live, "is_terminal", lambda: True)
+    monkeypatch.setattr(live, "_EVERY", 0.001)
+    screen, writer = OneAtATime(), TraceWriter.create(None)
+    view = LiveView(Console(file=screen, width=80, force_terminal=True))
+    with view:
+        screen.view = view
+        view(writer.append("header", 0, 100.0, {"run_id": "r", "module": "m:M", "budget": {"max_steps": 3}}))
+        for k in range(30):
+            view(writer.append("decide", k, 101.0, {"decision": {"mode": "act", "actions": [{"name": "漢字"}]}}))
+            patch = [{"op": "add", "path": f"/x{n}", "value": 1} for n in range(k % 3)]  # bars of different heights
+            view(writer.append("commit", k, 102.0, {"patch": patch, "observation": {"results": []}}))
+        expected = screen.drawn + 5
+        while screen.drawn < expected:  # the other thread draws
+            time.sleep(0.001)
+    assert screen.unlocked == 0

@@ -104,3 +104,32 @@ def test_a_person_may_leave_it_open(terminal: Command, crashed: Path, typed: str
     # Python misses a Ctrl-C between the prompt and the first read of input(); a person presses it again
     assert screen.end(again=typed if code == 130 else "") == code
     assert "Traceback" not in screen.written
+
+
+MADE = """
+from agents import Counter
+
+
+class Upto(Counter):
+    def __init__(self, *more, base=0, label="up", **options):
+        self.base = base
+
+
+def make():
+    return Upto(base=3)
+
+
+plain = Upto(label="up")
+"""
+
+
+@pytest.mark.parametrize("command", ["resume", "verify", "fork"])
+def test_a_module_made_with_arguments_is_not_made_without_them(refold: Command, lab: Path, command: str) -> None:
+    (lab / "made.py").write_text(MADE)
+    trace = refold("run", "made:make", "count", "--max-steps", 1, "--json").doc["trace"]
+    ran = refold(command, trace)
+    assert ran.code == 2
+    assert "is of made:Upto made with base, and a trace does not keep their values; name an instance" in ran.err
+    assert refold(command, trace, "--module", "made:make").code in (0, 10)
+    plain = refold("run", "made:plain", "count", "--max-steps", 1, "--json").doc["trace"]
+    assert refold(command, plain).code in (0, 10)

@@ -104,7 +104,7 @@ def test_inputs_and_limits_of_the_command_line_win(refold: Command) -> None:
 def test_a_stopped_run_says_how_it_can_go_on(refold: Command) -> None:
     ran = refold("run", "agents:Counter", "count", "--max-steps", 1)
     assert "100% of the budget's 1 steps are used" in ran.out
-    assert "why: the budget's steps are used up" in ran.out
+    assert "why: the run used up the steps of its budget" in ran.out
     assert ran.lines[-1].startswith("resume: refold resume runs/count-")
     assert ran.lines[-1].endswith(" --max-steps MORE")
 

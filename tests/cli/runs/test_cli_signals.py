@@ -23,7 +23,7 @@ def test_a_run_that_is_ended_says_so_and_how_it_can_go_on(start: Command, number
     while "asleep" not in run.stdout.readline():
         pass
     run.send_signal(number)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=250)
     assert run.returncode == code, err
     assert "status: cancelled" in out
     assert "resume: refold resume runs/rest-" in out
@@ -38,7 +38,7 @@ def test_with_json_too(start: Command, number: int, code: int) -> None:
     while "asleep" not in run.stderr.readline():
         pass
     run.send_signal(number)
-    out, _ = run.communicate(timeout=60)
+    out, _ = run.communicate(timeout=250)
     doc = orjson.loads(out)
     assert (run.returncode, doc["exit_code"], doc["status"]) == (code, code, "cancelled")
 
@@ -49,7 +49,7 @@ def test_the_tasks_after_a_cancelled_one_are_not_run(start: Command, lab: Path) 
     while "asleep" not in run.stdout.readline():
         pass
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=60)
+    run.communicate(timeout=250)
     assert run.returncode == 130
     assert len(list((lab / "runs").glob("*.trace.jsonl"))) == 1
 
@@ -84,7 +84,7 @@ def without_reader(lab: Path) -> Command:
                 [sys.executable, "-m", "refold.cli", *argv],
                 stdout=nobody,
                 stderr=subprocess.PIPE,
-                timeout=60,
+                timeout=250,
                 check=False,
             )
 
@@ -97,7 +97,7 @@ def without_reader(lab: Path) -> Command:
 def test_a_full_disk_below_stdout_is_told_in_a_line(argv: list[str], lab: Path) -> None:
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", "refold.cli", *argv], cwd=lab, stdout=full, stderr=subprocess.PIPE, timeout=60
+            [sys.executable, "-m", "refold.cli", *argv], cwd=lab, stdout=full, stderr=subprocess.PIPE, timeout=250
         )
     assert ended.returncode == 2
-    assert ended.stderr == b"refold: the output can't be written: No space left on device\n"
+    assert ended.stderr == b"refold: the output cannot be written: No space left on device\n"

@@ -1,11 +1,16 @@
 """`refold top` says how the runs of a folder stand, while others write to them."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
+from rich.console import Console
+from rich.text import Text
 
+from refold.cli.commands.top import _screen
 from refold.cli.commands.watched import Standing, WatchedFolder
 from refold.traces.file.writer import TraceWriter
 
@@ -52,9 +57,11 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
     assert (later.summary.steps, later.tokens, later.cost, later.doing) == (3, 30, 1.5, "look")
     assert later.rate == 18.0
     run("outcome", 3, intent=run.writer.trace().records[-1].seq, result=1)
-    run("end", 3, status="completed", stop_reason="final", final_result="x", usage=None, task_result=None, error=None)
+    ending = {"status": "completed", "stop_reason": "final", "final_result": "x", "task_result": None, "error": None}
+    run("end", 3, usage={"seconds": 7.5}, **ending)
     run.writer.close()
     ended = the_one(runs)
+    assert ended.seconds == 7.5, "as the run itself says"
     assert (ended.status, ended.doing, ended.tokens) == ("completed", "", 30)
     assert the_one(runs) is ended, "an unchanged file is not read again"
 
@@ -103,3 +110,39 @@ def test_a_terminal_is_kept_current(terminal: Callable[..., Any], lab: Path, tra
     screen.type("q")
     assert screen.end() == 0
     assert screen.mode() == screen.before
+
+
+def test_a_pipe_is_not_told_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refold: Callable[..., Any]
+) -> None:
+    looks: list[float] = []
+
+    def wait(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("refold.cli.commands.top.time.sleep", wait)
+    ran = refold("top", tmp_path)
+    assert (ran.out.count("no traces in"), len(looks)) == (1, 3)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_screen_keeps_its_figures_whole_and_ids_apart(width: int, tmp_path: Path) -> None:
+    name = "a-long-task-whose-id-does-not-end-soon"
+    for number in range(2):
+        run = Writing(tmp_path / f"{name}-{number}xyzt{number}.trace.jsonl", 1000.0)
+        for k in range(12):
+            run.step(k)
+    runs = WatchedFolder(tmp_path, lambda: 1036.0)
+    out = Console(width=width, height=12, file=io.StringIO(), force_terminal=True)
+    out.print(_screen(runs, runs.look(), width, 12))
+    lines = [Text.from_ansi(line).plain.rstrip() for line in out.file.getvalue().split("\n")]  # type: ignore[attr-defined]
+    assert all(len(line) <= width for line in lines)
+    shown = [line for line in lines if line.startswith("a-long")]
+    assert len(shown) == len({line.split()[0] for line in shown}) == 2
+    assert all(line.split()[0].endswith(f"xyzt{number}") for number, line in enumerate(sorted(shown)))
+    for line in shown:
+        assert " 12 " in line
+        assert "120" in line.split()
+        assert "…" not in line.replace(line.split()[0], "", 1).replace("go \\u001b[31m\\u202e", "")

@@ -21,9 +21,9 @@ from refold import Trace
 from refold.cli.input.forms import fill
 from refold.cli.input.requests import deadline_text, request_rows
 from refold.cli.input.schemas import described
+from refold.cli.render.phrases import ASK, decision_text
 from refold.cli.render.progress import Progress
-from refold.cli.render.wording import ASK, decision_text
-from refold.engine.effects.journal import ASK as ENGINE_ASK
+from refold.engine.effects.journal.journal import ASK as ENGINE_ASK
 from refold.engine.loop.json_schema import schema_problem
 from refold.traces.file.writer import TraceWriter
 
@@ -197,7 +197,7 @@ def test_a_second_answer_is_told_that_it_is_one(refold: Command) -> None:
     trace = refold("run", "waiters:Waiter", "wait", "--json").doc["trace"]
     assert refold("resume", trace, "--value", "true").code == 0
     ran = refold("resume", trace, "--value", "false")
-    assert (ran.code, "has ended (final); it waits for no answer" in ran.err) == (2, True)
+    assert (ran.code, "has ended (final) and has no open request" in ran.err) == (2, True)
 
 
 def test_a_wait_whose_time_has_passed_goes_on(refold: Command, waiting: Command) -> None:
@@ -206,7 +206,7 @@ def test_a_wait_whose_time_has_passed_goes_on(refold: Command, waiting: Command)
     assert "until " in shown.out
     time.sleep(max(0.0, Trace.load(trace).waiting[0]["deadline"] - time.time()))
     ran = refold("resume", trace, "--value", "true")
-    assert (ran.code, "has passed; resume without a value to go on" in ran.err) == (2, True)
+    assert (ran.code, "has passed; resume the run without a value" in ran.err) == (2, True)
     ran = refold("resume", trace)
     assert "answer: heard [None]" in ran.lines
     assert "  the time to answer has passed" in ran.lines
@@ -231,11 +231,11 @@ def test_a_signal_ends_a_run_that_waits_and_it_waits_on_when_resumed(start: Comm
     while "waits for: let it cool" not in (line := run.stdout.readline()):
         assert line
     run.send_signal(number)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=250)
     assert (run.returncode, "status: cancelled" in out, "Traceback" in err) == (code, True, False)
     (path,) = Path("runs").glob("*.trace.jsonl")
     again = start("resume", path)
-    out, err = again.communicate(timeout=60)
+    out, err = again.communicate(timeout=250)
     assert again.returncode == 0, err
     assert "answer: heard [None]" in out
     assert sum(record.kind == "wait" for record in Trace.load(path).records) == 1
@@ -594,7 +594,7 @@ def test_all_may_be_left_open_and_nothing_is_written(terminal: Command, waiting:
 def test_the_deadline_is_shown(terminal: Command, waiting: Command) -> None:
     screen = terminal("resume", waiting("Timed"))
     shown = screen.wait_for("(any JSON value, or text")
-    assert re.search(r"until +20..-.. *.*5[89] min \d\d s from now", shown)
+    assert re.search(r"until +20..-.. *.*(1 h 00 min|5[89] min \d\d s) from now", shown)
     screen.type("well\n")
     screen.wait_for("heard ['well']")
     assert screen.end() == 0
@@ -606,10 +606,21 @@ def test_what_somebody_else_answered_meanwhile_is_told(terminal: Command, refold
     screen.wait_for("(yes or no): ")
     assert refold("resume", trace, "--value", "false").code == 0
     screen.type("y\n")
-    assert "waits for no answer" in screen.wait_for("heard [False]")
+    assert "has no open request" in screen.wait_for("heard [False]")
     assert screen.end() == 0
 
 
 def test_without_a_terminal_nobody_is_asked(refold: Command, waiting: Command) -> None:
     ran = refold("resume", waiting("Waiter"))
     assert (ran.code, "Ctrl-D" in ran.out) == (20, False)
+
+
+def test_the_newest_run_that_has_not_completed_is_resumed(refold: Command, waiting: Callable[[str], Path]) -> None:
+    path = waiting("Waiter")
+    assert refold("run", "agents:Counter", "count").code == 0
+    ran = refold("resume", "runs", "--value", "true")
+    assert f"holds 2 runs; this is the newest that has not completed, {path.name.partition('.')[0]}" in ran.err
+    assert "heard [True]" in ran.out
+    ran = refold("resume", "runs", "--json")
+    assert "this is the newest, " in ran.err
+    assert ran.doc["status"] == "completed"

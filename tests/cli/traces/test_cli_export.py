@@ -58,12 +58,12 @@ def test_what_cannot_be_exported_is_said(refold: Any, trace: Path, lab: Path) ->
         (trace,): "name a format and its file",
         (trace, "--markdown", "-", "--perfetto", "-"): "only one format",
         (trace, "--markdown", "there.md"): "there.md exists already",
-        (trace, "--markdown", "none/r.md"): "none/r.md can't be written",
+        (trace, "--markdown", "none/r.md"): "none/r.md cannot be written",
         (trace, "--markdown", trace, "--force"): "is the trace itself",
         (trace, trace, "--markdown", "two.md"): "--markdown takes one trace",
-        (trace, "--chat", "c.jsonl"): "is not an Agent's",
+        (trace, "--chat", "c.jsonl"): "is not the run of an Agent",
         ("bad.trace.jsonl", "--markdown", "bad.md"): "bad.trace.jsonl, line",
-        ("none", "--markdown", "r.md"): "there is no trace at none",
+        ("none", "--markdown", "r.md"): "there is no trace and no folder at none",
     }
     for argv, message in told.items():
         ran = refold("export", *argv)

@@ -89,11 +89,10 @@ def test_a_step_in_print(refold: Command, trace: Path) -> None:
     assert ran.lines[3:6] == ["decision  act", "    because  [red]because[/red]", "    look(x=1)"]
     assert took.startswith("    look  ok  ")
     assert took.endswith('  {"seen": 1}')
-    assert ran.lines[-4:] == [
+    assert ran.lines[-3:] == [
         "changes",
         "  ~ /n  1 → 2",
         """  + /notes/1  "{'seen': 1}\"""",
-        "  ~ /current_step  1 → 2",
     ]
 
 

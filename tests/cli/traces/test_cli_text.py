@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
+from refold.cli.render.line_breaks import hanging
 from refold.cli.render.text import brief, clean, cut, seconds_text, size_text, value_text
-from refold.cli.render.wrapping import hanging
 
 ANY = st.text(st.characters(), max_size=80)
 

@@ -131,7 +131,31 @@ def test_diff_shows_every_step_that_differs_side_by_side(refold: Command, trace:
     assert (same.code, same.out) == (0, "the traces are equal\n")
 
 
-def test_check_names_the_first_damaged_line(refold: Command, trace: Path) -> None:
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["replay", "TRACE", "--all"],
+        ["trace", "show", "TRACE"],
+        ["trace", "blame", "TRACE", "/n"],
+        ["trace", "diff", "TRACE", "TRACE"],
+        ["verify", "TRACE"],
+        ["export", "TRACE", "--markdown", "-"],
+        ["fork", "TRACE", "--at", "1"],
+    ],
+    ids=lambda argv: argv[0],
+)
+def test_what_was_changed_on_the_disk_is_shown_with_a_word(refold: Command, trace: Path, argv: list[str]) -> None:
+    data = trace.read_bytes()
+    assert refold(*(str(trace) if each == "TRACE" else each for each in argv)).err.count("corrupt") == 0
+    changed = data.replace(b'"value":1', b'"value":7', 1)
+    assert changed != data
+    trace.write_bytes(changed)
+    ran = refold(*(str(trace) if each == "TRACE" else each for each in argv))
+    assert "the hash does not fit the line" in ran.err
+    assert "what is shown may not be what happened" in ran.err
+
+
+def test_check_names_the_first_corrupt_line(refold: Command, trace: Path) -> None:
     ran = refold("trace", "check", trace, "runs")
     assert (ran.code, ran.out) == (0, f"{trace}: {len(Trace.load(trace).records)} records whole\n" * 2)
     with open(trace, "ab") as file:
@@ -141,7 +165,7 @@ def test_check_names_the_first_damaged_line(refold: Command, trace: Path) -> Non
     damage(trace, 4)
     ran = refold("trace", "check", trace)
     assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith(f"{trace}: damaged at line 4: ")
+    assert ran.out.startswith(f"{trace}: corrupt at line 4: ")
     (doc,) = refold("trace", "check", trace, "--json").doc["traces"]
     assert (doc["ok"], doc["line"]) == (False, 4)
 

@@ -31,8 +31,7 @@ from refold import (
     perform,
 )
 from refold.engine import Branch, Usage
-from refold.engine.run.time_limit import BEAT_SECONDS
-from refold.engine.run.usage import used_so_far
+from refold.engine.run.start.usage import BEAT_SECONDS, used_so_far
 from refold.testing import FakeClock
 from refold.traces import family
 

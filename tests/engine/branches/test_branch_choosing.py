@@ -71,12 +71,12 @@ async def takes_the_lost(branch: Branch) -> Any:
         (truth, "returned True"),
         (the_root, "returned Node(place=''"),
         (forged, "returned Node(place='0'"),
-        (no_such_candidate, "the node at '' has no candidate 7"),
-        (grows_a_stranger, "the node at '0' is not one of this branch"),
+        (no_such_candidate, "the node at '' has no candidate 7; it has "),
+        (grows_a_stranger, "the node at '0' is not of this branch; use nodes that its grow() has returned"),
         (no_steps, "at least 1, got 0"),
         (grows_no_node, "grow() and rate() take nodes of the branch, got 0"),
         (a_list, "returned [Node"),
-        (takes_the_lost, "Taking chose candidate 0, which failed: ValueError: bad z"),
+        (takes_the_lost, "Taking.choose returned candidate 0, which failed (ValueError: bad z"),
     ],
 )
 def test_a_strategy_that_does_wrong_fails_the_run_and_is_told(work: Any, told: str) -> None:
@@ -208,7 +208,7 @@ def test_a_branch_that_is_decided_is_no_use_to_a_strategy() -> None:
         return (await kept[0].grow(kept[0].root, candidates=[0], steps=1))[0]
 
     result = explore(Taking(takes_an_old_one), Eats(*[Decision.branch([eat("a"), eat("b")])] * 2))
-    assert "this branch is decided" in str(result.error)
+    assert "this branch has been decided; use the branch that choose() was called with" in str(result.error)
     assert result.steps == 1
 
 
@@ -223,4 +223,4 @@ def test_growing_again_what_could_not_be_grown_is_told(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("refold.engine.children.environments.Worlds.check", refuse)
     result = explore(Taking(insists), Eats(Decision.branch([eat("a"), eat("b")])))
-    assert "candidate 0 was left before it had come to its end" in str(result.error)
+    assert "candidate 0 was cancelled before it ended; grow it again" in str(result.error)

@@ -1,7 +1,6 @@
 """Children that wait: the run asks for them; answers come at once, or later, in another process too."""
 
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import anyio
 import pytest
 from places import HELPERS
 from toys.tree import assert_family_holds, children, choices
+from warm_python import warm_python
 
 from refold import (
     UNANSWERED,
@@ -102,7 +102,6 @@ SEARCHES = [
     MonteCarloTreeSearch(longest),
 ]
 by_all = pytest.mark.parametrize("strategy", SEARCHES, ids=lambda s: f"{type(s).__name__}{getattr(s, 'steps', '')}")
-everywhere = pytest.mark.parametrize("folder", [False, True], ids=["memory", "files"])
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 THREE = Decision.branch([asks("a"), waits("b"), notes("c")])
 
@@ -143,8 +142,7 @@ def test_a_handler_is_inherited_by_children(strategy: Any, backend: str) -> None
 
 
 @by_all
-@loops
-@everywhere
+@pytest.mark.parametrize(("backend", "folder"), [("asyncio", False), ("trio", True)], ids=["memory", "files"])
 def test_without_a_handler_the_run_shows_what_its_children_ask(
     strategy: Any, backend: str, folder: bool, tmp_path: Path
 ) -> None:
@@ -339,7 +337,7 @@ def test_each_answer_may_come_in_another_process(tmp_path: Path) -> None:
     def process(*arguments: str) -> tuple[list[str], str]:
         script = SCRIPT.format(folders=[str(Path(__file__).parent), str(HELPERS)])
         done = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path), *arguments], capture_output=True, check=False
+            [*warm_python(), "-c", script, str(tmp_path), *arguments], capture_output=True, check=False
         )
         assert done.returncode == 0, done.stderr.decode()
         first, second = done.stdout.decode().splitlines()

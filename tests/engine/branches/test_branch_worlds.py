@@ -14,6 +14,7 @@ from places import HELPERS
 from pydantic import SecretStr
 from timing import cancelled_when
 from toys.tree import Taking, assert_family_holds, children, choices
+from warm_python import warm_python
 
 from refold import (
     Action,
@@ -204,7 +205,7 @@ def test_a_fork_that_fails_fails_the_run_with_its_error(tmp_path: Path, monkeypa
     async def full(self: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("refold.tasks.scratch.ScratchEnvironment.fork", full)
+    monkeypatch.setattr("refold.tasks.environments.scratch.ScratchEnvironment.fork", full)
     result = Engine(WRITES, branch=BestOfN(last)).run(in_environment("scratch", tmp_path / "source"))
     assert result.error is not None
     assert (result.error.type, result.error.phase) == ("OSError", "branch")
@@ -318,10 +319,9 @@ import sys
 sys.path[:0] = {folders!r}
 from test_branch_worlds import *
 module = Does(branch(act("write", name="a", text="1"), act("linger", name="b"), act("linger", name="c")))
-engine = Engine(module, branch=BestOfN(last), traces={traces!r}, shared_env=True)
 def tell(record):
     if record.kind == "branch": print("ready", flush=True)
-engine.observers = (tell,)
+engine = Engine(module, branch=BestOfN(last), traces={traces!r}, shared_env=True, observers=[tell])
 engine.run(in_environment("host", Path({traces!r}) / "host"))
 """
 
@@ -333,10 +333,10 @@ AT_WORK = ["completed", "interrupted", "interrupted"]
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_exploring_writes_every_end(number: int, code: int, tmp_path: Path) -> None:
     script = SCRIPT.format(folders=[str(Path(__file__).parent), str(HELPERS)], traces=str(tmp_path))
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*warm_python(), "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
-    until = time.monotonic() + 60
+    until = time.monotonic() + 250
     while sorted(Trace.load(path).status for path in tmp_path.rglob("*.branches/*.jsonl")) != AT_WORK:
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -370,4 +370,4 @@ def test_a_child_that_its_strategy_leaves_is_ended() -> None:
     assert result.final_result == "a"
     assert {child.run_id[-1]: child.status for child in children(result.trace)} == {"0": "completed", "1": "cancelled"}
     result = Engine(module, branch=Taking(remembers_too_late)).run("t")
-    assert "candidate 1 was left before it had come to its end" in str(result.error)
+    assert "candidate 1 was cancelled before it ended; grow it again" in str(result.error)

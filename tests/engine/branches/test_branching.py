@@ -18,7 +18,7 @@ from refold import (
     perform,
     rng,
 )
-from refold.engine.effects.recorded_order import RecordedOrder
+from refold.engine.effects.journal.recorded_order import RecordedOrder
 from refold.traces import family
 
 DEEP = Decision.branch(

@@ -70,7 +70,7 @@ STRATEGIES: dict[str, tuple[Any, Callable[[Size], Way]]] = {
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(size=sizes, seed=st.integers(0, 99), max_children=st.integers(1, 5), trio=st.booleans())
 def test_a_search_finds_what_it_finds_without_an_engine(
     name: str, size: Size, seed: int, max_children: int, trio: bool
@@ -113,7 +113,7 @@ def told(result: Any) -> Any:
     ],
     ids=lambda strategy: type(strategy).__name__,
 )
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 5), chance=st.integers(1, 99), max_children=st.integers(1, 16))
 def test_one_seed_one_outcome(strategy: Any, seed: int, chance: int, max_children: int) -> None:
     def run(chance: int, max_children: int) -> Any:

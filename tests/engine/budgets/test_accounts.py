@@ -34,7 +34,7 @@ from refold.engine import Usage
 from refold.engine.effects.budget import Account
 from refold.engine.purity import frame_variable
 from refold.engine.run import drive
-from refold.engine.run.usage import used_so_far
+from refold.engine.run.start.usage import used_so_far
 from refold.engine.run.waits import Waits
 from refold.testing import scripted
 

@@ -3,13 +3,12 @@
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
-import psutil
 import pytest
+from processes import ended
 from timing import SOON, StandingClock, cancelled_when
 from toys.workers import Boss, Log, Worker, children_of
 
@@ -140,12 +139,8 @@ def test_the_deadline_of_the_run_holds_for_its_children(backend: str, tmp_path: 
 
 def assert_gone(pid: int) -> None:
     """The process has been killed; whoever waits for it may not have been told yet."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        until = time.monotonic() + 60
-        while process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+    while not ended(pid):
+        time.sleep(0.01)
 
 
 def assert_closed(trace: Trace) -> None:

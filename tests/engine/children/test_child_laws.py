@@ -25,7 +25,7 @@ from refold import (
     wait_child,
 )
 from refold.engine import child_state
-from refold.engine.run.usage import used_so_far
+from refold.engine.run.start.usage import used_so_far
 
 Tree = list[Any]
 """What a run does, step by step: a word is a call, a list of trees is that many children at once."""
@@ -120,7 +120,7 @@ def runs(tree: Tree) -> int:
     return 1 + sum(runs(below) for part in tree if not isinstance(part, str) for below in part)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(tree=trees)
 def test_handled_at_once_or_answered_one_by_one_a_tree_of_runs_ends_alike(tree: Tree) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -147,7 +147,7 @@ def own_tokens(trace: Any) -> int:
     return sum(usage.get("tokens_in", 0) + usage.get("tokens_out", 0) for usage in used)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(tree=trees, at=st.integers(0, 3))
 def test_a_fork_that_asks_for_the_same_is_the_same_and_runs_no_child_again(tree: Tree, at: int) -> None:
     made = engine(None, on_wait=answer)

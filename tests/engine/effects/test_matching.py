@@ -80,7 +80,7 @@ ARGUMENTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("asks", [False, True])
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(
     st.lists(st.tuples(st.sampled_from(sorted(ALIASES)), st.sampled_from(sorted(ARGUMENTS))), min_size=2, max_size=3)
 )
@@ -181,7 +181,7 @@ async def in_a_pool(till: Till, jitter: Random) -> list[Any]:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("way", [in_tasks, nested, in_threads, in_a_pool])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_who_gets_which_outcome_never_depends_on_scheduling(
     way: Callable[[Till, Random], Any], seed: int, backend: str
 ) -> None:
@@ -195,8 +195,7 @@ def test_who_gets_which_outcome_never_depends_on_scheduling(
     async def once() -> None:
         result = await engine.arun("t")
         assert result.error is None, result.error.traceback
-        for _ in range(3):
-            assert await engine.averify(result.trace) == []
+        assert await engine.averify(result.trace) == []
         done = till.done
         at = next(i for i, record in enumerate(result.trace.records) if record.kind == "decide")
         for before in (at, at - 1, at // 2, at // 4):

@@ -17,8 +17,8 @@ from toys.tree import children
 
 from refold import Trace
 
-ROUNDS = int(os.environ.get("REFOLD_KILLS", "8"))
-CUTS = int(os.environ.get("REFOLD_CUTS", "14"))
+ROUNDS = int(os.environ.get("REFOLD_KILLS", "5"))
+CUTS = int(os.environ.get("REFOLD_CUTS", "6"))
 
 
 def outcome(result: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from crash_lab.world import calls_made_once, trace_of, written
 
 from refold import Engine, Trace
 
-ROUNDS = int(os.environ.get("REFOLD_KILLS", "8"))
-CUTS = int(os.environ.get("REFOLD_CUTS", "14"))
+ROUNDS = int(os.environ.get("REFOLD_KILLS", "5"))
+CUTS = int(os.environ.get("REFOLD_CUTS", "6"))
 
 
 def final_states(result: Any) -> dict[str, Any]:

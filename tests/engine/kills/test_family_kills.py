@@ -18,8 +18,8 @@ from crash_lab.world import written
 from refold import Trace
 
 RUNS: dict[str, Any] = {"mixed": mixed_run, "ambiguous": ambiguous_run}
-ROUNDS = int(os.environ.get("REFOLD_FAMILY_KILLS", "4"))
-MOST = int(os.environ.get("REFOLD_FAMILY_KILLS_EACH", "8"))
+ROUNDS = int(os.environ.get("REFOLD_FAMILY_KILLS", "3"))
+MOST = int(os.environ.get("REFOLD_FAMILY_KILLS_EACH", "4"))
 FIRST = int(os.environ.get("REFOLD_FAMILY_KILLS_FROM", "0"))
 _KEY = re.compile(r"\b[0-9a-f]{32}\b")
 

@@ -315,7 +315,7 @@ def left_of(trace: Trace) -> Trace | None:
 @pytest.mark.timeout(0 if DEEP else 300)
 def test_families_keep_the_laws() -> None:
     chosen = settings(
-        max_examples=DEEP or 15,
+        max_examples=DEEP or 8,
         stateful_step_count=12 if DEEP else 7,
         derandomize=not DEEP,
         deadline=None,

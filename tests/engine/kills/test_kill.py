@@ -13,7 +13,7 @@ from crash_lab.world import trace_of, world_lines, written
 
 from refold.errors import TraceNotFoundError
 
-ROUNDS = int(os.environ.get("REFOLD_KILLS", "8"))
+ROUNDS = int(os.environ.get("REFOLD_KILLS", "6"))
 
 
 @pytest.fixture(scope="module")

@@ -412,11 +412,18 @@ def test_a_cancelled_run_is_forked(folder: Path | None) -> None:
     assert verified(engine, engine.fork(trace)).state == source.state
 
 
+def cut_elsewhere(number: int, folder: Path | None) -> bool:
+    """Whether a record is one after which only the trace in the other place is cut."""
+    return number > 1 and number % 2 == (folder is None)
+
+
 def test_every_cut_of_a_trace_can_be_forked_at_every_state(folder: Path | None) -> None:
     engine, source = walked(folder)
     offset = 0
     for number, record in enumerate(source.trace.records):
         offset += len(record.raw) + 1
+        if cut_elsewhere(number, folder):
+            continue
         cut = Trace.from_bytes(source.trace.data[: offset + number % 3])
         if cut.first_state is None:
             with pytest.raises(EngineUsageError, match="the trace has no state"):
@@ -574,8 +581,7 @@ def add(draft: Walk) -> None:
     draft.metadata["added"] = True
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@pytest.mark.parametrize("reuse", [True, False])
+@pytest.mark.parametrize(("backend", "reuse"), [("asyncio", True), ("trio", False)])
 def test_many_forks_at_once_on_either_loop(folder: Path | None, backend: str, reuse: bool) -> None:
     engine, source = walked(folder, clock=FakeClock())
     forks: list[RunResult] = []
@@ -604,7 +610,7 @@ def test_idempotency_keys_differ(folder: Path | None) -> None:
     assert len(module.keys) == len(set(module.keys)) == 3 * STEPS
 
 
-def test_a_fork_is_killed_anywhere_and_resumed(folder: Path | None) -> None:
+def test_a_fork_is_killed_anywhere_and_resumed() -> None:
     engine, source = walked(None)
     fork = engine.fork(source.trace, 2, add)
     offset = 0
@@ -658,7 +664,7 @@ def test_a_fork_that_was_killed_before_its_first_state_begins_with_it(
     whole = source.trace.data
     source.trace.path.write_bytes(whole[: len(whole) // 3])
     path.write_bytes(began)
-    with pytest.raises(EngineUsageError, match="no longer the one that was forked; fork it again"):
+    with pytest.raises(EngineUsageError, match=r"no longer the trace that was forked: .*; fork it again"):
         engine.resume(path)
     source.trace.path.unlink()
     with pytest.raises(EngineUsageError, match=r"there is no .*; fork it again"):

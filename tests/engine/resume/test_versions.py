@@ -181,9 +181,11 @@ def test_versions_follow_each_other_in_one_trace(folder: Path | None) -> None:
     assert sorted({result.trace.state(k)["schema_version"] for k in range(7)}) == [1, 2, 3]
 
 
+EDITS: list[Any] = [None, {"/lines/-": "new"}, lambda draft: draft.lines.append("new")]
+
+
 @pytest.mark.parametrize("at", range(4))
-@pytest.mark.parametrize("newer", [AdderTwo, AdderThree])
-@pytest.mark.parametrize("edit", [None, {"/lines/-": "new"}, lambda draft: draft.lines.append("new")])
+@pytest.mark.parametrize(("newer", "edit"), [(AdderTwo, EDITS[0]), (AdderThree, EDITS[1]), (AdderTwo, EDITS[2])])
 def test_a_run_of_an_older_schema_is_forked(folder: Path | None, at: int, newer: type[Adder], edit: Any) -> None:
     source = Engine(Adder(), traces=folder).run("t").trace
     module = newer()
@@ -222,7 +224,7 @@ def test_where_no_migration_leads_nothing_is_written(tmp_path: Path) -> None:
     for trace, module, error, said in (
         (source, FarAdder(), StateMigrationError, "no migration leads Far from schema_version 1 to 9; register one"),
         (source, WrongAdder(), StateValueError, "not a Wrong"),
-        (newer, Adder(), StateMigrationError, "newer than this One"),
+        (newer, Adder(), StateMigrationError, "use the newer code of One"),
     ):
         engine = Engine(module, traces=tmp_path)
         with pytest.raises(error, match=said):

@@ -1,11 +1,12 @@
 """What an Engine is made with and called on is checked at once, with a message that says what to write instead."""
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from refold import AgentModule, Decision, Engine, Observation, SelectFirst, StateSchema
+from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, SelectFirst, StateSchema, TaskBudget
 from refold.errors import EngineUsageError, ExplorationError
 
 made: Any = Engine  # what is tested is wrong on purpose
@@ -25,16 +26,30 @@ class Once(AgentModule[StateSchema]):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: made(Once(), branch=SelectFirst), r"got the class; write SelectFirst\(\)"),
-        (lambda: made(Once(), branch="best"), r"such as SelectFirst\(\), got str"),
-        (lambda: made(Once(), traces=3), "traces must be the path of a folder, got 3"),
+        (lambda: made(Once(), branch=SelectFirst), r"got the class SelectFirst; write SelectFirst\(\.\.\.\)"),
+        (lambda: made(Once(), branch="best"), r"such as SelectFirst\(\), got 'best'"),
+        (lambda: made(Once(), traces=3), "traces must be the path of a folder, a store, or the URL of one, got 3"),
         (lambda: made(Once(), workspace=[]), r"workspace must be the path of a folder, got \[\]"),
         (lambda: made(Once(), stop=3), r"stop must be a list, got 3; write stop=\[...\]"),
         (lambda: made(Once(), observers=print), r"write observers=\[...\]"),
+        (lambda: made(Once(), stop=["soon"]), r"stop must be a list of stop criteria, such as .*, got 'soon'"),
+        (lambda: made(Once(), observers=[3]), "observers must be a list of functions of a Record, got 3"),
+        (lambda: made(Once(), on_wait=3), "on_wait must be a function of a WaitRequest, got 3"),
+        (lambda: made(Once(), budget=TaskBudget(max_steps=3)), "budget must be a RuntimeBudget .*got TaskBudget"),
+        (lambda: made(Once(), budget={"max_steps": 3}), "budget must be a RuntimeBudget"),
+        (lambda: made(Once(), budget=RuntimeBudget), r"got the class RuntimeBudget; write RuntimeBudget\(\.\.\.\)"),
+        (lambda: made(Once()).fork("a.trace.jsonl", budget=3), "budget must be a RuntimeBudget"),
+        (lambda: made(Once()).resume("a.trace.jsonl", budget=3), "budget must be a RuntimeBudget"),
+        (lambda: made(Once()).resume("a.trace.jsonl", on_divergence="go"), "on_divergence must be .*, got 'go'"),
+        (lambda: made(Once(), durability="fast"), "durability must be 'process', 'power' or 'none', got 'fast'"),
+        (lambda: made(Once(), clock=3), "clock must be a Clock, got 3"),
+        (lambda: made(Once(), shared_env="no"), "shared_env must be True or False, got 'no'"),
+        (lambda: made(Once(), redact="my-password"), "redact must be True, False, a list of .*, got str$"),
+        (lambda: made(Once(), redact=[3]), "redact must be True, False, a list of .*, got list$"),
         (lambda: made(Once(), max_children=0), "max_children must be a whole number of at least 1, got 0"),
         (lambda: made(Once(), seed=1.5), "seed must be a whole number"),
         (lambda: made(Once).run("t"), "got the class Once; write Engine"),
-        (lambda: made(Once()).fork(7), "a trace is a Trace, the path of its file, or a run's id, got 7"),
+        (lambda: made(Once()).fork(7), "trace must be a Trace, the path of its file, or a run's id, got 7"),
         (lambda: made(Once()).resume(None), "or a run's id, got None"),
     ],
 )
@@ -49,3 +64,47 @@ def test_why_all_candidates_failed_stays_short_at_every_depth() -> None:
         reason = str(ExplorationError({str(place): reason for place in range(3)}))
     assert len(reason) < 3 * 400
     assert ExplorationError({"0": "x" * 5000}).lost == {"0": "x" * 5000}
+
+
+def test_an_engine_keeps_the_options_it_was_made_with() -> None:
+    engine = Engine(Once())
+    for name in ("module", "budget", "observers", "max_children"):
+        before = getattr(engine, name)
+        with pytest.raises(EngineUsageError, match=rf"Engine\.{name} cannot be changed"):
+            setattr(engine, name, 3)
+        assert getattr(engine, name) is before
+    with pytest.raises(EngineUsageError, match=r"Engine\.bugdet cannot be changed"):
+        setattr(engine, "bugdet", 3)  # noqa: B010 - no type checker lets it pass
+
+
+class Made(Once):
+    def __init__(self, low: int, high: int = 9, *rest: object, label: str = "x", **more: object) -> None:
+        self.low = low
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (Once(), None),
+        (Made(1), ["low"]),
+        (Made(1, 9, label="x"), ["low"]),
+        (Made(1, 9, 3, label="y", far=2), ["low", "rest", "label", "more"]),
+        (Made(1, high=True), ["low", "high"]),
+        (copy.copy(Made(1, 8)), ["low", "high"]),
+    ],
+)
+def test_a_header_names_the_arguments_that_are_not_the_defaults(module: Once, names: list[str] | None) -> None:
+    assert Engine(module).run("t").trace.header.get("arguments") == names
+
+
+def test_an_attribute_of_the_modules_own_is_no_argument() -> None:
+    module = Once()
+    vars(module)["_arguments"] = ["a secret"]
+    assert "arguments" not in Engine(module).run("t").trace.header
+
+
+def test_a_module_without_a_constructor_takes_no_arguments() -> None:
+    with pytest.raises(TypeError, match=r"Once\(\) takes no arguments"):
+        cast(Any, Once)(3)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'low'"):
+        cast(Any, Made)()

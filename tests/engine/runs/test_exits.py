@@ -1,9 +1,7 @@
 """Every exit writes an end record: Ctrl-C, SIGTERM, a cancelled scope, a disk that is full."""
 
-import resource
 import signal
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from timing import cancelled_when
+from warm_python import warm_python
 
 from refold import (
     Action,
@@ -50,10 +49,10 @@ class M(AgentModule[S]):
 """
 
 
-def program(tail: str, *args: str, **options: Any) -> "subprocess.Popen[str]":
+def program(tail: str, *args: str) -> "subprocess.Popen[str]":
     code = PROGRAM + textwrap.dedent(tail)
     return subprocess.Popen(
-        [sys.executable, "-c", code, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [*warm_python(), "-c", code, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -77,7 +76,7 @@ def test_ctrl_c_and_sigterm_write_the_end_and_are_raised_on(
             assert process.stdout is not None
             if process.stdout.readline() == "working\n":
                 process.send_signal(sent)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=250)
         finally:
             process.kill()
     assert process.returncode == code, errors
@@ -121,7 +120,7 @@ def test_further_signals_bring_no_tracebacks(tool: str, count: int, tmp_path: Pa
     """
     with program(tail, tool, str(tmp_path), str(count)) as process:
         try:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=250)
         finally:
             process.kill()
     assert "Traceback" not in errors, errors
@@ -148,7 +147,7 @@ def test_a_keyboard_interrupt_of_a_tools_own_brings_its_result_and_no_traceback(
     """
     with program(tail, kind, str(tmp_path)) as process:
         try:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=250)
         finally:
             process.kill()
     assert process.returncode == 7
@@ -171,7 +170,7 @@ def test_what_goes_on_when_its_run_has_failed_is_ended_in_silence(tmp_path: Path
     """
     with program(tail, "forever", str(tmp_path)) as process:
         try:
-            out, errors = process.communicate(timeout=60)
+            out, errors = process.communicate(timeout=250)
         finally:
             process.kill()
     assert out == "failed EffectError\n"
@@ -180,11 +179,9 @@ def test_what_goes_on_when_its_run_has_failed_is_ended_in_silence(tmp_path: Path
 
 
 def test_a_full_disk_fails_the_run_keeps_what_was_written_and_starts_nothing_more(tmp_path: Path) -> None:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
     tail = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     ran = 0
     def write() -> str:
         global ran
@@ -194,9 +191,9 @@ def test_a_full_disk_fails_the_run_keeps_what_was_written_and_starts_nothing_mor
     result = Engine(M(), traces=sys.argv[2], budget=RuntimeBudget(max_steps=500)).run("t")
     print(result.status, result.stop_reason, result.error.type, result.steps, ran)
     """
-    with program(tail, "write", str(tmp_path), preexec_fn=limit) as process:
+    with program(tail, "write", str(tmp_path)) as process:
         try:
-            out, errors = process.communicate(timeout=60)
+            out, errors = process.communicate(timeout=250)
         finally:
             process.kill()
     assert process.returncode == 0, errors
@@ -268,13 +265,10 @@ def test_a_trace_folder_that_is_gone_is_an_error_of_the_run_and_not_of_the_calle
 
 
 def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_written(tmp_path: Path) -> None:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
     tail = """
     import resource
     result = None
-    for room in range(2500, 9000, 150):
+    for room in range(2500, 9000, 500):
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
         result = Engine(M(), traces=sys.argv[2], budget=RuntimeBudget(max_steps=500)).run("t")
         assert result.status == "failed", result
@@ -283,9 +277,9 @@ def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_writ
         assert trace.state(result.steps)["text"] == list(result.state.text), room
     print("same")
     """
-    with program(tail, "write", str(tmp_path), preexec_fn=limit) as process:
+    with program(tail, "write", str(tmp_path)) as process:
         try:
-            out, errors = process.communicate(timeout=100)
+            out, errors = process.communicate(timeout=250)
         finally:
             process.kill()
     assert out == "same\n", errors
@@ -313,7 +307,7 @@ def test_a_run_that_never_waits_lets_others_have_their_turn() -> None:
     assert anyio.run(main)
 
 
-@pytest.mark.parametrize("signals", ["TERM INT", "TERM TERM", "INT TERM", "INT INT", "TERM INT TERM INT"])
+@pytest.mark.parametrize("signals", ["INT TERM", "INT INT", "TERM INT TERM INT"])
 def test_further_signals_leave_the_clean_up_alone(signals: str) -> None:
     code = """
 import os, signal, sys, anyio
@@ -338,6 +332,6 @@ try:
 except BaseException as raised:
     print(type(raised).__name__)
 """
-    done = subprocess.run([sys.executable, "-c", code, signals], capture_output=True, text=True, check=False)
+    done = subprocess.run([*warm_python(), "-c", code, signals], capture_output=True, text=True, check=False)
     raised = "KeyboardInterrupt" if signals.startswith("INT") else "SystemExit"
     assert (done.stdout.split("\n"), done.stderr) == (["cleaned up", raised, ""], "")

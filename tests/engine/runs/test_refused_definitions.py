@@ -121,7 +121,7 @@ def test_tools_that_have_become_no_functions_end_the_run() -> None:
     module.tools = {"look": look}
     engine = Engine(module)
     module.tools["look"] = 3
-    assert "tool 'look' is not a function but int 3" in str(engine.run("t").error)
+    assert "tool 'look' must be a function, got int 3" in str(engine.run("t").error)
     module.tools = {3: look}
     result = engine.run("t")
     assert result.state is not None

@@ -188,7 +188,7 @@ def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
     result = Engine(Many(work, 30)).run("t")
     assert isinstance(result.state, Count)
     assert result.state.results == [list(range(30))]
-    until = time.monotonic() + 30
+    until = time.monotonic() + 250
     while pool._at_work and time.monotonic() < until:
         time.sleep(0.001)  # a worker gives its result first, and then its place
     assert pool._at_work == 0
@@ -230,7 +230,7 @@ def test_a_forked_child_ends_where_the_function_does_that_forked_it(
         if not child:
             leaves_by(way)
             return 0
-        until = time.monotonic() + 60
+        until = time.monotonic() + 250
         while time.monotonic() < until:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:

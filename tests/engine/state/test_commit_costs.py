@@ -11,11 +11,11 @@ import orjson
 import pytest
 
 import refold.engine.state.commit as commit
-from refold.engine.state import containers as shape
-from refold.engine.state import scalars as leaves
 from refold.engine.state.commit import fold_step
-from refold.engine.state.fields import ModelShape
 from refold.engine.state.model import StateModel, StateSchema
+from refold.engine.state.shapes import containers as shape
+from refold.engine.state.shapes import scalars as leaves
+from refold.engine.state.shapes.fields import ModelShape
 
 
 class Message(StateModel):

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from refold.engine.state.commit import fold_step
-from refold.engine.state.draft_list import DraftList
+from refold.engine.state.drafts.draft_list import DraftList
 from refold.engine.state.model import StateModel, StateSchema, dump
 from refold.errors import DraftExpiredError, EngineOwnedFieldError, FrozenStateError, ReduceError, StateValueError
 

@@ -21,8 +21,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from refold.engine.state import same_items as unseen
 from refold.engine.state.commit import fold_step
+from refold.engine.state.drafts import same_items as unseen
 from refold.engine.state.model import StateModel, StateSchema, dump
 from refold.traces.json_patch.apply import apply_patch
 
@@ -588,7 +588,7 @@ class DraftsOfLongLists(Drafts):
             unseen.FEW = self.few
 
 
-PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "70"))
+PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "35"))
 """How many programs are drawn for each of the two."""
 
 Drafts.TestCase.settings = settings(max_examples=PROGRAMS, stateful_step_count=25)

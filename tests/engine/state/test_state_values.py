@@ -15,8 +15,9 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from refold import AgentModule, Decision, Engine, Observation, ask, perform
 from refold.engine.state.commit import fold_step
 from refold.engine.state.model import StateModel, StateSchema, dump, json_value
 from refold.engine.state.serialization import COMPARISON
@@ -324,3 +325,62 @@ def test_documents() -> None:
     with pytest.raises(ValidationError, match="current_step"):
         Everything(current_step=21)
     assert Everything.from_dict({}) == Everything()
+
+
+SCALAR_TYPES = [str, int, float, bool, int | None, float | str, Literal["a", "b"], Literal["a"] | None, Word]
+"""Types whose values need no freezing once pydantic has validated them, which it does not do with defaults."""
+DEFAULTS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.sampled_from(["a", "yes", "ä", Word.yes])
+)
+
+
+@given(annotation=st.sampled_from(SCALAR_TYPES), default=DEFAULTS, made=st.booleans())
+def test_a_default_is_what_its_reload_is_or_is_refused(annotation: Any, default: Any, made: bool) -> None:
+    """Pydantic validates no defaults: `score: float = 0` was an integer in a live run, and a float in its replay."""
+    given_default = Field(default_factory=lambda: default) if made else default
+    members = {"__annotations__": {"value": annotation}, "value": given_default, "__module__": __name__}
+    cls: Any = type("Defaulted", (StateSchema,), members)
+    live = refused = None
+    try:
+        live = cls()
+    except ValidationError as error:
+        refused = str(error)
+    if live is None:
+        assert "/value: " in str(refused)
+        return
+    again = cls.from_dict(live.to_dict())
+    assert (type(again.value), repr(again.value)) == (type(live.value), repr(live.value))
+    assert dump(again) == dump(live)
+
+
+class Scored(StateSchema):
+    score: float = 0
+
+
+paid: list[str] = []
+
+
+def pay(amount: float, text: str) -> str:
+    paid.append(text)
+    return text
+
+
+class Payer(AgentModule[Scored]):
+    def init_state(self, task: str) -> Scored:
+        return Scored()
+
+    async def decide(self, state: Scored) -> Decision:
+        await perform(pay, state.score, f"score {state.score}")
+        return Decision.final(str(await ask("Go on?")))
+
+    def reduce(self, state: Scored, decision: Decision, observation: Observation) -> None:
+        pass
+
+
+def test_an_effect_with_a_default_for_its_argument_is_done_once(tmp_path: Path) -> None:
+    paid.clear()
+    waiting = Engine(Payer(), traces=tmp_path).run("x")
+    assert waiting.trace.path is not None
+    result = Engine(Payer(), traces=tmp_path).resume(waiting.trace.path, "yes")
+    assert (result.status, result.final_result, paid) == ("completed", "yes", ["score 0.0"])
+    assert Engine(Payer()).verify(result.trace) == []

@@ -119,8 +119,9 @@ def test_what_does_not_fit_is_refused_and_the_run_keeps_waiting(
         for value in bad:
             with pytest.raises(WaitAnsweredError, match="is no answer to"):
                 engine.resume(result.trace, value)
-            again = engine.resume(result.trace)
-            assert (again.waiting, again.trace.data) == (result.waiting, before)
+            assert result.trace.data == before
+        again = engine.resume(result.trace)
+        assert (again.waiting, again.trace.data) == (result.waiting, before)
         result = engine.resume(result.trace, good)
     assert result.status is RunStatus.completed
     for value in bad:

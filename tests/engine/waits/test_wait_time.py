@@ -106,7 +106,7 @@ def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run(backend: 
     again = anyio.run(engine.aresume, first.trace, backend=backend)
     assert again.trace.data == first.trace.data
     clock.advance(1)
-    with pytest.raises(WaitAnsweredError, match=r"the time to answer '.*' has passed; resume without a value"):
+    with pytest.raises(WaitAnsweredError, match=r"the time to answer '.*' has passed; resume the run without a value"):
         engine.resume(first.trace, 7, request=first.waiting[0].id)
     last = verified(engine, anyio.run(engine.aresume, first.trace, backend=backend))
     assert (last.status, seen(last)) == (RunStatus.completed, [None, None])

@@ -429,8 +429,11 @@ def test_no_asking_in_reduce_nor_outside_of_a_run() -> None:
         (("?", None, "soon"), "seconds must be"),
         (("?", {"type": "nothing"}), "not a JSON Schema"),
         (("?", {"$ref": "https://example.org/schema"}), "nothing is fetched"),
-        (("?", {"properties": {"a": {"$ref": "#/$defs/A"}}}), "refers to '/$defs/A', which it does not have"),
-        (("?", {"$ref": "#"}), "refers to itself without end"),
+        (
+            ("?", {"properties": {"a": {"$ref": "#/$defs/A"}}}),
+            "refers to '/$defs/A', which it does not define; put it under $defs",
+        ),
+        (("?", {"$ref": "#"}), "refers to itself without end; a reference must lead to a schema other than itself"),
         (("?", object()), "schema"),
     ],
 )

@@ -7,6 +7,7 @@ threads, a secret is learnt in one step and met in the next, and tools run comma
 
 import asyncio
 import json
+import os
 import threading
 import time
 from functools import partial
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import psutil
 from pydantic import SecretStr
 
 from crash_lab.fork_server import serve
@@ -171,20 +171,17 @@ def engine(folder: Path) -> Engine:
 
 def wait_for_commands(folder: Path) -> None:
     """Waits until no command is left that a process which was killed has started: then the world knows its fate."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        left = [p for p in psutil.process_iter(["cmdline"]) if any("world.txt" in a for a in p.info["cmdline"] or ())]
-        mine = [p for p in left if _is_in(p, folder)]
-        if not mine:
-            return
+    until = time.monotonic() + 250
+    while any(_is_in(process, folder) for process in os.listdir("/proc")):
+        assert time.monotonic() < until, "a command goes on for minutes"
         time.sleep(0.01)
-    raise AssertionError("a command goes on for a minute")
 
 
-def _is_in(process: psutil.Process, folder: Path) -> bool:
+def _is_in(process: str, folder: Path) -> bool:
+    """Whether a process runs in a folder; only commands do. psutil, which reads more, takes 50 times as long."""
     try:
-        return Path(process.cwd()) == folder
-    except psutil.Error:
+        return os.readlink(f"/proc/{process}/cwd") == str(folder)
+    except OSError:
         return False
 
 

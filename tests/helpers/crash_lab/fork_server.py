@@ -20,6 +20,7 @@ from typing import Any, Self
 import anyio
 import pytest
 from places import HELPERS
+from warm_python import warm_python
 
 from crash_lab.world import has_begun, written
 from refold import Decision
@@ -34,11 +35,11 @@ Modes = Mapping[str, Callable[[Path, int], Any]]
 def serve(modes: Modes) -> None:
     """Forks a child for each line; this process starts no threads."""
     warm_up()
-    alive: set[int] = set()
+    alive: dict[int, int] = {}
+    """By process id, a descriptor that can be read once the child has ended."""
     buffer = b""
     while True:
-        readable = select.select([0], [], [], 0.002 if alive else None)[0]
-        if readable:
+        if 0 in select.select([0, *alive.values()], [], [])[0]:
             read = os.read(0, 65536)
             if not read:
                 return
@@ -53,12 +54,12 @@ def serve(modes: Modes) -> None:
             pid = os.fork()
             if pid == 0:
                 _child(modes[mode], Path(folder), int(seed))
-            alive.add(pid)
+            alive[pid] = os.pidfd_open(pid)
             print(f"started {pid}", flush=True)
         for pid in list(alive):
             found, status = os.waitpid(pid, os.WNOHANG)
             if found:
-                alive.remove(pid)
+                os.close(alive.pop(pid))
                 print(f"ended {pid} {os.waitstatus_to_exitcode(status)}", flush=True)
 
 
@@ -93,11 +94,11 @@ class ForkServer:
     """Starts the process of a `crash_lab` module; its children are started, signalled, killed and waited for here."""
 
     def __init__(self, run: ModuleType) -> None:
-        if not hasattr(os, "fork"):
-            pytest.skip("needs fork")
+        if not hasattr(os, "pidfd_open"):
+            pytest.skip("needs pidfd_open")
         path = os.pathsep.join([str(HELPERS), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
-            [sys.executable, "-m", run.__name__],
+            [*warm_python(), "-m", run.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
@@ -110,7 +111,7 @@ class ForkServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=250)
 
     def start(self, mode: str, folder: Path, seed: int = 0) -> int:
         """Starts a child; returns its process id."""
@@ -138,7 +139,7 @@ class ForkServer:
         enough = written(folder) + size
         pid = self.start(mode, folder, seed)
         while written(folder) < enough and _exists(pid):
-            time.sleep(0.0005)
+            time.sleep(0.002)  # more often, and looking takes the child's time away
         time.sleep(seconds)
         self.signal(pid, signal.SIGKILL)
         code = self.end(pid)

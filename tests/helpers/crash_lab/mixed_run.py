@@ -38,7 +38,7 @@ from refold import (
 from refold.engine import Usage
 from refold.errors import TraceError
 
-ROUNDS = 2
+ROUNDS = int(os.environ.get("REFOLD_MIXED_ROUNDS", "1"))
 """How often the seven kinds of steps come around."""
 
 

@@ -160,11 +160,11 @@ def settle(folder: Path, chance: Random) -> RunResult:
 
 
 def at_once(folder: Path, seed: int) -> None:
-    """Waits for the file `go`, then answers the one open request with `seed`, and writes down what came of it."""
+    """Waits until the pipe `go` is opened, answers the one open request with `seed`, writes down what came of it."""
     path = trace_of(folder)
     Trace.load(path)
     (folder / f"ready{seed}").touch()
-    while not (folder / "go").exists():
+    with open(folder / "go"):
         pass
     try:
         result = engine(folder).resume(path, f"I am {seed}")

@@ -1,6 +1,7 @@
 """The world that tools of killed runs touch: `world.txt`, a line a call; and the files of a run beside it."""
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -44,9 +45,14 @@ def calls_made_once(folder: Path) -> Counter[str]:
 def written(folder: Path) -> int:
     """How many bytes a run has written so far: what the world has seen, and its traces."""
     total = 0
-    for path in (folder / "world.txt", *(folder / "runs").rglob("*.trace.jsonl")):
-        with contextlib.suppress(OSError):
-            total += path.stat().st_size
+    places: list[str | Path] = [folder]
+    while places:
+        with contextlib.suppress(OSError), os.scandir(places.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".trace.jsonl") or entry.name == "world.txt":
+                    total += entry.stat().st_size
+                elif entry.is_dir():
+                    places.append(entry.path)
     return total
 
 

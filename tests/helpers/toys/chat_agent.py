@@ -6,11 +6,11 @@ from typing import Any
 
 from refold import Action, AgentModule, Decision, Observation, StateSchema, emit
 from refold.modules.agent.chat.messages import Message
-from refold.modules.agent.generators.backoff import Backoff, Retry
 from refold.modules.agent.generators.estimate import estimate_tokens
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Generator
+from refold.modules.agent.generators.providers.backoff import Backoff, Retry
 
 
 class Chat(StateSchema):

@@ -1,4 +1,4 @@
-"""A run that takes a step for each line on its stdin, for tests that watch it: `python step_by_step.py FOLDER`."""
+"""A run that takes a step for each line on its stdin, for tests that watch it: `python step_by_step.py FOLDER TASK`."""
 
 import sys
 from pathlib import Path
@@ -38,4 +38,4 @@ class Listener(AgentModule[Heard]):
 
 
 if __name__ == "__main__":
-    Engine(Listener(), traces=Path(sys.argv[1])).run("Listen")
+    Engine(Listener(), traces=Path(sys.argv[1])).run(sys.argv[2])

@@ -2,12 +2,12 @@
 
 import json
 import logging
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from capability_folders import AGENT, LOOKUP, MANIFEST, SKILL, put
+from warm_python import warm_python
 
 from refold.modules.agent import Agent, ScriptedGenerator, ToolEnd, configure
 from refold.modules.agent.chat.tool_calls import ToolCall
@@ -187,7 +187,8 @@ def test_an_agent_of_a_capability_has_its_prompt_and_the_tools_that_its_rules_le
 
 
 def server(**more: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": ["${CAPABILITY_ROOT}/server.py"], **more}
+    command, *args = warm_python()
+    return {"command": command, "args": [*args, "${CAPABILITY_ROOT}/server.py"], **more}
 
 
 async def test_servers_are_connected_under_the_capabilitys_name(

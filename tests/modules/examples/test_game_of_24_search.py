@@ -13,7 +13,7 @@ from refold import BestFirst, BestOfN, Engine, MonteCarloTreeSearch, RunResult, 
 from refold.modules.game_of_24_search import BEAM, BEST_FIRST, GameOf24Search, Table, promise
 from refold.tasks import load_task
 
-SAMPLE = HANDS if DEEP else HANDS[::61]
+SAMPLE = HANDS if DEEP else HANDS[::151]
 
 
 def played(hand: Sequence[int], strategy: Any, **options: Any) -> RunResult:

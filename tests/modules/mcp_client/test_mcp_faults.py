@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import psutil
 import pytest
 from mcp.types import Tool as ServerTool
+from processes import children
+from warm_python import warm_python
 
 from refold.modules.agent.chat.content import ContentImageUrl
 from refold.modules.agent.chat.messages import Message
@@ -25,13 +26,14 @@ from refold.modules.mcp import (
     StdioServerConfig,
     mcp,
 )
-from refold.modules.mcp.listing import as_tools
+from refold.modules.mcp.listed_tools import as_tools
 
 RAW = str(Path(__file__).parent / "raw_server.py")
 
 
 def client_of(folder: Path, mode: str = "", **options: Any) -> MCPClient:
-    return mcp("stdio", command=sys.executable, args=[RAW, str(folder), mode], **options)
+    command, *args = [*warm_python(), RAW, str(folder), mode]
+    return mcp("stdio", command=command, args=args, **options)
 
 
 @asynccontextmanager
@@ -52,10 +54,6 @@ def calls(folder: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def children() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children(recursive=True) if RAW in " ".join(p.cmdline())]
-
-
 async def test_a_client_connects_calls_and_leaves_no_process(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "server.log"
     client = client_of(tmp_path, log_path=log)
@@ -70,15 +68,15 @@ async def test_a_client_connects_calls_and_leaves_no_process(tmp_path: Path) -> 
     assert client.tools[0].parameters_schema["properties"] == {"text": {"type": "string"}}
     assert client.tools[1].parameters_schema == {"type": "object", "properties": {}}
     assert (await call(client, "echo", text="hi")).content == "hi"
-    with anyio.fail_after(60):
+    with anyio.fail_after(250):
         while not client.recent_stderr:  # a thread reads it
             await anyio.sleep(0.01)
     assert client.recent_stderr == ["hello from stderr"]
-    assert len(children()) == 1
+    assert len(children(RAW)) == 1
     tools = list(client.tools)
     await client.disconnect()
     assert (client.status, client.tools, client.recent_stderr) == ("disconnected", [], [])
-    assert children() == []
+    assert not children(RAW)
     message, _ = await tools[0].handle_tool_call(ToolCall.of("c", "echo", {}))
     assert message.metadata["error_type"] == MCPDisconnectedError.__name__
     assert issubclass(MCPDisconnectedError, RuntimeError)
@@ -111,7 +109,7 @@ async def test_a_call_whose_server_dies_is_not_sent_again_and_the_next_one_conne
         assert calls(tmp_path) == ["die"]
         assert (await call(client, "echo", text="back")).content == "back"
         assert client.status == "connected"
-    assert children() == []
+    assert not children(RAW)
 
 
 async def test_a_call_of_an_idempotent_tool_is_sent_once_more(tmp_path: Path) -> None:
@@ -123,7 +121,7 @@ async def test_a_call_of_an_idempotent_tool_is_sent_once_more(tmp_path: Path) ->
 async def test_a_server_that_died_between_two_calls_is_no_matter(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         assert (await call(client, "die_after")).content == "bye"
-        with anyio.fail_after(5):
+        with anyio.fail_after(250):
             while client.status is MCPStatus.CONNECTED:
                 await anyio.sleep(0.01)
         assert (await call(client, "echo", text="back")).content == "back"
@@ -201,7 +199,7 @@ async def test_a_server_that_does_not_come_up_is_told_by_status_and_error(
     assert client.status is status
     assert client.error is not None
     assert told in client.error
-    assert children() == []
+    assert not children(RAW)
     await client.disconnect()
     assert client.status is status
 
@@ -254,7 +252,7 @@ async def test_several_servers_have_namespaces_and_none_keeps_the_others_away(
             assert len(set(names)) == 20
             assert servers.clients["lost"].status is MCPStatus.FAILED
     assert "'lost' has no tools to offer" in caplog.text
-    assert children() == []
+    assert not children(RAW)
 
 
 def test_one_client_serves_one_event_loop_after_another(tmp_path: Path) -> None:
@@ -274,7 +272,7 @@ def test_one_client_serves_one_event_loop_after_another(tmp_path: Path) -> None:
 
 
 def test_what_a_client_is_made_of_is_checked() -> None:
-    with pytest.raises(ValueError, match="transport is one of"):
+    with pytest.raises(ValueError, match="transport must be one of"):
         MCPClient("carrier-pigeon", {"command": "x"})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs command="):
         mcp("stdio", args=["x"])

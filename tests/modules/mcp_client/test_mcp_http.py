@@ -35,8 +35,9 @@ def start(port: int, tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def serve(mode: str = "") -> subprocess.Popen[bytes]:
-        with (tmp_path / "log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, SERVER, str(port), str(tmp_path), mode], stderr=log, stdout=log)
+        with (tmp_path / "log").open("ab") as log:  # a process of its own, as only that has ended when its kill has
+            command = [sys.executable, SERVER, str(port), str(tmp_path), mode]
+            process = subprocess.Popen(command, stderr=log, stdout=log)
         started.append(process)
         for _ in range(600):
             with socket.socket() as probe:

@@ -1,27 +1,25 @@
 """Logins: by a person once, kept on disk for their owner alone, refreshed in time, and never in a headless run."""
 
 import json
-import multiprocessing
 import os
 import socket
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import anyio
 import pytest
 from mcp.shared.auth import OAuthToken
+from warm_python import warm_python
 
 from refold.modules.agent import configure
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import FileTokenStorage, MCPAuthRequiredError, MCPClient, MCPStatus, OAuthConfig, mcp
-from refold.modules.mcp.login_page import LoginPage
+from refold.modules.mcp.login.page import LoginPage
 
 SERVER = str(Path(__file__).parent / "guarded_server.py")
 
@@ -43,7 +41,7 @@ def url(tmp_path: Path, life: int) -> Iterator[str]:
         port = free.getsockname()[1]
     configure(cache=tmp_path / "cache")
     with (tmp_path / "log").open("wb") as log:
-        arguments = [sys.executable, SERVER, str(port), str(tmp_path), str(life)]
+        arguments = [*warm_python(), SERVER, str(port), str(tmp_path), str(life)]
         process = subprocess.Popen(arguments, stdout=log, stderr=log)
     for _ in range(600):
         with socket.socket() as probe:
@@ -155,7 +153,7 @@ async def test_a_login_that_cannot_be_refreshed_needs_a_person(url: str, browser
 
 async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path) -> None:
     path = tmp_path / "auth.json"
-    path.write_text("{damaged")
+    path.write_text("{corrupt")
     path.chmod(0o644)
     storage = FileTokenStorage("https://a", path)
     assert not storage.has_tokens()
@@ -185,23 +183,30 @@ async def test_tokens_that_are_none_count_as_no_login(tmp_path: Path, caplog: py
     assert storage.has_tokens()
 
 
-def write(path: Path, number: int) -> None:
-    async def main() -> None:
-        await FileTokenStorage(f"https://{number}", path).set_tokens(OAuthToken(access_token=str(number)))
+WRITES = """
+import sys
+import anyio
+from pathlib import Path
+from mcp.shared.auth import OAuthToken
+from refold.modules.mcp import FileTokenStorage
+_, path, number = sys.argv
+anyio.run(FileTokenStorage("https://" + number, Path(path)).set_tokens, OAuthToken(access_token=number))
+"""
 
-    anyio.run(main)
+
+def write(path: Path, number: int) -> None:
+    anyio.run(FileTokenStorage(f"https://{number}", path).set_tokens, OAuthToken(access_token=str(number)))
 
 
 def test_thirty_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "auth.json"
     threads = [threading.Thread(target=write, args=(path, number)) for number in range(26)]
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=write, args=(path, number)) for number in range(26, 30)]
-    workers: list[Any] = [*processes, *threads]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    processes = [subprocess.Popen([*warm_python(), "-c", WRITES, path, str(number)]) for number in range(26, 30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [process.wait() for process in processes] == [0] * 4
     assert len(json.loads(path.read_text())) == 30
     assert sorted(os.listdir(tmp_path)) == ["auth.json", "auth.json.lock"]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import anyio
 import pytest
+from places import HELPERS
+from warm_python import warm_python
 
 from refold import Engine, WaitRequest
 from refold.modules.agent import Agent, ScriptedGenerator
@@ -20,7 +22,8 @@ SERVER = str(Path(__file__).parent / "asking_server.py")
 
 
 def client_of(folder: Path, server: str = RAW) -> MCPClient:
-    return mcp("stdio", command=sys.executable, args=[server, str(folder)], env={"KEY": "k" * 32})
+    command, *args = [*warm_python(), server, str(folder)]
+    return mcp("stdio", command=command, args=args, env={"KEY": "k" * 32})
 
 
 def agent_of(client: Any, *calls: str, **engine: Any) -> Agent:
@@ -90,7 +93,7 @@ async def test_questions_of_several_calls_at_once_are_all_answered(tmp_path: Pat
         calls = [ToolCall.of(f"c{i}", name, {}) for i, name in enumerate(("ask", "ask", "ask"))]
         model = ScriptedGenerator([calls, "done"])
         agent = Agent(name="tester", model=model, tools=list(client.tools), engine={"on_wait": answer})
-        with anyio.fail_after(30):
+        with anyio.fail_after(250):
             trajectory = await agent.run("go")
     assert told(trajectory) == ["hello Ada"] * 3
 
@@ -150,7 +153,7 @@ def test_a_call_that_a_kill_cut_off_is_put_to_a_person_and_not_sent_again(tmp_pa
     script = f"""
 import anyio, os, sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(HELPERS)!r}]
 from test_mcp_runs import *
 
 async def main():
@@ -164,7 +167,7 @@ async def main():
             await agent_of(client, "hang", traces={str(tmp_path / "traces")!r}).run("go")
 anyio.run(main)
 """
-    assert subprocess.run([sys.executable, "-c", script], env=os.environ, timeout=60).returncode == 9
+    assert subprocess.run([sys.executable, "-c", script], env=os.environ, timeout=250).returncode == 9
     (trace,) = (tmp_path / "traces").glob("*.jsonl")
 
     async def resume() -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from warm_python import warm_python
 
 from refold.cli.agent.config import without_secrets
 from refold.modules.mcp import (
@@ -19,7 +20,7 @@ from refold.modules.mcp import (
     mcp,
     server_config,
 )
-from refold.modules.mcp.hiding import Hidden, shown_url
+from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
 
 SECRETS = ("hunter2secret", "qv-91-query", "tok-en-of-a-header", "plain%20word")
 
@@ -196,9 +197,8 @@ tools = [t("same", big if n < 3 else "small"), t("turns", f"version {n // 2}"), 
 as_mcp(*tools[: 3 if n == 1 else 2]).run()
 """
     (tmp_path / "n").write_text("0")
-    import sys
-
-    client = mcp("stdio", command=sys.executable, args=["-c", script, str(tmp_path / "n")], name="pulled")
+    command, *args = [*warm_python(), "-c", script, str(tmp_path / "n")]
+    client = mcp("stdio", command=command, args=args, name="pulled")
     told = []
     for _ in range(4):
         caplog.clear()
@@ -220,7 +220,7 @@ as_mcp(*tools[: 3 if n == 1 else 2]).run()
 def test_parameters_that_are_too_long_are_cut_or_left_out(caplog: pytest.LogCaptureFixture) -> None:
     from mcp.types import Tool as ServerTool
 
-    from refold.modules.mcp.listing import as_tools
+    from refold.modules.mcp.listed_tools import as_tools
 
     def listed(name: str, **properties: Any) -> ServerTool:
         return ServerTool(name=name, input_schema={"type": "object", "properties": properties})

@@ -38,6 +38,14 @@ from refold.modules.policies import (
 from refold.testing import check_resume
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
+    return "asyncio"
+
+
 ran: list[str] = []
 
 
@@ -422,7 +430,7 @@ asyncio.run(agent.run("go"))
 async def test_a_run_that_is_killed_while_the_judge_thinks_asks_it_again(tmp_path: Path) -> None:
     code = CHILD.format(path=[str(Path(__file__).parent)])
     child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
-    until = time.monotonic() + 60
+    until = time.monotonic() + 250
     while not (tmp_path / "asked").exists() and time.monotonic() < until:
         assert child.poll() is None
         await anyio.sleep(0.02)
@@ -444,10 +452,10 @@ async def test_arguments_that_name_something_twice_are_refused(text: str) -> Non
     """Who approves of the first value would otherwise get the second."""
     trajectory = await run(guarded(Judge(), [[ToolCall.of("c", "send", text)], "done"]))
     assert ran == []
-    assert "stands twice" in results(trajectory)[0]
+    assert "occurs twice" in results(trajectory)[0]
     policy = InteractiveSessionPolicy(rules=ToolRules(ask=["send"]))
     asking = Agent(
         name="w", model=ScriptedGenerator([[ToolCall.of("c", "send", text)], "done"]), tools=[send], policy=policy
     )
-    assert "stands twice" in results(await asking.run("go"))[0]
+    assert "occurs twice" in results(await asking.run("go"))[0]
     assert ran == []

@@ -11,9 +11,9 @@ from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.generators.protocol import Capabilities
 from refold.modules.agent.loop.current_turn import CurrentTurn
 from refold.modules.policies import GuardSessionPolicy, ProcessJudge
-from refold.modules.policies.rubrics import BUNDLED, FLOOR
-from refold.modules.policies.summaries import UNAVAILABLE
-from refold.modules.policies.transcripts import STRATEGIES, rendered, transcript, trimmed
+from refold.modules.policies.judge.rubrics import BUNDLED, FLOOR
+from refold.modules.policies.judge.summaries import UNAVAILABLE
+from refold.modules.policies.judge.transcripts import STRATEGIES, rendered, transcript, trimmed
 
 pytestmark = pytest.mark.anyio
 
@@ -198,7 +198,7 @@ def test_rubrics_are_composed() -> None:
     assert both.endswith("10.0.0.0/8")
     with pytest.raises(ValueError, match="did you mean 'recon_only'"):
         ProcessJudge(model=model, rubric="recon")
-    with pytest.raises(ValueError, match="no rubric at all"):
+    with pytest.raises(ValueError, match="replace_default_rubric needs a rubric"):
         ProcessJudge(model=model, replace_default_rubric=True)
 
 

@@ -13,7 +13,7 @@ from bypasses import CODE, COPIES, LONG, SHORT, VARIABLES, WRAPPERS, lines, quot
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.policies import ToolRules
 from refold.modules.policies.rules.known import PROGRAMS
-from refold.modules.policies.rules.options import Spec
+from refold.modules.policies.rules.programs.options import Spec
 
 MANY = int(os.environ.get("REFOLD_DRAWN", "0"))
 """How many lines are drawn of each kind; 0 for the few that are drawn each time."""
@@ -86,7 +86,7 @@ def _works(tmp_path: Path, env: dict[str, str], number: int) -> Path:
     work.mkdir(parents=True)
     make = "git init -q; echo x > f; echo x > a; git add f; git commit -qm x; git commit -q --allow-empty -m y; \
 git clone -q . ../other; mkdir -p bin; printf 'x:\\n\\ttrue\\n' > Makefile"
-    subprocess.run(["bash", "-c", make], env=env, cwd=work, check=True, capture_output=True, timeout=60)
+    subprocess.run(["bash", "-c", make], env=env, cwd=work, check=True, capture_output=True, timeout=250)
     return work
 
 
@@ -158,7 +158,7 @@ def test_what_is_let_through_runs_nothing_that_was_not_seen(stubs: tuple[Path, d
     for number in range((MANY or 300) // 50):
         work = _works(tmp_path, env, number)
         for line in [_known(rng) for _ in range(150)]:
-            if "--system" not in line and verdict(rules, line) == "allow" and passed < (MANY or 300):
+            if passed < (MANY or 120) and "--system" not in line and verdict(rules, line) == "allow":
                 passed += 1
                 assert not _ran(line, work, env), line
     assert passed > 100

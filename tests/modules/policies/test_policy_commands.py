@@ -12,9 +12,9 @@ import pytest
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools.actions import RAW_ARGUMENTS
 from refold.modules.policies import ToolRules
-from refold.modules.policies.rules.commands import line_of
-from refold.modules.policies.rules.python_code import doubt_of_python
+from refold.modules.policies.rules.programs.python_code import doubt_of_python
 from refold.modules.policies.rules.rule import Call, Rule, covers_line
+from refold.modules.policies.rules.shell.command_line import line_of
 
 COMMANDS = json.loads(Path(__file__).with_name("shell_commands.json").read_text())
 HOSTILE, HARMLESS = COMMANDS["hostile"], COMMANDS["harmless"]
@@ -361,7 +361,7 @@ def test_bash_itself_runs_nothing_that_was_not_seen(tmp_path: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         subprocess.run(
-            ["bash", "-c", line], env=env, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+            ["bash", "-c", line], env=env, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, timeout=250
         )
         assert not told.exists(), line
     subprocess.run(["bash", "-c", "git push"], env=env, check=True)

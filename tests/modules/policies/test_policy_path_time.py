@@ -18,7 +18,7 @@ def naive(pattern: str) -> re.Pattern[str]:
 def test_patterns_mean_what_they_say() -> None:
     draw = random.Random(3)
     fitting = 0
-    for _ in range(6000):
+    for _ in range(2000):
         pattern = "".join(
             draw.choice(["a", "b", "/", "*", "**", "?", "/**/", "/**"]) for _ in range(draw.randint(1, 8))
         )
@@ -28,7 +28,7 @@ def test_patterns_mean_what_they_say() -> None:
             fits = expected.fullmatch(path) is not None
             fitting += fits
             assert (wanted.fullmatch(path) is not None) == fits, (pattern, path)
-    assert fitting > 1000
+    assert fitting > 333
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def test_line_endings_marks_and_rules_make_no_difference(tmp_path: Path, text: s
 @pytest.mark.parametrize(
     ("front", "told"),
     [
-        ("# no front matter", "begins with front matter"),
-        ("---\nname: my-skill\n", "no second one"),
+        ("# no front matter", "must start with front matter"),
+        ("---\nname: my-skill\n", "must end with a second line of ---"),
         ("---\nname: [\n---\n", "not YAML"),
         ("---\n- a\n---\n", "`key: value`"),
         ("---\ndescription: d\n---\n", "name is missing"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from markdown_it import MarkdownIt
 from places import EXAMPLES
 
 from refold import Engine
@@ -41,6 +42,12 @@ def outside(report: str) -> str:
     return "\n".join(kept)
 
 
+def kinds_of(report: str) -> set[str]:
+    """What a renderer that takes HTML, too, makes of a report."""
+    tokens = MarkdownIt("gfm-like", {"html": True, "linkify": False}).parse(report)
+    return {each.type for token in tokens for each in (token, *(token.children or ()))}
+
+
 def test_a_report_has_the_task_the_steps_and_the_end(write_run: WriteRun) -> None:
     report = text_of(write_run(steps=2))
     assert report.startswith("# Run `r1`")
@@ -61,6 +68,7 @@ def test_what_a_run_says_stays_in_its_block(write_run: WriteRun, tmp_path: Path)
     rest = outside(report)
     for sign in ("<", "@", "![", "](", "# out"):
         assert sign not in rest, rest
+    assert kinds_of(report).isdisjoint(("html_block", "html_inline", "image", "link_open", "table_open", "hr"))
     assert "\u202e" not in report
     assert "\x1b" not in report
 

@@ -1,17 +1,27 @@
 """Answers, forks, resumes and verification from the page: what they do, and who may start them."""
 
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from view_server import Asking, serving
+from warm_python import warm_python
 
 from refold import Engine, Trace
 from refold.cli.commands.view_modules import CommandModules
 from refold.traces.file.writer import TraceWriter
+from refold.traces.index.folder import Folder
+from refold.view.actions import Actions
+from refold.view.app import Viewer
+from refold.view.json_answers import dump
+from refold.view.pages.problems import ProblemError
+from refold.view.pages.question import Question
 
 MODULE = """
 from refold import *
@@ -44,6 +54,15 @@ class Traveller(AgentModule[Trip]):
         elif decision.mode == "act":
             state.booked.append(decision.actions[0].args["city"])
             state.budget -= observation.results[0].output
+
+class Slow(Traveller):
+    # prices are given once a file is there
+
+    def act(self, state, decision):
+        import pathlib, time
+        while not pathlib.Path("open").exists():
+            time.sleep(0.01)
+        return super().act(state, decision)
 
 class Changed(Traveller):
     def reduce(self, state, decision, observation):
@@ -179,6 +198,19 @@ def test_a_fork_from_the_page_is_seen_beside_its_source(place: Path) -> None:
         assert asking.get("runs", flat="true")["total"] == 2
 
 
+def test_a_named_module_acts_on_runs_of_its_own_state_alone(place: Path) -> None:
+    with serving(place / "runs", modules=CommandModules("refold.modules.approval:PayInvoices", ())) as asking:
+        run = asking.get("run", id=the_row(asking)["id"])
+        assert run["actions_allowed"] is False
+        assert "acts with refold.modules.approval:PayInvoices, and this run is of trips:Traveller" in run["why_not"]
+        before = asking.get("runs", flat="true")["total"]
+        refused = asking.act("fork", id=run["id"], k=0)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "no_module")
+        assert asking.get("runs", flat="true")["total"] == before
+    with serving(place / "runs", modules=CommandModules("trips:Changed", ())) as asking:
+        assert asking.get("run", id=the_row(asking)["id"])["actions_allowed"], "another version, with the same state"
+
+
 def test_the_lock_of_a_trace_decides(place: Path) -> None:
     (path,) = (place / "runs").glob("*.trace.jsonl")
     with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
@@ -191,6 +223,87 @@ def test_the_lock_of_a_trace_decides(place: Path) -> None:
         finally:
             writer.close()
         assert Trace.load(path).status == "waiting"
+
+
+def test_two_people_who_answer_at_once_start_one_run(place: Path) -> None:
+    (place / "open").touch()
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        name = the_row(asking)["id"]
+        (request,) = asking.get("run", id=name)["requests"]
+        answers: list[httpx.Response] = []
+
+        def answer(value: str) -> None:
+            answers.append(asking.act("answer", id=name, request=request["id"], value=value))
+
+        people = [threading.Thread(target=answer, args=(value,)) for value in ("yes", "no", "yes")]
+        for person in people:
+            person.start()
+        for person in people:
+            person.join()
+        assert sorted(each.status_code for each in answers)[:1] == [200]
+        refused = [each.json()["error"] for each in answers if each.status_code != 200]
+        assert {each["kind"] for each in refused} <= {"answered", "answer_refused", "locked"}
+        assert len(refused) == 2
+        until(asking, name, lambda run: run["status"] == "completed")
+        trace = Trace.load(asking.viewer.folder.path(name))
+        trace.check()
+        assert sum(record.kind == "input" for record in trace.records) == 1
+
+
+def test_the_first_thing_that_a_new_server_is_asked_finds_the_run(place: Path) -> None:
+    (path,) = (place / "runs").glob("*.trace.jsonl")
+    name = Trace.load(path).run_id
+    questions: dict[str, dict[str, Any]] = {
+        "run": {"id": name}, "columns": {"id": name}, "steps": {"id": name, "from": 0, "to": 1},
+        "step": {"id": name, "k": 0}, "changes": {"id": name, "k": 0}, "state": {"id": name, "k": 0},
+        "history": {"id": name, "path": "/said"}, "search": {"id": name, "q": "sea"}, "chat": {"id": name},
+        "family": {"id": name}, "compare": {"a": name, "b": name}, "totals": {"id": name},
+    }  # fmt: skip
+    for question, arguments in questions.items():
+        query = Question([(key, str(value)) for key, value in arguments.items()])
+        answers = []
+        for looks in (0, 1):
+            folder = Folder(place / "runs")
+            for _ in range(looks):
+                folder.scan()
+            answers.append(dump(Viewer(folder).answers()[question](query)))
+            folder.close()
+        assert answers[0] == answers[1], question
+    for action in (Actions.offered, Actions.verify):
+        folder = Folder(place / "runs")
+        action(Actions(folder, CommandModules("trips:Traveller", ())), {"id": name})
+        with pytest.raises(ProblemError, match="no run 'gone' here"):
+            action(Actions(folder, CommandModules("trips:Traveller", ())), {"id": "gone"})
+        folder.close()
+
+
+@pytest.mark.slow
+def test_a_fork_whose_server_is_killed_can_be_resumed(place: Path) -> None:
+    (path,) = (place / "runs").glob("*.trace.jsonl")
+    command = [*warm_python(), "-m", "refold.cli", "view", "runs", "--no-open", "--port", "0"]
+    command += ["--allow-actions", "trips:Slow"]
+    process = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = httpx.URL(process.stdout.readline().split()[2])
+        headers = {"X-Refold-Token": address.params["token"]}
+        edits = [{"path": "/said", "value": "yes"}]
+        body = {"id": Trace.load(path).run_id, "k": 0, "edits": edits, "reuse": False}
+        answer = httpx.post(address.join("/api/act/fork"), json=body, headers=headers, timeout=250)
+        assert answer.status_code == 200, answer.text
+    finally:
+        process.kill()
+        process.communicate()
+    name = answer.json()["run"]
+    trace = Trace.load(path.with_name(f"{name}.trace.jsonl"))
+    trace.check()
+    assert trace.status == "interrupted"
+    assert Trace.load(path).status == "waiting"
+    (place / "open").touch()
+    with serving(place / "runs", modules=CommandModules("trips:Slow", ())) as asking:
+        assert asking.act("resume", id=name).json() == {"run": name}
+        run = until(asking, name, lambda run: run["status"] == "completed")
+        assert run["answer"]["value"] == "['Oslo', 'Lima'], 10 left"
 
 
 def test_verification_shows_where_the_code_has_changed(place: Path) -> None:
@@ -213,9 +326,21 @@ def test_a_module_that_fails_is_a_reason(place: Path) -> None:
         refused = asking.act("resume", id=name)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "no_module")
         assert "Nothing" in refused.json()["error"]["message"]
+        assert "--allow-actions" in refused.json()["error"]["hint"]
+    (place / "broken.py").write_text("import nothing_there\n")
+    with serving(place / "runs", modules=CommandModules("broken:Broken", ())) as asking:
+        for action in ("resume", "verify", "fork"):
+            refused = asking.act(action, id=name, k=0, edits=[])
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "no_module")
+            assert "No module named 'nothing_there'" in refused.json()["error"]["message"]
+            assert "--traceback" not in refused.json()["error"]["message"]
+        assert asking.get("runs", flat="true")["total"] == 1
 
 
-def test_an_agents_run_is_verified_and_forked(recorded: dict[str, Path], tmp_path: Path) -> None:
+def test_an_agents_run_is_verified_and_forked(
+    recorded: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(recorded["agent"].parents[1]))  # `strange` may have been made by another worker
     (tmp_path / "runs").mkdir()
     path = tmp_path / "runs" / recorded["agent"].name
     path.write_bytes(recorded["agent"].read_bytes())

@@ -7,7 +7,7 @@ import pytest
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema
 from refold.traces.index.database import Database
 from refold.traces.index.folder import Folder
-from refold.view.pages.values import history
+from refold.view.pages.history import history
 
 
 class Shelf(StateSchema):

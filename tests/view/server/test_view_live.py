@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from view_server import serving
+from warm_python import warm_python
 
 from refold import Trace
 
@@ -43,7 +43,7 @@ Engine(Listener(), traces=sys.argv[1]).run("listen")
 @pytest.fixture
 def listener(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """A process whose run takes a step for each line that it is sent."""
-    process = subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path)], stdin=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*warm_python(), "-c", RUN, str(tmp_path)], stdin=subprocess.PIPE, text=True)
     yield process
     process.kill()
     process.communicate()
@@ -74,6 +74,7 @@ def test_a_run_of_another_process_grows_on_the_page(tmp_path: Path, listener: "s
             assert grown["from"] <= 2
             run = asking.get("run", id=name)
             assert run["status"] == "running"
+            assert run["seconds"] == asking.get("columns", id=name, from_=0, to=3, n=3)["sum_seconds"][-1]
             steps = asking.get("steps", id=name, from_=0, to=10)
             assert [step["committed"] for step in steps][:3] == [True, True, True]
             assert asking.get("state", id=name, k=3, path="/lines")["size"] == 3
@@ -112,7 +113,7 @@ def test_a_listener_that_goes_ends_its_work(tmp_path: Path) -> None:
 
 def start(*words: object, cwd: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "refold.cli", "view", *map(str, words)],
+        [*warm_python(), "-m", "refold.cli", "view", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -137,12 +138,12 @@ def test_the_command_serves_until_it_is_interrupted(recorded: dict[str, Path], t
     base = f"http://127.0.0.1:{page.port}"
     assert httpx.get(f"{base}/api/runs").json()["total"] == 1
     taken = start(path.parent, "--no-open", "--port", page.port, cwd=tmp_path)
-    _, told = taken.communicate(timeout=60)
+    _, told = taken.communicate(timeout=250)
     assert (taken.returncode, told.count("\n"), f"port {page.port} is taken" in told) == (2, 1, True)
     with httpx.stream("GET", f"{base}/api/events") as answer:
         assert next(answer.iter_lines())
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=250)
     assert (process.returncode, errors) == (0, "")
 
 
@@ -150,11 +151,11 @@ def test_the_command_serves_until_it_is_interrupted(recorded: dict[str, Path], t
     ("words", "told"),
     [
         ((), "there is no folder runs"),
-        (("nowhere",), "there is no trace at nowhere"),
+        (("nowhere",), "there is no trace and no folder at nowhere"),
         (("{here}", "{here}"), "name one folder"),
         (("{here}/text.trace.jsonl",), "is not a refold trace"),
         (("{here}", "--allow-actions", "nothing:Nothing"), "no module 'nothing'"),
-        (("{here}", "--port", "99999"), "less than or equal to 65535"),
+        (("{here}", "--port", "99999"), "must be at most 65535"),
     ],
 )
 def test_the_command_says_what_is_wrong(

@@ -106,5 +106,5 @@ def test_links_in_the_folder_are_rows_and_are_not_followed(shelf: Path, tmp_path
     (tmp_path / "linked.branches").symlink_to(shelf, target_is_directory=True)
     with serving(tmp_path) as asking:
         (row,) = asking.get("runs", flat="true")["rows"]
-        assert (row["status"], "link" in row["problem"]) == ("damaged", True)
+        assert (row["status"], "link" in row["problem"]) == ("corrupt", True)
         assert asking.http.get("/api/run", params={"id": row["id"]}).status_code == 409

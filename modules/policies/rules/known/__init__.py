@@ -1,4 +1,4 @@
-"""What is known of programs: their sub-commands and harmless options.
+"""Known programs: their sub-commands and harmless options.
 
 Each file is the table of one family, in the form that `options` reads. If you add a program, ask of each option: can
 its value, or what the value names, make the program start another program, or run code? If so, or if nobody knows,
@@ -7,7 +7,7 @@ leave the option out, and it is doubted.
 
 import re
 
-from ..options import Spec, read_tables
+from ..programs.options import Spec, read_tables
 from . import builds, files, git, packages, services, wrappers
 
 _VALUES = {**files.VALUES, **git.VALUES, **builds.VALUES, **packages.VALUES, **services.VALUES}
@@ -21,10 +21,7 @@ _VERSIONED = re.compile(r"(.*?)-?[0-9.]+")
 
 
 def spec_of(name: str) -> Spec | None:
-    """Return what is known of a program of this name.
-
-    Returns None if nothing is.
-    """
+    """Return the known facts of a program of this name, or None."""
     low = name.casefold()
     found = PROGRAMS.get(low)
     if found is None and (versioned := _VERSIONED.fullmatch(low)) and versioned[1] in ("pip", "gcc", "g++", "clang"):

@@ -460,4 +460,4 @@ VALUES = {
     "ini": r"(?:log_cli|log_cli_level|log_level|cache_dir|markers|asyncio_mode|console_output_style|timeout|"
     r"xfail_strict|junit_family|addopts|log_file_level)=[\w.]*",
 }
-"""Values of options that are harmless while what else the option may be told is not."""
+"""Harmless values of options whose other values may do harm."""

@@ -1,1 +1,1 @@
-"""`refold replay`: the pages of a run, the keys that turn them, and the command that shows or prints them."""
+"""`refold replay`: a run's pages, the keys that turn them, the command."""

@@ -8,12 +8,14 @@ from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
 from ....traces import Trace
+from ....traces.stores import RunRef
 from ...errors import INTERRUPTED, InputError
+from ...input.finding import load_trace
 from ...input.keys import ReadKey, keyboard, stop_process
+from ...render.line_breaks import hanging
 from ...render.output import can_ask, console, say, write_json, write_json_list
 from ...render.step_view import step_json
 from ...render.summary import Summary
-from ...render.wrapping import hanging
 from .pages import Pages, heading
 from .stepper import Stepper
 
@@ -22,12 +24,14 @@ _HINT_KEY = "f shows all"
 _HINT_OPTION = "--full shows all"
 
 
-def replay_trace(path: Path, step: int | None, show_all: bool, full: bool, as_json: bool, plain: bool = False) -> int:
+def replay_trace(
+    path: Path | RunRef, step: int | None, show_all: bool, full: bool, as_json: bool, plain: bool = False
+) -> int:
     """Show a trace: with keys at a terminal, otherwise printed.
 
     With the extra `tui`, a terminal gets the full screen, unless `plain` is set.
     """
-    trace = Trace.load(path)
+    trace = load_trace(path)
     pages = Pages(trace)
     number = _page(pages, step)
     if as_json:

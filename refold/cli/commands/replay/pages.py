@@ -5,12 +5,12 @@ from typing import Any
 
 from rich.text import Text
 
-from ....traces import Step, Trace, changes_of
+from ....traces import Step, Trace, changed_between
 from ...render.panel import summary_rows
+from ...render.phrases import status_text
 from ...render.step_view import change_lines, step_lines, time_text
 from ...render.summary import Summary
 from ...render.text import LONG, clean, cut, value_text
-from ...render.wording import status_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "metadata")
 
@@ -102,7 +102,7 @@ class Pages:
         patch = trace.end.get("patch")
         if patch:
             yield Text("changes", "bold")
-            for change in changes_of(trace.state(-1), patch):
+            for change in changed_between(trace.state(-1), trace.final_state):
                 yield from change_lines(change, None if full else LONG, hint)
 
 

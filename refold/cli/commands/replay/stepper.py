@@ -20,7 +20,7 @@ class Stepper:
     offset: int = 0
     full: bool = False
     state: bool = False
-    """Whether a step's page shows the whole state after the step, in place of what the step did."""
+    """Whether a step's page shows the whole state after the step instead of the step itself."""
     typed: str | None = None
     message: str = ""
     done: bool = False

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ... import options as o
-from ...input.finding import RUNS, find_trace, newest
+from ...input.finding import RUNS, find_run, find_runs
 
 trace_app = typer.Typer(help="Look into traces: ls, show, tree, blame, diff, check, repair.")
 
@@ -19,13 +19,20 @@ def _help(context: typer.Context) -> None:
 
 @trace_app.command("ls")
 def ls(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder of traces.")] = RUNS,
+    folder: Annotated[
+        str, typer.Argument(metavar="[DIR|URL]", help="The folder of traces, or the URL of a store.")
+    ] = str(RUNS),
     json: o.Json = False,
 ) -> int:
-    """List the runs of a folder, oldest first."""
-    from .list import list_folder
+    """List the runs of a folder or store.
 
-    return list_folder(folder, json)
+    A folder's runs are listed oldest first; of a store, the newest hundred are
+    listed.
+    """
+    from ....traces.stores.opening import is_url
+    from .list import list_folder, list_store
+
+    return list_store(folder, json) if is_url(folder) else list_folder(Path(folder), json)
 
 
 @trace_app.command()
@@ -33,7 +40,7 @@ def show(
     trace: o.TraceName = "",
     records: Annotated[bool, typer.Option("--records", help="Print the trace's lines unchanged.")] = False,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Show a run's facts and its steps.
 
@@ -41,7 +48,7 @@ def show(
     """
     from .show import show_records, show_trace
 
-    path = find_trace(trace, traces) if trace else newest(traces)
+    path = find_run(trace, traces)
     return show_records(path) if records else show_trace(path, json)
 
 
@@ -50,21 +57,22 @@ def tree(
     trace: o.TraceName = "",
     full: Annotated[bool, typer.Option("--full", help="Draw everything, however large the family is.")] = False,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Draw a run's family: branches, candidates, child runs, forks, ancestors.
 
-    An arrow marks the way to the candidate that was chosen. Without TRACE, draw the newest in the folder of traces.
+    An arrow marks the path to the chosen candidate. Without TRACE, draw the
+    newest in the folder of traces.
     """
     from .tree import show_tree
 
-    return show_tree(find_trace(trace, traces) if trace else newest(traces), full, json)
+    return show_tree(find_run(trace, traces), full, json)
 
 
 @trace_app.command()
 def blame(
     trace: Annotated[
-        str, typer.Argument(metavar="[TRACE]", help="A trace file, a run id, a folder.", show_default=False)
+        str, typer.Argument(metavar="[TRACE]", help="A trace file, a run id, a folder, URL#RUN.", show_default=False)
     ],
     path: Annotated[
         str,
@@ -76,17 +84,18 @@ def blame(
     ] = "",
     full: o.Full = False,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Show which decisions changed the values at a path.
 
-    Each change is a line, with old and new value. Without TRACE, use the newest in the folder of traces.
+    Each change is a line, with old and new value. Without TRACE, use the newest
+    in the folder of traces.
     """
     from .blame import show_blame
 
-    if not path and trace.startswith("/"):
-        return show_blame(newest(traces), trace, full, json)
-    return show_blame(find_trace(trace, traces), path, full, json)
+    if not path and trace.startswith("/") and not Path(trace).is_file():
+        return show_blame(find_run("", traces), trace, full, json)
+    return show_blame(find_run(trace, traces), path, full, json)
 
 
 @trace_app.command()
@@ -95,35 +104,36 @@ def diff(
     right: Annotated[str, typer.Argument(metavar="B", show_default=False)],
     all: Annotated[bool, typer.Option("--all", help="Print all steps that differ, side by side.")] = False,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Show where two runs first differ, and how their states differ there.
 
-    Ids, seeds, times and hashes are ignored. If the runs were given different things (objective, model, budget), that
-    is said, and the steps are compared all the same. Exit 0 if the runs are equal, 1 if not.
+    Ids, seeds, times and hashes are ignored. If the runs started from different
+    settings (objective, model, budget), the output says so, and the steps are
+    still compared. Exit 0 if the runs are equal, 1 if not.
     """
     from .diff import compare
 
-    return compare(find_trace(left, traces), find_trace(right, traces), all, json)
+    return compare(find_run(left, traces), find_run(right, traces), all, json)
 
 
 @trace_app.command()
 def check(
     trace: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, or folders (all in them)."),
+        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, URL#RUN; all of a folder or a store."),
     ] = None,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Check every record: hashes, numbering, structure, snapshots.
 
-    Exit 0 if all traces are whole, 1 if one is damaged. Without TRACE, check all in the folder of traces.
+    Exit 0 if all traces are whole, 1 if one is corrupt. Without TRACE, check
+    all in the folder of traces.
     """
     from .check import check_traces
 
-    named = trace or [str(traces)]
-    return check_traces([Path(t) if Path(t).is_dir() else find_trace(t, traces) for t in named], json)
+    return check_traces(find_runs(trace or (), traces, all=True), json)
 
 
 @trace_app.command()
@@ -132,13 +142,13 @@ def repair(
     truncate_at_corruption: Annotated[
         bool,
         typer.Option(
-            "--truncate-at-corruption", help="Cut off everything from the first damaged line; a copy is kept."
+            "--truncate-at-corruption", help="Cut off everything from the first corrupt line; a copy is kept."
         ),
     ] = False,
     json: o.Json = False,
-    traces: o.Traces = RUNS,
+    traces: o.Traces = str(RUNS),
 ) -> int:
     """Cut a torn last record off a trace."""
     from .check import repair_trace
 
-    return repair_trace(find_trace(trace, traces), truncate_at_corruption, json)
+    return repair_trace(find_run(trace, traces, "write"), truncate_at_corruption, json)

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from ....traces import Blame, Step, Trace
 from ....traces.json_patch.apply import split_pointer
+from ...errors import InputError
+from ...input.finding import TracePlace, load_trace
 from ...render.output import console, say, table, write_json_list
 from ...render.text import SHORT, clean, cut, value_text
 
@@ -17,12 +18,14 @@ _MARKS = {"add": Text("+", "green"), "remove": Text("-", "red"), "replace": Text
 _OTHERS = {"end": "the run's end", "resume": "a resume"}
 
 
-def show_blame(path: Path, pattern: str, full: bool, as_json: bool) -> int:
+def show_blame(path: TracePlace, pattern: str, full: bool, as_json: bool) -> int:
     """Print each change of the values at a path, and its decision.
 
     Returns 0.
     """
-    trace = Trace.load(path)
+    if pattern and not pattern.startswith("/"):
+        raise InputError(f"{pattern!r} is not a path of a state: a path starts with /; write /{pattern}")
+    trace = load_trace(path)
     changes = trace.iter_blame(pattern)
     if as_json:
         write_json_list({"path": pattern}, "changes", (_json(trace, change) for change in changes))

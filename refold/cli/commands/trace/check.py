@@ -1,4 +1,4 @@
-"""`refold trace check` and `refold trace repair`: find and cut off damage."""
+"""`refold trace check` and `repair`: find corrupt lines, and cut them off."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,18 +8,15 @@ from rich.text import Text
 
 from ....errors import TraceCorruptError
 from ....traces import Trace, repair
-from ....traces.file.store import SUFFIX
 from ...errors import InputError
+from ...input.finding import TracePlace
 from ...render.output import console, say, write_json
 from ...render.text import clean, count_text
 
 
-def check_traces(paths: Sequence[Path], as_json: bool) -> int:
-    """Check every record of each trace, or of each in a folder.
-
-    Returns 1 if one is damaged.
-    """
-    found = [_check(path) for each in paths for path in _traces_in(each)]
+def check_traces(paths: Sequence[TracePlace], as_json: bool) -> int:
+    """Check every record of each trace; return 1 if one is corrupt."""
+    found = [_check(path) for path in paths]
     if as_json:
         write_json({"traces": found})
     else:
@@ -29,11 +26,15 @@ def check_traces(paths: Sequence[Path], as_json: bool) -> int:
     return 0 if all(doc["ok"] for doc in found) else 1
 
 
-def repair_trace(path: Path, truncate: bool, as_json: bool) -> int:
+def repair_trace(place: TracePlace, truncate: bool, as_json: bool) -> int:
     """Cut off a trace's torn tail; return 0.
 
-    With `truncate`, cut off all lines from the first damaged one.
+    With `truncate`, cut off all lines from the first corrupt one. A database or a bucket keeps whole records only: a
+    run there has no torn tail, and a corrupt one cannot be cut.
     """
+    path = place if isinstance(place, Path) else place.store.path_of(place.run_id)
+    if path is None:
+        return _nothing_to_repair(place, as_json)
     done = repair(path, truncate_at_corruption=truncate)
     if as_json:
         backup = str(done.backup) if done.backup is not None else None
@@ -49,7 +50,21 @@ def repair_trace(path: Path, truncate: bool, as_json: bool) -> int:
     return 0
 
 
-def _check(path: Path) -> dict[str, Any]:
+def _nothing_to_repair(place: TracePlace, as_json: bool) -> int:
+    try:
+        trace = Trace.load(place)
+        trace.check()
+    except TraceCorruptError as error:
+        hint = "only trace files can be cut; copy the run from a backup: refold traces copy BACKUP STORE --run ID"
+        raise InputError(f"{place}: corrupt at line {error.line}: {error.reason}; {hint}") from error
+    if as_json:
+        write_json({"trace": str(place), "kept": len(trace.records), "cut": 0, "backup": None})
+        return 0
+    say(console(), Text(clean(f"{place}: nothing to repair, {count_text(len(trace.records), 'record')} kept")))
+    return 0
+
+
+def _check(path: TracePlace) -> dict[str, Any]:
     try:
         trace = Trace.load(path)
         trace.check()
@@ -60,18 +75,9 @@ def _check(path: Path) -> dict[str, Any]:
 
 def _line(doc: dict[str, Any]) -> Text:
     if not doc["ok"]:
-        text = f"{doc['trace']}: damaged at line {doc['line']}: {doc['reason']}"
+        text = f"{doc['trace']}: corrupt at line {doc['line']}: {doc['reason']}"
         return Text(clean(text), "red")
     torn = (
         f", and {count_text(doc['torn'], 'torn byte')} after them that resume or repair cuts off" if doc["torn"] else ""
     )
     return Text(clean(f"{doc['trace']}: {count_text(doc['records'], 'record')} whole{torn}"))
-
-
-def _traces_in(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    found = sorted(path.glob("*" + SUFFIX))
-    if not found:
-        raise InputError(f"there are no traces in {path}")
-    return found

@@ -7,7 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ....traces import ABSENT, Change, Difference, PhaseDiff, Trace, TraceDiff
+from ....traces import ABSENT, Change, Difference, PhaseDiff, TraceDiff
+from ....traces.stores import RunRef
+from ...input.finding import load_trace
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.step_view import change_lines
 from ...render.text import LONG, SHORT, brief, clean, count_text, cut, value_text
@@ -17,12 +19,12 @@ _LISTS = ("differences", "versions", "header", "ids")
 _HINT = "--json has all of it"
 
 
-def compare(left: Path, right: Path, every: bool, as_json: bool) -> int:
+def compare(left: Path | RunRef, right: Path | RunRef, every: bool, as_json: bool) -> int:
     """Compare two traces; return 0 if they are equal, otherwise 1.
 
     Prints the first difference, or `every` one.
     """
-    one, other = Trace.load(left), Trace.load(right)
+    one, other = load_trace(left), load_trace(right)
     diff = one.diff(other)
     if as_json:
         doc: dict[str, Any] = {"equal": not diff, "step": diff.step, "phase": diff.phase}

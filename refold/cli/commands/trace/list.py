@@ -1,5 +1,6 @@
 """`refold trace ls`: the runs of a folder at a glance."""
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,19 @@ from rich.console import Console
 from rich.text import Text
 
 from ....traces import TraceSummary, list_traces
+from ....traces.stores import RunRow, open_store
+from ....traces.stores.opening import is_url
 from ...errors import InputError
+from ...input.finding import listed_runs
 from ...render.output import console, is_terminal, say, table, write_json
+from ...render.phrases import status_text
 from ...render.text import brief, clean, moment_text, size_text
-from ...render.wording import status_text
 
 _BESIDE = 30
-"""Columns that a status, the steps and the blanks between them take, about."""
+"""The approximate number of columns of a status, the steps and the blanks between them."""
+
+_NEWEST = 100
+"""The number of runs listed of a store, which may hold a million."""
 
 
 def list_folder(folder: Path, as_json: bool) -> int:
@@ -23,13 +30,34 @@ def list_folder(folder: Path, as_json: bool) -> int:
     """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder that the traces are in: refold trace ls DIR")
-    found = list_traces(folder)
+    return _show(list_traces(folder), str(folder), as_json)
+
+
+def list_store(url: str, as_json: bool) -> int:
+    """List the newest runs of a store, in order of start."""
+    store = open_store(url, "read")
+    try:
+        rows = list(islice(listed_runs(store), _NEWEST))[::-1]
+        found = [_summary(row) for row in rows]
+        return _show(found, store.url, as_json)
+    finally:
+        store.close()
+
+
+def _summary(row: RunRow) -> TraceSummary:
+    status = "running" if row.held and row.status == "interrupted" else row.status
+    return TraceSummary(
+        Path(row.run_id), row.run_id, status, row.stop_reason, row.steps, row.objective, row.started, row.size
+    )
+
+
+def _show(found: list[TraceSummary], where: str, as_json: bool) -> int:
     if as_json:
-        write_json({"traces": [_json(each) for each in found]})
+        write_json({"traces": [_json(each, where) for each in found]})
         return 0
     out = console()
     if not found:
-        say(out, Text(f"no traces in {folder}"))
+        say(out, Text(clean(f"no traces in {where}")))
         return 0
     width = out.width if is_terminal() else 1000
     if width < max(len(each.run_id) for each in found) + _BESIDE:
@@ -76,6 +104,7 @@ def _row(summary: TraceSummary, width: int) -> list[Text]:
     ]
 
 
-def _json(summary: TraceSummary) -> dict[str, Any]:
+def _json(summary: TraceSummary, where: str) -> dict[str, Any]:
     doc = {name: getattr(summary, name) for name in summary.__slots__}
-    return {**doc, "path": str(summary.path), "status": standing(summary)}
+    path = f"{where}#{summary.run_id}" if is_url(where) else str(summary.path)
+    return {**doc, "path": path, "status": standing(summary)}

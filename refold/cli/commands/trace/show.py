@@ -7,19 +7,22 @@ from pathlib import Path
 
 from rich.text import Text
 
-from ....traces import Step, Trace
+from ....traces import Step
+from ....traces.stores import RunRef
+from ...exit_codes import meaning
+from ...input.finding import load_trace
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.panel import summary_rows
+from ...render.phrases import decision_text, results_text
 from ...render.step_view import time_text
 from ...render.summary import Summary
 from ...render.text import LONG, clean, cut, moment_text, size_text
-from ...render.wording import decision_text, results_text
 from ..replay.pages import heading, left_text
 
 
-def show_trace(path: Path, as_json: bool) -> int:
+def show_trace(path: Path | RunRef, as_json: bool) -> int:
     """Print a trace's facts and steps; return 0."""
-    trace = Trace.load(path)
+    trace = load_trace(path)
     counts = Counter(record.kind for record in trace.records)
     header = trace.header
     if as_json:
@@ -36,7 +39,7 @@ def show_trace(path: Path, as_json: bool) -> int:
         ("objective", Text(cut(clean(str(task.get("objective"))), LONG))),
         ("started", Text(f"{moment_text(header.at)}, {size_text(trace.size)}")),
         ("records", Text(", ".join(f"{number} {kind}" for kind, number in counts.items()))),
-        *list(summary_rows(Summary.of_trace(trace)))[1:],
+        *list(summary_rows(Summary.of_trace(trace), meaning(trace.stop_reason or "")))[1:],
     ]
     say(out, heading(trace))
     for label, text in rows:
@@ -54,9 +57,9 @@ def show_trace(path: Path, as_json: bool) -> int:
     return 0
 
 
-def show_records(path: Path) -> int:
+def show_records(path: Path | RunRef) -> int:
     """Print the trace's lines unchanged; at a terminal, without control characters."""
-    trace = Trace.load(path)
+    trace = load_trace(path)
     if is_terminal():
         for record in trace.records:
             print(clean(record.raw.decode()))
@@ -70,11 +73,11 @@ def show_records(path: Path) -> int:
 
 def _row(step: Step, limit: int, left: Text) -> list[Text]:
     errors = [None if error is None else f"{error[0]}: {error[1]}" for error in step.errors]
-    changed = {op["path"] for op in step.patch if op["path"] != "/current_step"}
+    changed = step.change_count
     return [
         Text(str(step.index), "bold"),
         Text(decision_text(step.decision, limit)),
         results_text(errors) if step.committed else left,
-        Text(str(len(changed)) if step.committed else ""),
+        Text("" if changed is None else f"{changed:,}"),
         Text(time_text(step), "dim"),
     ]

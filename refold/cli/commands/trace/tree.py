@@ -11,17 +11,18 @@ from rich.tree import Tree
 
 from ....traces import FamilyTree, Trace, family
 from ....traces.analysis.family_tree import Kin, KinBranch
+from ....traces.stores import RunRef
 from ...render.output import console, is_terminal, say, write_json
 from ...render.tree_lines import ancestor_lines, kin_text, standing
 from ...render.tree_parts import Parts
 
 _GUIDE = 4
 _ROOM = 44
-"""Columns that a line needs behind its guides; what lies deeper is counted, not drawn."""
+"""The number of columns that a line needs after its guides. Deeper levels are counted and not drawn."""
 _WIDE = 100_000
 
 
-def show_tree(path: Path, full: bool, as_json: bool) -> int:
+def show_tree(path: Path | RunRef, full: bool, as_json: bool) -> int:
     """Draw the family of a run, abbreviated unless `full`; return 0."""
     found = family(Trace.load(path))
     if as_json:

@@ -14,15 +14,18 @@ const SIGNS = {
   stopped: ["ink2", html`<rect x="2.8" y="2.8" width="6.4" height="6.4" rx="1" fill="none" stroke="currentColor" stroke-width="1.6" />`],
   running: ["you", html`<circle cx="6" cy="6" r="3.6" />`],
   interrupted: ["ink2", html`<path d="M1.6 6h3.2M7.2 6h3.2" fill="none" stroke="currentColor" stroke-width="1.8" />`],
-  damaged: ["error-fill", html`<path d="M2.5 2.5l7 7M9.5 2.5l-7 7" fill="none" stroke="currentColor" stroke-width="1.8" />`],
+  corrupt: ["error-fill", html`<path d="M2.5 2.5l7 7M9.5 2.5l-7 7" fill="none" stroke="currentColor" stroke-width="1.8" />`],
 }
-const SAME = /** @type {Record<string, string>} */ ({ waiting: "wait", failed: "error", cancelled: "interrupted" })
+const SAME = /** @type {Record<string, string>} */ ({ waiting: "wait", failed: "error", errored: "error", lost: "corrupt", queued: "interrupted", cancelled: "interrupted" })
 
 /** @param {{ name: string }} props */
 export function Glyph({ name }) {
   const [colour, drawing] = SIGNS[SAME[name] ?? name] ?? /** @type {[string, any]} */ (SIGNS.act)
-  return html`<svg class="glyph g-${colour} ${name === "running" ? "pulse" : ""}" viewBox="0 0 12 12" aria-hidden="true" fill="currentColor">${drawing}</svg>`
+  return html`<svg class="glyph g-${colour} ${name === "running" ? "pulse" : ""}" width="12" height="12" viewBox="0 0 12 12" aria-hidden="true" fill="currentColor">${drawing}</svg>`
 }
 
 /** The sign's name for a character of a run's shape. */
 export const MODES = /** @type {Record<string, string>} */ ({ ".": "act", B: "branch", W: "wait", F: "final", E: "error", O: "open" })
+
+/** The sign of a step. @param {import("../api.d.ts").StepRow} step */
+export const signOf = (step) => (step.mode === "open" && step.sign === "." ? "open" : (MODES[step.sign] ?? step.mode))

@@ -3,8 +3,13 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js"
 
 const SPARE = 10
+/** px that are taken for the list's height until it is laid out. */
+const AT_FIRST = 600
 
 /**
+ * Where the list is scrolled to is kept here and not asked of the browser, which would lay out the page for each answer:
+ * rows that come into sight are drawn together with the cursor that brought them there.
+ *
  * @param {object} props
  * @param {number} props.size - how many rows there are
  * @param {number} props.height - of a row, in px
@@ -14,30 +19,47 @@ const SPARE = 10
  */
 export function VirtualList({ size, height, shown, rows, label }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null))
-  const [sight, setSight] = useState(/** @type {[number, number]} */ ([0, 60]))
-  const look = () => {
-    const at = box.current
-    if (!at) return
-    const from = Math.max(0, Math.floor(at.scrollTop / height) - SPARE)
-    const to = Math.min(size, Math.ceil((at.scrollTop + at.clientHeight) / height) + SPARE)
-    setSight((old) => (old[0] === from && old[1] === to ? old : [from, to]))
-  }
-  useLayoutEffect(() => {
-    const at = box.current
-    if (at && shown !== undefined && shown >= 0) {
+  const sight = useRef({ top: 0, height: AT_FIRST })
+  const [, setSeen] = useState("")
+  const was = useRef(/** @type {number | undefined} */ (undefined))
+  const at = sight.current
+  if (was.current !== shown) {
+    was.current = shown
+    if (shown !== undefined && shown >= 0) {
       const top = shown * height
-      if (top < at.scrollTop) at.scrollTop = top - Math.min(top, at.clientHeight / 3)
-      else if (top + height > at.scrollTop + at.clientHeight) at.scrollTop = top - at.clientHeight * 0.66
+      if (top < at.top) at.top = top - Math.min(top, at.height / 3)
+      else if (top + height > at.top + at.height) at.top = top - at.height * 0.66
     }
+  }
+  at.top = Math.max(0, Math.min(at.top, size * height - at.height))
+  const from = Math.min(size, Math.max(0, Math.floor(at.top / height) - SPARE))
+  const to = Math.min(size, Math.ceil((at.top + at.height) / height) + SPARE)
+  /** Where the browser has it; -1: a list that is not laid out is nowhere. */
+  const set = useRef(-1)
+  useLayoutEffect(() => {
+    if (box.current && set.current !== at.top) box.current.scrollTop = set.current = at.top
+  })
+  /** Drawn anew if other rows are in sight. */
+  const look = () => setSeen(`${Math.floor(at.top / height)} ${Math.ceil((at.top + at.height) / height)}`)
+  const onScroll = () => {
+    at.top = set.current = /** @type {HTMLDivElement} */ (box.current).scrollTop
     look()
-  }, [shown, size])
+  }
   useEffect(() => {
-    const watch = new ResizeObserver(look)
+    let isLaidOut = false
+    const watch = new ResizeObserver(([entry]) => {
+      const tall = /** @type {ResizeObserverEntry} */ (entry).contentRect.height
+      if (!tall) return void (set.current = -1)
+      if (!isLaidOut) was.current = undefined // the row that is shown may be beyond the real height
+      isLaidOut = true
+      at.height = tall
+      if (box.current && set.current !== at.top) box.current.scrollTop = set.current = at.top
+      look()
+    })
     if (box.current) watch.observe(box.current)
     return () => watch.disconnect()
-  }, [size])
-  const [from, to] = sight
-  return html`<div class="body list" ref=${box} onScroll=${look}>
-    <div role="list" aria-label=${label} style="height:${size * height}px;position:relative">${rows(Math.min(from, size), Math.min(to, size))}</div>
+  }, [])
+  return html`<div class="body list" ref=${box} onScroll=${onScroll}>
+    <div role="list" aria-label=${label} style="height:${size * height}px;position:relative">${rows(from, to)}</div>
   </div>`
 }

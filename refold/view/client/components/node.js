@@ -1,7 +1,8 @@
 /** JSON values as far as they are loaded: texts in blocks, containers as trees that unfold. */
 
-import { html, useEffect, useState } from "../vendor/preact.js"
+import { html, useEffect, useRef, useState } from "../vendor/preact.js"
 import { bytes, count } from "../format.js"
+import { findIn, save, whole } from "./long_text.js"
 import { oneLine, visible } from "../text.js"
 
 /**
@@ -11,6 +12,7 @@ import { oneLine, visible } from "../text.js"
 
 const CHUNK = 65_536
 const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/
+const PICTURE_HEAD = /^data:image\/(png|jpeg|gif|webp);base64,/
 const MOST_PICTURE = 2_800_000
 /** A text of at most so many units stands in its line. */
 const SHORT = 80
@@ -40,21 +42,52 @@ export const Scalar = ({ node, most = 2000 }) => html`<span class="j j-${node.ki
 export function LongText({ node, source, run, bad = false }) {
   const [more, setMore] = useState("")
   const [failed, setFailed] = useState("")
+  const [looks, setLooks] = useState(false)
   const shown = String(node.value ?? "") + more
   useEffect(() => setMore(""), [node])
+  const isPicture = node.kind === "text" && node.size <= MOST_PICTURE && PICTURE_HEAD.test(shown)
+  useEffect(() => { // a part of a picture shows nothing
+    let wanted = true
+    if (isPicture && source && run && node.at)
+      tried(async () => {
+        const text = await whole(read, node.size)
+        if (wanted) setMore(text.slice(String(node.value ?? "").length))
+      })
+    return () => void (wanted = false)
+  }, [node, isPicture])
   const left = node.size - shown.length
-  const load = async () => {
-    try {
-      const found = await /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (node.at), shown.length, CHUNK)
-      setMore(more + found.text)
-    } catch (error) {
-      setFailed(/** @type {Error} */ (error).message)
-    }
-  }
-  if (node.kind === "text" && PICTURE.test(shown.slice(0, 200) + "") && shown.length <= MOST_PICTURE && PICTURE.test(shown) && left <= 0)
+  /** @param {number} offset @param {number} length @returns {Promise<string>} */
+  const read = async (offset, length) => (await /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (node.at), offset, length)).text
+  /** @param {() => Promise<void>} work */
+  const tried = (work) => void work().then(() => setFailed(""), (error) => setFailed(error.message))
+  const load = () => tried(async () => setMore(more + (await read(shown.length, CHUNK))))
+  if (isPicture && left <= 0 && PICTURE.test(shown))
     return html`<img class="picture" src=${shown} alt="a picture in the trace" />`
   return html`<pre class="block ${bad ? "bad" : ""}" tabindex="0" dir="auto">${visible(shown)}</pre>
-    ${left > 0 && html`<p class="big"><span>${bytes(shown.length)} of ${bytes(node.size)}</span>${source && run && node.at ? html`<button type="button" class="btn line" onClick=${load}>Show ${bytes(Math.min(CHUNK, left))} more</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</p>`}`
+    ${left > 0 && html`<p class="big"><span>${bytes(shown.length)} of ${bytes(node.size)}</span>${source && run && node.at ? html`<button type="button" class="btn line" onClick=${load}>Show ${bytes(Math.min(CHUNK, left))} more</button><button type="button" class="btn line" aria-expanded=${String(looks)} onClick=${() => setLooks(!looks)}>Find in it</button><button type="button" class="btn line" onClick=${() => tried(() => save(read, node.size, node.at ?? ""))}>Save</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</p>`}
+    ${left > 0 && looks && html`<${FindInIt} read=${read} size=${node.size} tried=${tried} />`}`
+}
+
+/** A search through a text that is loaded in part: Enter goes to the next place. @param {{ read: (offset: number, length: number) => Promise<string>, size: number, tried: (work: () => Promise<void>) => void }} props */
+function FindInIt({ read, size, tried }) {
+  const [hit, setHit] = useState(/** @type {import("./long_text.js").Place | null} */ (null))
+  const [said, setSaid] = useState("")
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null))
+  useEffect(() => field.current?.focus(), [])
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const text = /** @type {HTMLInputElement} */ (event.target).value
+    if (event.key !== "Enter" || !text) return
+    event.preventDefault()
+    tried(async () => {
+      setSaid("Searching")
+      const found = (await findIn(read, size, text, hit ? hit.at + 1 : 0)) ?? (hit && (await findIn(read, size, text, 0)))
+      setHit(found)
+      setSaid(found ? `at ${bytes(found.at)} of ${bytes(size)}; Enter goes to the next` : "It is not in this text.")
+    })
+  }
+  return html`<p class="big"><input ref=${field} class="field" type="search" aria-label="Find in this text" placeholder="Find, Enter" onKeyDown=${onKey} /><span role="status">${said}</span></p>
+    ${hit && html`<pre class="block" tabindex="0" dir="auto">${visible(hit.before)}<mark>${visible(hit.match)}</mark>${visible(hit.after)}</pre>`}`
 }
 
 /**
@@ -71,7 +104,17 @@ export function NodeValue({ node, source, run, bad = false }) {
 function Members({ node, source, run, depth }) {
   const children = node.children ?? []
   return html`${children.map((child) => html`<${Member} key=${child.key} node=${child} source=${source} run=${run} depth=${depth} />`)}
-    ${node.size > children.length && html`<div class="tr"><span class="dim" style="padding-left:${depth * 16}px">${count(node.size - children.length)} more</span></div>`}`
+    ${node.size > children.length && html`<${MoreMembers} node=${node} source=${source} run=${run} depth=${depth} />`}`
+}
+
+/** The members that are not there: the whole value as JSON, as far as one asks for it. @param {{ node: Node, source?: Source, run?: string, depth: number }} props */
+function MoreMembers({ node, source, run, depth }) {
+  const [whole, setWhole] = useState(/** @type {Node | null} */ (null))
+  const [failed, setFailed] = useState("")
+  const { at } = node
+  const load = () => /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (at), 0, CHUNK).then((found) => setWhole({ kind: "text", value: found.text, size: found.size, at }), (error) => setFailed(error.message))
+  return html`<div class="tr" style="padding-left:${depth * 16}px"><span class="dim">${count(node.size - (node.children ?? []).length)} more</span>${source && run && at && !whole ? html`<button type="button" class="more" onClick=${load}>Show all as JSON</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</div>
+    ${whole && html`<${LongText} node=${whole} source=${source} run=${run} />`}`
 }
 
 /** @param {{ node: Node, source?: Source, run?: string, depth: number }} props */

@@ -11,7 +11,7 @@ from agent_scripts import agent_of, errors, generations, modes, reacting, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refold import Trace
+from refold import Task, Trace
 from refold.modules.agent import (
     Agent,
     FunctionGenerator,
@@ -33,6 +33,13 @@ from refold.modules.agent import (
 from refold.modules.agent.events import AgentStep
 from refold.modules.agent.generators import ContextOverflowError, Generation
 from refold.traces.file.writer import TraceWriter
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
+    return "asyncio"
+
 
 HUNDRED = Usage(input_tokens=90, output_tokens=10, total_tokens=100)
 
@@ -73,7 +80,7 @@ class Watching:
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=60 if settings().max_examples <= 100 else settings().max_examples)
+@settings(max_examples=25 if settings().max_examples <= 100 else settings().max_examples)
 @given(scripts, reacting, modes, st.integers(1, 6), st.booleans(), st.floats(0, 1))
 def test_a_stop_condition_is_shown_what_the_trajectory_begins_with_also_after_a_kill(
     script: list[Any], hooks: list[Any], mode: Any, looks: int, aside: bool, kill: float
@@ -231,3 +238,41 @@ async def test_a_denied_call_is_a_step_too() -> None:
     trajectory = await agent_with(watching, counting(3), hooks=[no]).run("go")
     watching.check(trajectory)
     assert "not now" in watching.shown[-1][0].messages[0].content
+
+
+def notes(shown: list[list[str]], steps: Sequence[AgentStep]) -> bool:
+    """A condition that is never met."""
+    shown.append([type(step).__name__ for step in steps])
+    return False
+
+
+async def test_a_turn_after_one_without_an_answer_shows_each_look_the_same_beginning() -> None:
+    shown: list[list[str]] = []
+    script: list[Any] = [
+        ContextOverflowError("too long"),
+        Generation(message=Message("assistant", "", tool_calls=[ToolCall.of("c1", "look", {})])),
+        Generation(message=Message("assistant", "")),
+    ]
+    agent = agent_of(script, [], "api")
+    agent.stop_conditions = [StopCondition(lambda steps: notes(shown, steps))]
+    await agent.run("first")
+    assert agent.trajectory.steps == []
+    await agent.run("second", reset=False)
+    assert shown == [["ToolStep", "GenerationStep"], ["ToolStep", "GenerationStep", "GenerationStep"]]
+    assert [type(step).__name__ for step in agent.trajectory.steps] == shown[-1]
+
+
+async def test_the_messages_that_a_run_was_given_are_its_first_step_at_each_look() -> None:
+    shown: list[list[str]] = []
+    script: list[Any] = [
+        Generation(message=Message("assistant", "answer")),  # which the history holds already
+        Generation(message=Message("assistant", "", tool_calls=[ToolCall.of("c1", "look", {})])),
+        Generation(message=Message("assistant", "done")),
+    ]
+    agent = agent_of(script, [], "api")
+    agent.stop_conditions = [StopCondition(lambda steps: notes(shown, steps))]
+    history = [{"role": "user", "content": "earlier"}, {"role": "assistant", "content": "answer"}]
+    result = await agent.make_engine().arun(Task(objective="go", inputs={"history": history}))
+    last = ["AgentStep", "ToolStep", "GenerationStep", "GenerationStep"]
+    assert shown == [last[:3], last]
+    assert [type(step).__name__ for step in Trajectory.of(result.trace).steps] == last

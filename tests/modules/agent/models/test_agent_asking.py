@@ -48,7 +48,7 @@ from refold.modules.agent.generators import (
     get_generator,
     get_identifier,
 )
-from refold.modules.agent.generators.provider_errors import classified, provider_error_of
+from refold.modules.agent.generators.providers.provider_errors import classified, provider_error_of
 
 pytestmark = [
     pytest.mark.anyio,

@@ -11,7 +11,7 @@ from toys.chat_agent import Chatting
 
 from refold import Decision, Engine
 from refold.modules.agent.chat.messages import Message
-from refold.modules.agent.generators.cassette import CassetteGenerator
+from refold.modules.agent.generators.cassettes.cassette import CassetteGenerator
 from refold.modules.agent.generators.errors import (
     CassetteMissError,
     ContextOverflowError,
@@ -123,7 +123,7 @@ def test_a_cassette_that_was_cut_off_plays_what_is_whole_and_a_bad_one_is_named(
     assert ask(CassetteGenerator(path), "more").message.content == "b"
     assert b"torn" not in path.read_bytes()
     path.write_bytes(whole + b'{"odd": 1}\n')
-    with pytest.raises(ValueError, match=r"c\.jsonl, line \d, is not a cassette's: KeyError"):
+    with pytest.raises(ValueError, match=r"c\.jsonl, line \d: not a line of a cassette: KeyError"):
         CassetteGenerator(path)
     path.write_bytes(whole.replace(b'"cassette": 1', b'"cassette": 9'))
     with pytest.raises(ValueError, match="its format is 9"):

@@ -19,7 +19,6 @@ from refold.errors import EffectError
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators.answers import Answer
-from refold.modules.agent.generators.backoff import Backoff, Retry, with_backoff
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -33,7 +32,8 @@ from refold.modules.agent.generators.estimate import estimate_tokens, tokens_to_
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
-from refold.modules.agent.generators.provider_errors import classified
+from refold.modules.agent.generators.providers.backoff import Backoff, Retry, with_backoff
+from refold.modules.agent.generators.providers.provider_errors import classified
 from refold.modules.agent.generators.scripted import ScriptedGenerator
 from refold.testing import assert_replays
 
@@ -190,7 +190,7 @@ def test_an_error_that_does_not_pass_ends_the_run_and_is_the_same_on_replay() ->
         assert Engine(module).verify(result.trace) == []
     result = Chatting(ScriptedGenerator([])).run("go")
     assert result.error is not None
-    assert "number 1 was asked for" in result.error.message
+    assert "the run requested number 1" in result.error.message
 
 
 def test_errors_are_the_same_after_their_trip_through_the_trace() -> None:

@@ -13,8 +13,7 @@ from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.generators.answers import as_generation
-from refold.modules.agent.generators.backoff import Backoff
-from refold.modules.agent.generators.cassette import CassetteGenerator
+from refold.modules.agent.generators.cassettes.cassette import CassetteGenerator
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -31,9 +30,10 @@ from refold.modules.agent.generators.identifiers import (
     register_generator,
 )
 from refold.modules.agent.generators.journaled import generate
-from refold.modules.agent.generators.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Generator, StreamingGenerator
+from refold.modules.agent.generators.providers.backoff import Backoff
+from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.request_context import generation_number, listening
 from refold.modules.agent.generators.scripted import ScriptedGenerator
 
@@ -72,13 +72,13 @@ def test_an_answer_is_whatever_says_it_best() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (3, "an answer is a text"),
-        ([], "an answer is a text"),
-        (Message("user", "x"), "an answer is an assistant's message"),
+        (3, "an answer must be a text"),
+        ([], "an answer must be a text"),
+        (Message("user", "x"), "the message of an answer must have the role 'assistant'"),
         ({"txt": "x"}, "an answer has no 'txt'; it may have calls, error"),
-        ({"text": 3}, "the text of an answer is text"),
-        ({"calls": [{"a": 1, "b": 2}]}, "a call is"),
-        ({"error": {"kind": "odd"}}, "an error is a text, or has a kind"),
+        ({"text": 3}, "the text of an answer must be a string"),
+        ({"calls": [{"a": 1, "b": 2}]}, "a call must be"),
+        ({"error": {"kind": "odd"}}, "an error must be a text, or have a kind"),
     ],
 )
 def test_what_is_no_answer_is_refused(answer: Any, message: str) -> None:
@@ -92,7 +92,7 @@ def test_a_script_answers_in_turn_and_says_when_it_is_over() -> None:
     with pytest.raises(FatalGeneratorError, match="no"):
         ask(script)
     assert ask(script).message.content == "three"
-    with pytest.raises(ScriptExhaustedError, match="'play' has 3 answers, and number 4 was asked for"):
+    with pytest.raises(ScriptExhaustedError, match="'play' has 3 answers, and the run requested number 4"):
         ask(script)
     assert ask(script, number=0).message.content == "one"
 
@@ -192,7 +192,7 @@ def test_a_function_answers_what_was_asked() -> None:
     assert caught.value.provider_error == "ConnectionError"
     with pytest.raises(FatalGeneratorError, match="division by zero"):
         ask(FunctionGenerator(lambda m, p: 1 / 0))  # type: ignore[arg-type,return-value]
-    with pytest.raises(TypeError, match="takes a function"):
+    with pytest.raises(TypeError, match="fn must be a function"):
         FunctionGenerator("x")  # type: ignore[arg-type]
 
 
@@ -217,7 +217,7 @@ def test_a_generator_of_ones_own_says_itself_what_may_pass() -> None:
         async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Any:
             return "text"
 
-    with pytest.raises(FatalGeneratorError, match="own gave str, not a Generation"):
+    with pytest.raises(FatalGeneratorError, match="own must return a Generation, got str"):
         ask(Wrong())
 
 
@@ -282,14 +282,14 @@ def test_identifiers_name_generators_and_their_parameters() -> None:
 @pytest.mark.parametrize(
     ("identifier", "message"),
     [
-        ("openai/gpt-4o,temprature=1", "litellm knows no 'temprature' .*; did you mean 'temperature'"),
+        ("openai/gpt-4o,temprature=1", "litellm has no setting 'temprature'.*; did you mean 'temperature'"),
         ("openai/gpt-4o,zzzzzz=1", "written as extra.NAME"),
         ("openai/gpt-4o,temperature=hot", "temperature=hot .*valid number"),
         ("openai/gpt-4o,temperature", "is not written as name=value"),
         ("litelm!gpt", "no provider 'litelm'.*did you mean 'litellm'"),
         ("", "names no model"),
         ("scripted:", "names no model"),
-        (None, "a model is a text or a generator, got NoneType"),
+        (None, "a model must be an identifier or a generator, got NoneType"),
     ],
 )
 def test_identifiers_that_name_nothing_say_what_is_near(identifier: Any, message: str) -> None:
@@ -303,7 +303,7 @@ def test_a_provider_of_ones_own_is_registered() -> None:
 
     register_generator("parrot", make)
     assert ask(get_generator("parrot!polly,says=hi")).message.content == "hi"
-    with pytest.raises(GeneratorNameError, match="parrot knows no 'colour'"):
+    with pytest.raises(GeneratorNameError, match="parrot has no setting 'colour'"):
         get_generator("parrot!polly,says=hi,colour=red")
 
 

@@ -34,6 +34,13 @@ from refold.modules.agent import (
 from refold.modules.agent.events import AgentEnd, ToolEnd, ToolError
 from refold.modules.tools import ask_user, set_user_input_callback
 
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
+    return "asyncio"
+
+
 httpx = pytest.importorskip("httpx")
 refold_agent = modules.agent
 
@@ -155,7 +162,7 @@ async def test_an_async_tool_is_awaited(site: str) -> None:
 async def test_a_tool_runs_a_program_in_either_way() -> None:
     @tool
     def blocking(text: str) -> str:
-        result = subprocess.run([sys.executable, "-c", f"print({text!r})"], capture_output=True, text=True, timeout=60)
+        result = subprocess.run([sys.executable, "-c", f"print({text!r})"], capture_output=True, text=True, timeout=250)
         return result.stdout
 
     @tool
@@ -165,7 +172,7 @@ async def test_a_tool_runs_a_program_in_either_way() -> None:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        stdout, _ = await asyncio.wait_for(proc.communicate(), timeout=60)
+        stdout, _ = await asyncio.wait_for(proc.communicate(), timeout=250)
         return stdout.decode(errors="replace")
 
     for given in (blocking, yielding):

@@ -80,7 +80,7 @@ def check_usage(whole: Trajectory, script: list[Any]) -> None:
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=80 if settings().max_examples <= 100 else settings().max_examples)
+@settings(max_examples=30 if settings().max_examples <= 100 else settings().max_examples)
 @given(scripts, reacting, modes, st.sampled_from([0, 0, 12]), st.floats(0, 1), st.booleans())
 def test_any_script_gives_a_chat_whose_usage_adds_up_and_that_a_kill_does_not_change(
     script: list[Any], hooks: list[Any], mode: Any, told: int, kill: float, aside: bool
@@ -109,7 +109,7 @@ def test_any_script_gives_a_chat_whose_usage_adds_up_and_that_a_kill_does_not_ch
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=25 if settings().max_examples <= 100 else settings().max_examples)
+@settings(max_examples=15 if settings().max_examples <= 100 else settings().max_examples)
 @given(st.lists(scripts, min_size=1, max_size=3), modes)
 def test_a_conversation_of_several_turns_is_a_chat_after_each_of_them(turns: list[list[Any]], mode: Any) -> None:
     async def check() -> None:

@@ -42,6 +42,10 @@ def test_calls_are_answered_in_their_order_whatever_is_wrong_with_them() -> None
     assert len({call.id for call in result.state.messages[1].tool_calls}) == 4
 
 
+def test_an_agents_header_names_no_arguments() -> None:
+    assert "arguments" not in run(["done"]).trace.header
+
+
 def test_text_modes_read_calls_and_say_what_could_not_be_read() -> None:
     result = run(
         ['<tool-call name="add">{"a": 1, "b": 2}</tool-call>', "<tool-call>oops</tool-call>", "3"],

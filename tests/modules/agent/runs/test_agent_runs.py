@@ -236,6 +236,7 @@ def told(trajectory: Trajectory) -> list[tuple[str, Any]]:
     return [(type(event).__name__, plain(event)) for event in trajectory.events]
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_kill_at_any_record_resumes_to_the_same_trajectory() -> None:
     agent = everything()
     whole = await agent.run("go")
@@ -342,7 +343,7 @@ def test_options_of_the_engine_are_checked() -> None:
     assert "traces" in known_options()
     for engine, problem in (
         ({"trace": "x"}, "did you mean 'traces'"),
-        ({"budget": 3}, "budget is a RuntimeBudget"),
+        ({"budget": 3}, "budget must be a RuntimeBudget"),
         ({"budget": {"max_money": 3}}, "max_money"),
     ):
         with pytest.raises(ValueError, match=problem):

@@ -1,6 +1,7 @@
 """No text of a model's, and none of a trace, is read in a time that grows with the square of its length.
 
-A reader that takes the square of so many characters takes minutes or hours of the processor's time, and is stopped.
+A reader that takes the square of so many characters takes half a minute or hours of the processor's time, and is
+stopped.
 """
 
 import json
@@ -12,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from refold.cli.agent.words import sure_words
+from refold.cli.agent.chat.shown_words import sure_words
+from refold.engine.effects.journal.unmarked import text_fits
 from refold.engine.effects.redaction import TOKEN_SHAPES
-from refold.engine.effects.unmarked import text_fits
 from refold.modules.agent import judge as judging
 from refold.modules.agent import tool
 from refold.modules.agent.chat import summarize as summarizing
-from refold.modules.agent.events.masking import masked_arguments
+from refold.modules.agent.events.masked_arguments import masked_arguments
 from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_mode import with_end
-from refold.modules.policies.judging import read_decision
+from refold.modules.policies.judge.judge import read_decision
 
-LENGTH = 80_000
+LENGTH = 40_000
 STUCK = 5
-"""Seconds of this process's own time; what is linear takes a hundredth of one, what takes the square takes minutes."""
+"""Seconds of this process's own time; what is linear takes a hundredth of one, what takes the square half a minute."""
 
 
 class StuckError(BaseException):

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from refold.modules.agent.chat.content import ContentImageUrl, ContentText
 from refold.modules.agent.chat.messages import Message
-from refold.modules.agent.tools.outcome import ToolOutcome
-from refold.modules.agent.tools.output import outcome_of, text_of
+from refold.modules.agent.tools.results.outcome import ToolOutcome
+from refold.modules.agent.tools.results.output import outcome_of, text_of
 
 
 class Colour(str, Enum):  # noqa: UP042

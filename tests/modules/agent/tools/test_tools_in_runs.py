@@ -217,7 +217,7 @@ def test_a_budget_ends_the_run_whatever_a_tool_catches() -> None:
 
 
 def test_sync_tools_run_in_threads_and_calls_at_the_same_time() -> None:
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=250)
 
     @tool
     def meet(who: int) -> int:
@@ -231,7 +231,7 @@ def test_a_tool_may_run_another_program() -> None:
     @tool
     async def shout(text: str) -> str:
         process = await asyncio.create_subprocess_exec("echo", text, stdout=asyncio.subprocess.PIPE)
-        printed, _ = await asyncio.wait_for(process.communicate(), timeout=30)
+        printed, _ = await asyncio.wait_for(process.communicate(), timeout=250)
         return printed.decode().strip().upper()
 
     assert answers(call("shout", {"text": "hello"}), tools=[shout]) == ["HELLO"]

@@ -364,6 +364,9 @@ def test_an_agent_or_a_model_is_no_list_of_tools() -> None:
     class Plain(BaseModel):
         tools: list[str] = ["a"]
 
-    for item, told in ((Plain(), "not a tool"), (Agent(name="x", model=None), "give its `tools`")):
+    for item, told in (
+        (Plain(), "neither a tool nor a list of tools"),
+        (Agent(name="x", model=None), "give its `tools`"),
+    ):
         with pytest.raises(ToolDefinitionError, match=told):
             as_tools([item])

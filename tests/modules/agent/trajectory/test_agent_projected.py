@@ -69,7 +69,7 @@ def said(messages: Sequence[Message]) -> list[tuple[str, str, str | None]]:
     return [(m.role, m.content, m.tool_call_id) for m in messages]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(answers, max_size=5), st.lists(replies, max_size=12))
 async def test_the_trajectory_says_what_the_state_says(script: list[Any], reactions: list[Any]) -> None:
     waiting = iter(reactions)

@@ -20,7 +20,7 @@ from refold.modules.tools import BubblewrapSandbox, LocalSandbox, bash, use_sand
 from refold.modules.tools.sandbox import EnvironmentSandbox
 from refold.modules.tools.sandbox.command import Command
 from refold.tasks import HostEnvironment
-from refold.tasks.stoppable import run_stoppable
+from refold.tasks.processes.stoppable import run_stoppable
 
 TRIES = int(os.environ.get("REFOLD_CANCELS", "6"))
 """Drawn moments for each sandbox and each way."""

@@ -23,7 +23,8 @@ from refold.modules.tools import (
     use_workspace,
 )
 from refold.modules.tools.files.workspace import Workspace
-from refold.modules.tools.sandbox import EnvironmentSandbox, choosing
+from refold.modules.tools.sandbox import EnvironmentSandbox
+from refold.modules.tools.sandbox import registry as choosing
 from refold.tasks import ExecResult, HostEnvironment, use_environment
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from warm_python import warm_python
 
 from refold.modules.tools import BubblewrapSandbox, Limits, LocalSandbox
 from refold.tasks import HostEnvironment
@@ -82,7 +83,7 @@ def alive(seconds: float) -> list[int]:
 
 def gone(seconds: float) -> bool:
     """Whether nobody is left; the second supervisor needs a moment, where the first one was killed."""
-    for _ in range(300):
+    for _ in range(25_000):
         if not alive(seconds):
             return True
         time.sleep(0.01)
@@ -127,15 +128,15 @@ async def test_commands_die_with_the_process_that_runs_them(tmp_path: Path, kind
         pytest.skip(str(BubblewrapSandbox.unavailable()))
     seconds = 8000.5 + number
     text = f"env -i setsid -f sleep {seconds}; touch begun; sleep {seconds}"
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, kind, str(tmp_path), text], stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen([*warm_python(), "-c", PARENT, kind, str(tmp_path), text], stderr=subprocess.DEVNULL)
     wait_until(lambda: (tmp_path / "begun").exists() and len(alive(seconds)) == 2)
     parent.send_signal(number)
-    parent.wait(30)
+    parent.wait(250)
     assert gone(seconds)
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    for _ in range(3000):
+    for _ in range(25_000):
         if true():
             return
         time.sleep(0.01)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import Finished, Limits, LocalSandbox, execute, use_sandbox, use_workspace
-from refold.modules.tools.executing import _Hiding
+from refold.modules.tools.program_tool import _Hiding
 
 PRINTS = "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ.get('A'), sys.stdin.read())"
 

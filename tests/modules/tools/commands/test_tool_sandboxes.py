@@ -131,6 +131,26 @@ async def test_what_a_command_leaves_behind_is_counted_without_the_sandboxs_own(
         assert (done.output, done.left_behind) == ("done\n", left)
 
 
+async def test_a_path_that_vanishes_before_it_is_hidden_stops_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed(BubblewrapSandbox)
+    looks: list[int] = []
+
+    def hidden(*_: object) -> set[str]:
+        looks.append(1)
+        return {"/opt/of-a-socket-that-is-gone"} if len(looks) < 3 else set()
+
+    monkeypatch.setattr("refold.modules.tools.sandbox.bubblewrap.hidden_paths", hidden)
+    (tmp_path / "ran").touch()
+    sandbox = BubblewrapSandbox(tmp_path)
+    count = "echo x >> ran; exit 1"
+    assert (await sandbox.exec(["bash", "-c", count])).returncode == 1
+    assert (len(looks), (tmp_path / "ran").read_text()) == (3, "x\n")
+    await sandbox.exec(["bash", "-c", count])
+    assert (len(looks), (tmp_path / "ran").read_text()) == (4, "x\nx\n"), "an exit code of 1 is no reason to run again"
+
+
 async def test_a_helper_that_ends_by_itself_is_not_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refold.modules.tools.sandbox.command._LINGER_SECONDS", 20.0)
     done = await LocalSandbox(tmp_path).exec(["bash", "-c", "sleep 0.01 </dev/null >/dev/null 2>&1 & echo done"])

@@ -22,7 +22,7 @@ from refold.modules.tools import (
     use_workspace,
     write,
 )
-from refold.modules.tools.files.matching import find
+from refold.modules.tools.files.edit_place import find
 from refold.modules.tools.files.text import TextFile
 
 
@@ -71,7 +71,7 @@ def test_each_rung_of_the_ladder(tmp_path: Path, rung: str, text: str, old: str,
 
 def test_a_block_whose_middle_is_another_is_left_alone(tmp_path: Path) -> None:
     text = "def f():\n    keep = 'this'\n    and_that()\n    return 1\n"
-    with pytest.raises(EditError, match=r"not found.*first line stands at line 1"):
+    with pytest.raises(EditError, match=r"not found.*first line is line 1"):
         edited(tmp_path, text, "def f():\n    x = 5\n    y = 6\n    return 1", "gone")
     assert (tmp_path / "f").read_text() == text
 
@@ -300,14 +300,14 @@ class TestPatch:
             (["*** Update File: b", "@@", "-two", "+x"], "2 places"),
             (["*** Update File: b", "@@ nowhere", "-two", "+x"], "no line"),
             (["*** Update File: none", "@@", "-a", "+x"], "no file"),
-            (["*** Add File: b", "+x"], "there already"),
+            (["*** Add File: b", "+x"], "already exists"),
             (["*** Add File: ../x", "+x"], "leads out"),
             (["*** Delete File: none"], "no file"),
-            (["*** Update File: b", "*** Move to: c", "@@", "-one", "+x"], "there already"),
+            (["*** Update File: b", "*** Move to: c", "@@", "-one", "+x"], "already exists"),
             (["*** Update File: ./a", "@@", "-A", "+B"], "twice"),
-            (["*** Update File: b", "@@", "what"], "begins with"),
+            (["*** Update File: b", "@@", "what"], "must start with"),
             (["*** Update File: b"], "changes nothing"),
-            (["*** Add File: n", "x"], "begins with"),
+            (["*** Add File: n", "x"], "must start with"),
         ],
     )
     def test_a_part_that_does_not_fit_undoes_all(self, tmp_path: Path, lines: list[str], what: str) -> None:

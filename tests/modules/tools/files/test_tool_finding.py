@@ -8,7 +8,7 @@ import pytest
 
 from refold.modules.agent import configure, offload_tool_output
 from refold.modules.tools import Memory, TodoItem, glob, grep, ls, read, todo, use_workspace
-from refold.modules.tools.files.walking import pattern_of
+from refold.modules.tools.files.paths.walk import pattern_of
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_grep_finds_lines_in_text(workspace: Path) -> None:
 
 
 def test_grep_says_which_part_of_a_large_file_it_has_searched(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refold.modules.tools.files.searching.SEARCHED_BYTES", 12)
+    monkeypatch.setattr("refold.modules.tools.files.grep_tool.SEARCHED_BYTES", 12)
     (workspace / "large").write_text("first\nsécond\nneedle\n")
     assert grep("needle", "large") == "No matches found\n(searched are its first 12 bytes of 21)"
     assert grep("first", "large").splitlines()[0] == "large:1:first"

@@ -26,7 +26,7 @@ from refold.modules.tools import (
     use_workspace,
     write,
 )
-from refold.modules.tools.files.changing import Change, change_files
+from refold.modules.tools.files.atomic_change import Change, change_files
 
 SECRET = "the secret"
 REFUSED = (OutsideWorkspaceError, OSError, ValueError)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from refold.modules.tools import FetchError, fetch
-from refold.modules.tools.markdown import to_markdown, to_text
+from refold.modules.tools.web.markdown import to_markdown, to_text
 
 PAGE = """<!doctype html><html><head><title>T</title><style>p{}</style></head><body>
 <h1>A <em>page</em></h1><script>bad()</script>

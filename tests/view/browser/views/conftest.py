@@ -18,7 +18,7 @@ from view_server import serving
 from refold.cli.commands.view_modules import CommandModules
 
 CHROMIUM = "/usr/bin/chromium"
-expect.set_options(timeout=30_000)  # conditions, at any speed of the machine
+expect.set_options(timeout=240_000)  # conditions, at any speed of the machine
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]
 
 
@@ -87,6 +87,7 @@ def looking(browser: Browser) -> Iterator[Callable[..., Page]]:
     ) -> Page:
         size: Any = {"width": width, "height": height}
         page = browser.new_page(viewport=size, color_scheme=theme, reduced_motion="reduce", bypass_csp=audited)
+        page.set_default_timeout(240_000)
         opened.append(page)
         page.on("pageerror", lambda error: errors.append(str(error)))
         if not elsewhere:

@@ -1,9 +1,17 @@
 """What the page starts: answers, forks, resumes, verification; real runs of real modules."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+from hostile_traces import read_docs, write_docs
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site
+
+LAST = "async id => (await (await fetch(`/api/run?id=${encodeURIComponent(id)}`)).json()).open"
+"""The number of the step under way, in which the run asks."""
 
 
 def agree(page: Page) -> None:
@@ -30,12 +38,14 @@ def test_an_answer_is_given_in_a_form_of_its_schema(looking: Look, acted: Site) 
     form.get_by_role("button", name="Answer and resume").click()
     agree(page)
     expect(page.get_by_role("heading", name="Pay 1200 € to Alan?")).to_be_visible(timeout=30_000)
+    expect(form.get_by_label("Yes")).to_be_focused()  # the next question is gone to
+    assert f"k={page.evaluate(LAST, acted.ids['waiting'])}" in page.url
 
 
 def test_a_fork_is_made_from_an_edited_value_and_opens_beside_its_source(looking: Look, acted: Site) -> None:
     page = looking(acted.at("run", "game", k=2, act=True))
     page.get_by_role("button", name=re.compile("Fork from here")).click()
-    dialog = page.get_by_role("dialog", name=re.compile("Fork from state"))
+    dialog = page.get_by_role("dialog", name="Fork this run")
     dialog.get_by_label("Path").fill("/hands/0/tried")
     page.keyboard.press("Tab")
     value = dialog.get_by_label("New value")
@@ -75,9 +85,96 @@ def test_verify_says_that_all_is_as_it_was(looking: Look, acted: Site) -> None:
     expect(page.get_by_text(re.compile("Verified"))).to_be_visible(timeout=30_000)
 
 
-def test_without_a_token_the_page_shows_commands(looking: Look, acted: Site) -> None:
-    page = looking(acted.at("run", "answered", k=1))
+def test_verify_shows_the_first_divergence_in_place(looking: Look, acted: Site) -> None:
+    docs = read_docs(acted.folder / f"{acted.ids['game']}.trace.jsonl")
+    docs[0]["run_id"] = "diverged"
+    next(doc for doc in docs if doc["kind"] == "decide" and doc["step"] == 2)["decision"]["rationale"] = "a guess"
+    path = acted.folder / "diverged.trace.jsonl"
+    write_docs(path, docs)
+    page = looking(acted.at("run", "diverged", k=0, act=True))
+    page.get_by_role("button", name="Verify").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
+    found = page.get_by_role("region", name="First divergence")
+    expect(found.get_by_role("heading", name="First divergence: step 2, decide")).to_be_visible()
+    expect(found).to_contain_text("a guess")
+    expect(found).to_contain_text("move 3 of 13")
+    found.get_by_role("button", name="Go to step 2").click()
+    expect(page.get_by_role("heading", name="Step 2", exact=True)).to_be_visible()
+    page.close()  # otherwise it asks for the run that is gone
+    path.unlink()
+
+
+def test_a_run_that_was_cut_off_is_resumed(looking: Look, acted: Site) -> None:
+    docs = read_docs(acted.folder / f"{acted.ids['game']}.trace.jsonl")
+    docs[0]["run_id"] = "cut"
+    third = [number for number, doc in enumerate(docs) if doc["kind"] == "commit"][2]
+    path = acted.folder / "cut.trace.jsonl"
+    write_docs(path, docs[: third + 1])
+    page = looking(acted.at("run", "cut", act=True))
+    expect(page.locator(".head .status")).to_have_text("interrupted")
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
+    expect(page.locator(".head .status")).to_have_text("completed")
+    expect(page.get_by_role("button", name="Resume")).to_have_count(0)
+    expect(page.locator(".facts")).to_contain_text("resumed once")
+    expect(page.locator(".st")).to_have_count(12)  # the summary, and as many steps as the whole run has
+    path.unlink()
+
+
+def test_a_value_that_nobody_changed_is_that_of_the_chosen_state(looking: Look, acted: Site) -> None:
+    page = looking(acted.at("run", "game", k=1))
     page.get_by_role("button", name=re.compile("Fork from here")).click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_text("This page only shows: run the command in a terminal.")).to_be_visible()
+    dialog = page.get_by_role("dialog", name="Fork this run")
+    dialog.get_by_label("Path").fill("/hands/0/tried")
+    page.keyboard.press("Tab")
+    value, command = dialog.get_by_label("New value"), dialog.locator(".cmd code")
+    expect(value).to_have_value("2")
+    dialog.get_by_role("radio", name=re.compile("before step 1")).check()
+    expect(value).to_have_value("1")
+    expect(command).to_contain_text("--at 1 ")
+    expect(command).not_to_contain_text("--set")
+    dialog.get_by_label("Path").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.type("8")  # in place of what was filled in
+    expect(value).to_have_value("8")
+    dialog.get_by_role("radio", name=re.compile("after step 1")).check()
+    expect(command).to_contain_text("--set /hands/0/tried=8")
+
+
+def test_the_command_for_an_agent_made_in_python_has_a_place_for_it(looking: Look, acted: Site) -> None:
+    page = looking(acted.at("run", "research", k=1))
+    page.get_by_role("button", name=re.compile("Fork from here")).click()
+    command = page.get_by_role("dialog", name="Fork this run").locator(".cmd code")
+    expect(command).to_contain_text("trace.jsonl --module MODULE:NAME --at")
+
+
+def test_without_a_token_the_page_shows_a_command_that_works(looking: Look, acted: Site) -> None:
+    page = looking(acted.at("run", "game", k=1))
+    page.get_by_role("button", name="Verify").click()
+    verify = page.get_by_role("dialog", name="Verify this run")
+    expect(verify.get_by_text("This tab has no token, so it only shows.")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name=re.compile("Fork from here")).click()
+    dialog = page.get_by_role("dialog", name="Fork this run")
     expect(dialog.get_by_role("button", name="Fork and run")).to_have_count(0)
+    dialog.get_by_role("radio", name=re.compile("before step 1")).check()
+    dialog.get_by_label("Path").fill("/hands/0/tried")
+    page.keyboard.press("Tab")
+    value = dialog.get_by_label("New value")
+    expect(value).to_have_value("1")
+    value.fill("7")
+    command = dialog.locator(".cmd code")
+    expect(command).to_contain_text("--at 1 ")
+    expect(command).to_contain_text("--set /hands/0/tried=7")
+    before = set(acted.folder.glob("*.jsonl"))
+    pasted = subprocess.run(  # the folder is not called runs, and the shell stands elsewhere
+        ["bash", "-c", command.inner_text()],
+        env={**os.environ, "REFOLD_YES": "1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        cwd=Path.cwd(),
+        capture_output=True,
+        text=True,
+    )
+    assert pasted.returncode == 0, pasted.stderr
+    (made,) = set(acted.folder.glob("*.jsonl")) - before
+    assert read_docs(made)[0]["parent"]["step"] == 1
+    made.unlink()

@@ -46,7 +46,9 @@ def test_a_fork_that_changed_nothing_has_no_difference(looking: Look, site: Site
 
 def test_other_runs_are_compared_from_their_first_step(looking: Look, site: Site) -> None:
     page = looking(site.at("compare", "links", "stopped"))
-    expect(page.locator(".verdict")).to_contain_text("First difference: step 0")
+    given = page.get_by_role("table", name="What the runs were given")
+    expect(given.get_by_role("row", name="/budget/max_steps 2500 500")).to_be_visible()
+    expect(page.locator(".verdict").last).to_contain_text("First difference: step 0")
     page.get_by_role("link", name="open @0").last.click()
     page.wait_for_url(f"**/run/{site.ids['stopped']}?k=0*")
 
@@ -55,3 +57,27 @@ def test_a_run_that_is_not_here_is_said_to_be_missing(looking: Look, site: Site)
     page = looking(site.at("compare", "game", "nobody"), refused=True)
     expect(page.get_by_text("there is no run 'nobody' here")).to_be_visible()
     expect(page.get_by_role("link", name="All runs")).to_be_visible()
+
+
+def test_a_fork_and_its_source_are_the_same_the_other_way_round(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "fork", "game"))
+    page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}")
+    expect(page.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
+    expect(page.locator(".sides").first).to_contain_text("A fork and its source")
+    changed = page.get_by_role("table", name="What the fork changed")
+    expect(changed.get_by_role("row", name="/hands/0/tried 3 7")).to_be_visible()
+
+
+def test_a_fork_of_a_fork_is_aligned_with_the_first_run(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "game", "fork of fork"))
+    expect(page.locator(".sides").first).to_contain_text("Two runs of one family")
+    expect(page.locator(".sides").first).to_contain_text("starts at state 4 of A")
+    expect(page.get_by_role("heading", name="Different where B starts, at state 4 of A")).to_be_visible()
+    expect(page.locator(".verdict").last).to_contain_text("First difference: step 4")
+
+
+def test_a_step_under_way_is_counted_once(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "links", "stopped", k=55))
+    expect(page.locator(".legend")).to_contain_text("56 steps differ, 327 further steps in A alone")
+    expect(page.locator(".verdict").last).to_contain_text("Step 55: differs")
+    expect(page.get_by_role("link", name="open @55")).to_have_count(2)

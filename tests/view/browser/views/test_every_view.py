@@ -1,33 +1,46 @@
-"""Every view in both themes and on a phone: axe finds nothing, nothing scrolls sideways, nothing is reported."""
+"""Every view in both themes, wide and on a phone: axe finds nothing, nothing scrolls sideways, nothing is reported.
+
+All of axe's rules are tried once a view, on a phone and in the dark. What the theme and the width change (contrast, the
+size of targets, regions that scroll) is tried again, wide and in the light.
+"""
 
 import pytest
-from playwright.sync_api import expect
-from view_pages import Look, Site, faults, overflow
+from playwright.sync_api import Page, expect
+from view_pages import VIEWS, Look, Site, faults, overflow
 
-VIEWS: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
-    "runs": ((), {}, ".run-row"),
-    "runs, unfolded": ((), {"open": "search"}, ".run-row.child"),
-    "no run": ((), {"q": "nothing like it"}, ".say"),
-    "conversation": (("run", "research"), {"k": 0}, ".tool[open]"),
-    "waiting": (("run", "waiting"), {}, ".ask"),
-    "compare": (("compare", "game", "fork"), {}, ".dt"),
-    "compare others": (("compare", "links", "stopped"), {}, ".dt"),
-    "family": (("family", "search"), {}, ".node"),
-    "forks": (("family", "game"), {}, ".node"),
-    "states": (("states",), {}, ".frame"),
-}
+LIGHT = ["color-contrast", "target-size", "scrollable-region-focusable"]
 
 
-@pytest.mark.parametrize(("theme", "width"), [("dark", 390)])
-def test_axe_finds_nothing(looking: Look, site: Site, theme: str, width: int) -> None:
-    page = looking(site.at(act=True), theme=theme, width=width, height=844, audited=True)
+def _audit(page: Page, found: dict[str, list[str]], name: str, rules: list[str] | None = None) -> None:
+    if here := faults(page, rules):
+        found.setdefault(name, []).extend(here)
+    if (wide := overflow(page)) > 0:
+        found.setdefault(name, []).append(f"{wide} px wider than the window")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_axe_finds_nothing(name: str, looking: Look, site: Site) -> None:
+    parts, query, shown = VIEWS[name]
+    asked = {key: site.ids.get(str(value), value) for key, value in query.items()}
+    page = looking(site.at(*parts, act=True, **asked), theme="dark", width=390, height=844, audited=True)
     found: dict[str, list[str]] = {}
-    for name, (parts, query, shown) in VIEWS.items():
-        asked = {key: site.ids.get(str(value), value) for key, value in query.items()}
-        page.goto(site.at(*parts, act=True, **asked))
-        expect(page.locator(shown).first).to_be_visible()
-        if here := faults(page):
-            found[name] = here
-        if (wide := overflow(page)) > 0:
-            found.setdefault(name, []).append(f"{wide} px wider than the window")
+    expect(page.locator(shown).first).to_be_visible()
+    _audit(page, found, "dark, on a phone")
+    page.set_viewport_size({"width": 1280, "height": 600})
+    page.emulate_media(color_scheme="light")
+    expect(page.locator('html[data-theme="light"]')).to_have_count(1)
+    expect(page.locator(shown).first).to_be_visible()
+    _audit(page, found, "light, wide", LIGHT)
+    assert found == {}
+
+
+def test_the_dialogs_too(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "game", k=2, act=True), theme="dark", width=390, height=844, audited=True)
+    found: dict[str, list[str]] = {}
+    for key in ("?", "f"):
+        expect(page.locator(".action")).to_be_visible()
+        page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        _audit(page, found, key)
+        page.keyboard.press("Escape")
     assert found == {}

@@ -1,6 +1,7 @@
 """The exported file, opened from the disk: the run page works, its policy is in force, nothing is asked for."""
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from view_pages import Site
 
+from refold.traces.analysis.locate import branches_folder
 from refold.view import bundle
 from refold.view.exported import write_page
+from refold.view.packed import pack
 
 CLIENT_MOST = 150_000
 GAME_MOST = 300_000
@@ -27,10 +30,10 @@ def opened(browser: Browser) -> Iterator[Page]:
     assert wrong == []
 
 
-def export(tmp_path: Path, trace: Path) -> Path:
+def export(tmp_path: Path, *traces: Path, with_family: bool = False, comparison: bool = False) -> Path:
     out = tmp_path / "run.html"
     with out.open("wb") as file:
-        write_page([trace], file)
+        write_page(traces, file, with_family=with_family, comparison=comparison)
     return out
 
 
@@ -46,6 +49,52 @@ def test_a_run_is_walked_through(opened: Page, site: Site, tmp_path: Path) -> No
     expect(opened.locator(".state .kx", has_text="ahead")).to_be_visible()
     opened.locator("#find").fill("SECTION")
     expect(opened.locator(".hit").first).to_be_visible()
+
+
+def test_a_family_is_drawn_and_walked(opened: Page, site: Site, tmp_path: Path) -> None:
+    out = export(tmp_path, site.folder / f"{site.ids['search']}.trace.jsonl", with_family=True)
+    opened.goto(out.as_uri())
+    opened.get_by_role("link", name="Family").click()
+    expect(opened.get_by_role("treeitem")).to_have_count(17)
+    opened.get_by_role("treeitem", name="Candidate 7, 8 / 3, score 2").click()
+    opened.get_by_role("link", name="Open the run").click()
+    expect(opened.get_by_role("heading", name="State at the end")).to_be_visible()
+    opened.get_by_role("link", name="Runs").click()
+    expect(opened.locator(".run-row")).to_have_count(1)
+    expect(opened.locator(".tray")).to_contain_text("1 run, 16 with those below them")
+    opened.locator("#find").fill("nothing like it")
+    expect(opened.get_by_text("No run fits")).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["game", "fork", "fork of fork"])
+def test_a_family_is_all_that_comes_from_the_first_run(site: Site, name: str) -> None:
+    first = json.loads(next(iter(pack([site.folder / f"{site.ids[name]}.trace.jsonl"], with_family=True))))
+    assert {row["id"] for row in first["rows"]} >= {site.ids[each] for each in ("game", "fork", "fork of fork")}
+    assert first["open"] == [site.ids[name]]
+    assert site.ids["links"] not in {row["id"] for row in first["rows"]}
+
+
+def test_the_family_of_a_candidate_is_that_of_its_search(site: Site) -> None:
+    search = site.folder / f"{site.ids['search']}.trace.jsonl"
+    candidate = sorted(branches_folder(search).glob("*.trace.jsonl"))[0]
+    first, whole = (json.loads(next(iter(pack([each], with_family=True)))) for each in (candidate, search))
+    ids = {row["id"] for row in first["rows"]}
+    assert ids == {row["id"] for row in whole["rows"]}
+    assert len(ids) == 16
+    assert first["open"] == [candidate.name.removesuffix(".trace.jsonl")]
+
+
+def test_a_comparison_opens_at_the_first_difference(opened: Page, site: Site, tmp_path: Path) -> None:
+    game, fork = (site.folder / f"{site.ids[name]}.trace.jsonl" for name in ("game", "fork"))
+    opened.goto(export(tmp_path, game, fork, comparison=True).as_uri())
+    expect(opened.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
+    expect(opened.locator(".legend")).to_contain_text("4 steps differ, 4 further steps in A alone")
+    opened.get_by_role("link", name="open @3").click()
+    expect(opened.get_by_role("heading", name="Step 3", exact=True)).to_be_visible()
+    opened.get_by_role("button", name="Fork from here").click()
+    dialog = opened.get_by_role("dialog", name="Fork this run")
+    expect(dialog).to_contain_text(f"refold fork {site.ids['game']} --at 4")
+    expect(dialog).to_contain_text("if its folder is not runs, add --traces FOLDER")
 
 
 def test_its_policy_lets_no_foreign_script_run(browser: Browser, site: Site, tmp_path: Path) -> None:

@@ -38,8 +38,19 @@ def test_keys_walk_the_tree(looking: Look, site: Site) -> None:
 def test_forks_lead_to_a_comparison(looking: Look, site: Site) -> None:
     page = looking(site.at("family", "fork"))
     expect(page.get_by_role("treeitem")).to_have_count(3)
-    page.get_by_role("treeitem", name="Fork at 3").click()
-    expect(page.get_by_role("heading", name="Fork at state 3")).to_be_visible()
+    page.get_by_role("treeitem", name="Fork at step 3").click()
+    expect(page.get_by_role("heading", name="Fork at step 3")).to_be_visible()
     assert page.locator("path.link.fork").count() == 2
+    lines = [box["x"] for each in page.locator("g > path.link:not(.fork)").all() if (box := each.bounding_box())]
+    step = (lines[1] - lines[0]) / 3  # the first fork leaves its source at state 3, the second that one's at state 1
+    assert [round((line - lines[0]) / step) for line in lines] == [0, 3, 4]
+    signs = [each.bounding_box() for each in page.locator("g > g .glyph").all()]
+    assert len(signs) == 11 + 4 + 3
+    assert all(box and box["width"] <= 12 and box["x"] < lines[0] + 11 * step for box in signs)
+    page.keyboard.press("ArrowDown")
+    expect(page.locator('[role=treeitem][aria-selected="true"]')).to_have_attribute(
+        "aria-label", "Fork at step 1, unchanged, completed"
+    )
+    page.keyboard.press("ArrowUp")
     page.get_by_role("link", name="Compare with its source").click()
     page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}*")

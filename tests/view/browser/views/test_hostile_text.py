@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,11 @@ import pytest
 from hostile_traces import read_docs, write_docs
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site, overflow
+
+from refold.modules.evaluation import Dataset, Score
+from refold.modules.evaluation.folder import write_about, write_samples
+from refold.modules.evaluation.sample import Sample
+from refold.view.exported import write_page
 
 MARK = "window.ran = (window.ran || 0) + 1"
 HOSTILE = "".join(
@@ -60,10 +66,24 @@ def hostile(site: Site) -> Iterator[list[str]]:
         if branches.exists():
             shutil.copytree(branches, site.folder / f"{run_id}.branches")
         found.append(run_id)
+    for name, value in {"hostile-a": 1.0, "hostile-b": 0.0}.items():
+        _evaluation(site.folder / name, value)
     yield found
+    for name in ("hostile-a", "hostile-b"):
+        shutil.rmtree(site.folder / name)
     for run_id in found:
         Path(site.folder / f"{run_id}.trace.jsonl").unlink()
         shutil.rmtree(site.folder / f"{run_id}.branches", ignore_errors=True)
+
+
+def _evaluation(folder: Path, value: float) -> None:
+    """Write an evaluation with hostile text wherever a text may stand, the names of scores and columns among it."""
+    score = Score(value, bool(value), HOSTILE)
+    sample = Sample(HOSTILE, 1, HOSTILE, HOSTILE, "completed", HOSTILE, HOSTILE, {HOSTILE: score}, {"raised": HOSTILE})
+    sample = replace(sample, passed=bool(value), columns={HOSTILE: HOSTILE})
+    failed = replace(sample, id=f"2 {HOSTILE}", passed=None, status=HOSTILE, error=HOSTILE, columns={})
+    write_about(folder, {"name": HOSTILE, "module": HOSTILE, "replay_of": HOSTILE}, Dataset.of(["a question"]))
+    write_samples(folder, [sample, failed], [])
 
 
 def _values(value: Any) -> Any:
@@ -114,3 +134,28 @@ def test_nothing_runs_and_the_layout_holds(looking: Look, site: Site, hostile: l
     page.goto(site.at("family", research))
     expect(page.get_by_role("treeitem").first).to_contain_text("</script>")
     calm(page)
+    page.goto(site.at("evaluation", "hostile-a", by=HOSTILE))
+    expect(page.get_by_role("region", name="Groups")).to_contain_text("</script>")
+    expect(page.locator(".ev-samples .told").first).to_contain_text("</script>")
+    calm(page)
+    page.goto(site.at("evaluation", "hostile-a", "hostile-b"))
+    expect(page.locator(".ev-task").first).to_contain_text("</script>")
+    calm(page)
+
+
+def test_nothing_runs_in_an_exported_file(looking: Look, site: Site, hostile: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "run.html"
+    with out.open("wb") as file:
+        write_page([site.folder / f"{hostile[0]}.trace.jsonl"], file)
+    page = looking(f"{out.as_uri()}?#/run/{hostile[0]}?k=0", elsewhere=True, width=390)
+    expect(page.locator(".chat .link").first).to_contain_text("javascript:")
+    page.locator("#find").fill("<script>")
+    expect(page.locator(".hit").first).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Step", exact=True).click()
+    expect(page.locator(".action").first).to_be_visible()
+    assert page.evaluate("window.ran") is None
+    assert overflow(page) <= 0
+    links = page.evaluate("[...document.links].map(link => link.getAttribute('href'))")
+    assert [link for link in links if not link.startswith("#")] == []
+    assert page.evaluate("[...document.images].every(image => image.src.startsWith('data:image/'))")

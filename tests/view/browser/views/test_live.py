@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 from places import TESTS
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site
+from warm_python import warm_python
 
 RUN = TESTS / "helpers" / "toys" / "step_by_step.py"
 
 
 @contextmanager
-def listener(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def listener(folder: Path, task: str) -> Iterator[subprocess.Popen[str]]:
     """A run in another process that takes a step for each line that it is told."""
-    command = [sys.executable, str(RUN), str(folder)]
+    command = [*warm_python(), str(RUN), str(folder), task]
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, bufsize=1) as process:
         try:
             yield process
@@ -36,15 +36,15 @@ def tell(process: subprocess.Popen[str], line: str) -> None:
 def test_the_list_grows_with_a_run_of_another_process(looking: Look, acted: Site) -> None:
     page = looking(acted.at(q="Listen"))
     expect(page.get_by_text("No run fits")).to_be_visible()
-    with listener(acted.folder) as process:
+    with listener(acted.folder, "Listen") as process:
         row = page.locator(".run-row")
-        expect(row).to_have_count(1, timeout=30_000)
+        expect(row).to_have_count(1)
         expect(row).to_contain_text("running")
         tell(process, "one")
         tell(process, "two")
-        expect(row.locator(".c-steps")).to_have_text("2", timeout=30_000)
+        expect(row.locator(".c-steps")).to_have_text("2")
         tell(process, "stop")
-        expect(row).to_contain_text("completed", timeout=30_000)
+        expect(row).to_contain_text("completed")
         expect(row).to_contain_text("heard 3 lines")
         expect(row.locator(".c-steps")).to_have_text("4")
 
@@ -52,7 +52,7 @@ def test_the_list_grows_with_a_run_of_another_process(looking: Look, acted: Site
 @contextmanager
 def viewer(folder: Path, port: int) -> Iterator[int]:
     """`refold view` in a process of its own; gives its port."""
-    command = [str(Path(sys.executable).with_name("refold")), "view", str(folder), "--no-open", "--port", str(port)]
+    command = [*warm_python(), "-m", "refold.cli", "view", str(folder), "--no-open", "--port", str(port)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
@@ -76,5 +76,24 @@ def test_a_page_goes_on_after_the_server_was_started_again(looking: Look, acted:
         expect(page.locator(".run-row")).to_have_count(1)
     (tmp_path / second.name).write_bytes(second.read_bytes())
     with viewer(tmp_path, port):
-        expect(page.locator(".run-row")).to_have_count(2, timeout=30_000)
+        expect(page.locator(".run-row")).to_have_count(2)
         assert any("roman.py" in task for task in shown(page))
+
+
+def test_eight_tabs_share_the_connections_of_a_browser(looking: Look, acted: Site) -> None:
+    """A browser has six connections to a server for all of its tabs, and a stream of events keeps its own."""
+    first = looking(acted.at())
+    tabs = [first]
+    for number in range(7):
+        with first.expect_popup() as opened:
+            first.evaluate("(address) => void open(address)", acted.at("run", "game", k=number))
+        tabs.append(opened.value)
+    for number, tab in enumerate(tabs[1:]):
+        expect(tab.get_by_role("heading", name=f"Step {number}", exact=True)).to_be_visible()
+    with listener(acted.folder, "Hear with many ears") as process:
+        for tab in tabs:
+            tab.goto(acted.at(q="many ears"))
+            expect(tab.locator(".run-row")).to_contain_text("running")
+        tell(process, "stop")
+        for tab in tabs:  # each hears of it: by a stream, or because it asks again
+            expect(tab.locator(".run-row")).to_contain_text("completed")

@@ -5,6 +5,9 @@ import re
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site
 
+SETTLE_MS = 400
+"""How long the page waits before it asks for a list anew."""
+
 
 def titles(page: Page) -> list[str]:
     """What the lines call their runs, from top to bottom."""
@@ -14,6 +17,7 @@ def titles(page: Page) -> list[str]:
 def test_families_are_folded_and_unfold_by_keys(looking: Look, site: Site) -> None:
     page = looking(site.at())
     expect(page.locator(".run-row")).to_have_count(10)
+    expect(page.locator(f'[data-line="{site.ids["game"]}"] .fold')).to_contain_text("2 forks")
     page.keyboard.press("j")
     row = page.locator(f'[data-line="{site.ids["search"]}"]')
     for _ in range(12):
@@ -46,6 +50,10 @@ def test_a_search_and_filters_let_through_what_fits(looking: Look, site: Site) -
     expect(page.locator(".tray")).to_contain_text("383 steps")
     page.get_by_label("Search runs").fill("nothing like that")
     expect(page.get_by_text("No run fits")).to_be_visible()
+    expect(page.get_by_role("button", name="all 0", exact=True)).to_be_visible()
+    page.get_by_label("Search runs").fill("steps>abc foo:bar")
+    expect(page.get_by_text("after steps> there must be a number")).to_be_visible()
+    expect(page.get_by_text("“foo:bar” is read as a word: the filters are status:, reason:")).to_be_visible()
     page.get_by_role("button", name="Clear the filter").click()
     expect(page.locator(".run-row")).to_have_count(10)
     page.get_by_role("button", name=re.compile("^waiting")).click()
@@ -94,3 +102,57 @@ def test_enter_opens_the_run(looking: Look, site: Site) -> None:
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/run/{site.ids['agent']}*")
+
+
+def test_a_row_keeps_its_columns_apart_and_the_form_has_no_empty_filter(looking: Look, site: Site) -> None:
+    page = looking(site.at(), width=1440)
+    expect(page.locator(".run-row")).to_have_count(10)
+    row = page.locator(f'[data-line="{site.ids["stopped"]}"]')
+    status, shape = row.locator(".status").bounding_box(), row.locator(".shape").bounding_box()
+    assert status is not None
+    assert shape is not None
+    assert status["x"] + status["width"] <= shape["x"]
+    expect(page.locator(f'[data-line="{site.ids["research"]}"] .c-cost')).to_contain_text("not known")
+    page.get_by_text("Filter", exact=True).click()
+    expect(page.locator(".popover fieldset")).not_to_have_count(0)
+    expect(page.locator(".popover fieldset:not(:has(input, select))")).to_have_count(0)
+    page.get_by_label("Any tag").select_option("nightly")
+    expect(page.locator(".run-row")).to_have_count(3)
+    page.get_by_role("group", name="Time in seconds").get_by_label("from").fill("60")
+    page.keyboard.press("Tab")
+    expect(page.locator(".run-row")).to_have_count(2)
+
+
+def test_the_list_and_each_filter_are_asked_for_once(looking: Look, site: Site) -> None:
+    page = looking("about:blank", elsewhere=True)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+    with page.expect_response(lambda answer: "/api/events" in answer.url):
+        page.goto(site.at())
+    expect(page.locator(".run-row")).to_have_count(10)
+    page.get_by_label("Search runs").fill("links steps>100")
+    expect(page.locator(".run-row")).to_have_count(1)
+    page.get_by_label("Search runs").fill("")
+    expect(page.locator(".run-row")).to_have_count(10)
+    page.get_by_role("button", name=re.compile("^waiting")).click()
+    expect(page.locator(".run-row")).to_have_count(1)
+    page.wait_for_timeout(2 * SETTLE_MS)  # a list that were asked for anew would be asked for by then
+    assert sum("/api/runs?" in url for url in asked) == 4
+    assert sum("/api/events" in url for url in asked) == 1, "one stream of events for all lists"
+
+
+def test_a_change_between_the_answer_and_the_stream_is_not_missed(looking: Look, acted: Site) -> None:
+    """The stream begins with a mark: if the list is older than that, it is asked for again."""
+    page = looking("about:blank", elsewhere=True)
+    page.route("**/api/events*", lambda route: route.abort())  # an event stream tries again by itself
+    page.goto(acted.at())
+    rows = page.locator(".run-row")
+    expect(rows.first).to_be_visible()
+    before = rows.count()
+    source = next(acted.folder.glob("*.trace.jsonl"))
+    copy = source.with_name(f"copy-of-{source.name}")
+    copy.write_bytes(source.read_bytes())
+    page.unroute("**/api/events*")
+    expect(rows).to_have_count(before + 1)
+    copy.unlink()
+    expect(rows).to_have_count(before)

@@ -1,11 +1,12 @@
 /** What a run waits for: the question, its details, and a form for the answer. */
 
 import { html, useMemo, useRef, useState } from "../../vendor/preact.js"
-import { ago } from "../../format.js"
+import { ago, when } from "../../format.js"
 import { visible } from "../../text.js"
 import { answerOf } from "./answer.js"
 import { mayRun } from "./consent.js"
 import { Command } from "./copy.js"
+import { Elsewhere, mayAct } from "./elsewhere.js"
 import { FormField, idOf, useFormId } from "./form.js"
 import { fieldOf } from "./schema.js"
 import { resumeCommand } from "./shell_words.js"
@@ -22,17 +23,16 @@ const KINDS = /** @type {Record<string, string>} */ ({ unknown_effect: "It is no
 /**
  * @param {object} props
  * @param {Source} props.source
- * @param {string} props.run
+ * @param {import("../../api.d.ts").Run} props.run
  * @param {Request} props.request
- * @param {boolean} props.allowed - whether this page may act
  * @param {() => void} [props.answered]
  */
-export function Ask({ source, run, request, allowed, answered }) {
+export function Ask({ source, run, request, answered }) {
   return html`<section class="ask" aria-label="What the run waits for">
-    <p class="since">${KINDS[request.kind] ?? "Waits for an answer"}, since ${ago(request.at).replace(/ ago$/, "")}; ${request.deadline === null ? "no deadline" : `until ${new Date(request.deadline * 1000).toLocaleString()}`}</p>
+    <p class="since">${KINDS[request.kind] ?? "Waits for an answer"}, since ${ago(request.at).replace(/ ago$/, "") || when(request.at)}; ${request.deadline === null ? "no deadline" : `until ${when(request.deadline)}`}</p>
     <h2 class="asked" dir="auto">${visible(request.prompt) || "The run waits."}</h2>
     <${Details} value=${request.details} />
-    ${allowed && source.act ? html`<${AnswerForm} key=${request.id} source=${source} run=${run} request=${request} answered=${answered} />` : html`<${Elsewhere} run=${run} request=${request} />`}
+    ${mayAct(source, run) ? html`<${AnswerForm} key=${request.id} source=${source} run=${run} request=${request} answered=${answered} />` : html`<${OnTheCommandLine} source=${source} run=${run} request=${request} />`}
   </section>`
 }
 
@@ -42,7 +42,11 @@ function Details({ value }) {
   if (typeof value !== "object" || Array.isArray(value)) return html`<pre class="block" tabindex="0">${visible(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre>`
   const { details, ...beside } = value // `ask` puts what its caller says under `details`, beside where it was asked
   if (details && typeof details === "object" && !Array.isArray(details)) return html`<${Details} value=${{ ...details, ...beside }} />`
-  return html`<dl class="kv mono">${Object.entries(value).slice(0, 50).map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shown(one))}</dd>`)}</dl>`
+  const entries = Object.entries(value).slice(0, 50)
+  const plain = entries.filter(([, one]) => one === null || typeof one !== "object")
+  const nested = entries.filter(([, one]) => one !== null && typeof one === "object")
+  return html`${plain.length > 0 && html`<dl class="kv mono">${plain.map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shown(one))}</dd>`)}</dl>`}
+    ${nested.map(([name, one]) => html`<details class="quiet"><summary><bdi>${visible(name)}</bdi></summary><pre class="block" tabindex="0" dir="auto">${visible(shown(one))}</pre></details>`)}`
 }
 
 /** @param {Json} value */
@@ -51,13 +55,13 @@ const shown = (value) => {
   return text.length > 4000 ? `${text.slice(0, 4000)} …` : text
 }
 
-/** How to answer where this page only shows. @param {{ run: string, request: Request }} props */
-function Elsewhere({ run, request }) {
-  return html`<p class="ink2 more-room">This page only shows. Answer on the command line, which asks for each value:</p><${Command} text=${resumeCommand(run)} />
+/** How to answer where this page only shows. @param {{ source: Source, run: import("../../api.d.ts").Run, request: Request }} props */
+function OnTheCommandLine({ source, run, request }) {
+  return html`<p class="ink2 more-room">Answer on the command line, which asks for each value:</p><div class="stack"><${Elsewhere} source=${source} run=${run} text=${resumeCommand(run)} /></div>
     <details class="quiet"><summary>The schema of the answer</summary><pre class="block" tabindex="0">${visible(JSON.stringify(request.schema, null, 2))}</pre></details>`
 }
 
-/** @param {{ source: Source, run: string, request: Request, answered?: () => void }} props */
+/** @param {{ source: Source, run: import("../../api.d.ts").Run, request: Request, answered?: () => void }} props */
 function AnswerForm({ source, run, request, answered }) {
   const field = useMemo(() => fieldOf(request.schema ?? {}), [request.id])
   const id = useFormId()
@@ -84,8 +88,8 @@ function AnswerForm({ source, run, request, answered }) {
     setProblems([])
     setBusy(true)
     try {
-      if (await mayRun(source, run)) {
-        await source.act.answer(run, request.id, answer.value)
+      if (await mayRun(source, run.id)) {
+        await source.act.answer(run.id, request.id, answer.value)
         answered?.()
       }
     } catch (error) {

@@ -13,7 +13,9 @@ export function openDialog(content, { label, closed }) {
   dialog.setAttribute("aria-labelledby", id)
   const before = /** @type {HTMLElement | null} */ (document.activeElement)
   const close = () => dialog.close()
+  addEventListener("hashchange", close) // it belongs to what the address showed
   dialog.addEventListener("close", () => {
+    removeEventListener("hashchange", close)
     render(null, dialog)
     dialog.remove()
     before?.focus?.()

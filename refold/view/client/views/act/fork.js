@@ -4,13 +4,16 @@ import { html, useEffect, useRef, useState } from "../../vendor/preact.js"
 import { mayRun } from "./consent.js"
 import { Command } from "./copy.js"
 import { openDialog } from "./dialog.js"
+import { mayAct, WhyNot } from "./elsewhere.js"
 import { forkCommand } from "./shell_words.js"
+import { count } from "../../format.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
  * @typedef {import("../../api.d.ts").Node} Node
+ * @typedef {import("../../api.d.ts").Run} Run
  * @typedef {import("../../api.d.ts").Json} Json
- * @typedef {{ path: string, text: string | null }} Edit - text: what was typed, null: nothing yet
+ * @typedef {{ path: string, text: string | null, filled?: boolean }} Edit - text: what was typed, null: nothing yet; filled: it is the old value, nobody typed
  */
 
 /** Fields that the engine writes. */
@@ -23,14 +26,22 @@ const EDITABLE = 2000
  *
  * @param {object} options
  * @param {Source} options.source
- * @param {string} options.run
- * @param {number} options.k - the state that the fork starts from
+ * @param {Run} options.run
+ * @param {number} options.k - the step at the cursor; -1: the summary
  * @param {string | null} [options.path] - the value to be changed
- * @param {boolean} options.allowed - whether this page may act
  */
-export function openFork({ source, run, k, path, allowed }) {
-  openDialog((close) => html`<${Fork} source=${source} run=${run} k=${k} path=${path ?? null} allowed=${allowed} close=${close} />`, { label: `Fork from state ${k}` })
+export function openFork({ source, run, k, path }) {
+  openDialog((close) => html`<${Fork} source=${source} run=${run} k=${k} path=${path ?? null} close=${close} />`, { label: "Fork this run" })
 }
+
+/** The states that a fork can start from at a step: the one that the page shows beside it, first. @param {Run} run @param {number} k @returns {number[]} */
+export function startsAt(run, k) {
+  if (k < 0) return [run.steps]
+  return k < run.steps ? [k + 1, k] : [run.steps]
+}
+
+/** What a state is called, as everywhere on the page. @param {number} state */
+const stateName = (state) => (state === 0 ? "before step 0, as the run began" : `after step ${count(state - 1)}`)
 
 /** What is typed as a value: JSON, or text as it stands. @param {string} text @returns {Json} */
 export function valueOf(text) {
@@ -67,58 +78,78 @@ function leaves(node, path) {
   return node.children.flatMap((child) => leaves(child, `${path}/${String(child.key).replace(/~/g, "~0").replace(/\//g, "~1")}`))
 }
 
-/** @param {{ source: Source, run: string, k: number, path: string | null, allowed: boolean, close: () => void }} props */
-function Fork({ source, run, k, path, allowed, close }) {
+/** @param {{ source: Source, run: Run, k: number, path: string | null, close: () => void }} props */
+function Fork({ source, run, k, path, close }) {
+  const acts = mayAct(source, run)
+  const starts = startsAt(run, k)
+  const [at, setAt] = useState(/** @type {number} */ (starts[0]))
   const [paths, setPaths] = useState(/** @type {string[]} */ ([]))
   const [edits, setEdits] = useState(/** @type {Edit[]} */ ([{ path: path ?? "", text: null }]))
-  const [old, setOld] = useState(/** @type {Record<string, Node | null>} */ ({}))
+  const [known, setKnown] = useState(/** @type {Record<string, Node | null>} */ ({})) // by state and path: an answer may come when another state is chosen
+  /** What stands at a path in the chosen state; undefined: not known yet. @param {string} each */
+  const old = (each) => known[`${at} ${each}`]
   const [reuse, setReuse] = useState(true)
   const [failed, setFailed] = useState("")
   const [busy, setBusy] = useState(false)
   const first = useRef(/** @type {HTMLDivElement | null} */ (null))
   useEffect(() => {
-    source.state(run, k, "", 0, 200).then(
+    let wanted = true
+    source.state(run.id, at, "", 0, 200).then(
       (state) => {
+        if (!wanted) return
         const found = leaves(state, "").filter((each) => !ENGINE.has(each.split("/")[1] ?? ""))
         setPaths(found.slice(0, 400))
       },
       (error) => setFailed(error.message),
     )
+    return () => void (wanted = false)
+  }, [at])
+  useEffect(() => {
     requestAnimationFrame(() => /** @type {HTMLElement | null} */ (first.current?.querySelector(path ? "textarea" : "input"))?.focus())
   }, [])
   const asked = edits.map((edit) => edit.path).join("\n")
   useEffect(() => {
+    let wanted = true
     const fill = (/** @type {string} */ each, /** @type {Node} */ node) => {
       const text = jsonOf(node)
-      if (text !== null && text.length <= EDITABLE) setEdits((all) => all.map((edit) => (edit.path === each && edit.text === null ? { ...edit, text } : edit)))
+      if (text !== null && text.length <= EDITABLE) setEdits((all) => all.map((edit) => (edit.path === each && edit.text === null ? { path: each, text, filled: true } : edit)))
     }
     for (const { path: each } of edits) {
       if (!each.startsWith("/")) continue
-      const known = old[each]
-      if (known) fill(each, known)
-      if (each in old) continue
-      source.state(run, k, each, 0, 200).then(
+      const node = old(each)
+      if (node) fill(each, node)
+      if (node !== undefined) continue
+      source.state(run.id, at, each, 0, 200).then(
         (node) => {
-          setOld((all) => ({ ...all, [each]: node }))
+          if (!wanted) return
+          setKnown((all) => ({ ...all, [`${at} ${each}`]: node }))
           fill(each, node)
         },
-        () => setOld((all) => ({ ...all, [each]: null })),
+        () => wanted && setKnown((all) => ({ ...all, [`${at} ${each}`]: null })),
       )
     }
-  }, [asked])
-  const changed = edits.filter((edit) => edit.path && edit.text !== null && !(old[edit.path] && jsonOf(/** @type {Node} */ (old[edit.path])) === JSON.stringify(valueOf(edit.text)))).map((edit) => ({ path: edit.path, value: valueOf(/** @type {string} */ (edit.text)) }))
+    return () => void (wanted = false)
+  }, [asked, at])
+  const changed = edits.filter((edit) => edit.path && edit.text !== null && !(old(edit.path) && jsonOf(/** @type {Node} */ (old(edit.path))) === JSON.stringify(valueOf(edit.text)))).map((edit) => ({ path: edit.path, value: valueOf(/** @type {string} */ (edit.text)) }))
   const wrong = changed.some((edit) => ENGINE.has(edit.path.split("/")[1] ?? "") || !edit.path.startsWith("/"))
-  /** @param {number} place @param {Partial<Edit>} change */
-  const put = (place, change) => setEdits(edits.map((edit, i) => (i === place ? { ...edit, ...change } : edit)))
+  /** Another path has another value. @param {number} place @param {string} named */
+  const name = (place, named) => setEdits((all) => all.map((edit, i) => (i === place && edit.path !== named ? { path: named, text: null } : edit)))
+  /** @param {number} place @param {string} text */
+  const type = (place, text) => setEdits((all) => all.map((edit, i) => (i === place ? { path: edit.path, text } : edit)))
+  /** From another state: values that were not changed are that state's. @param {number} state */
+  const move = (state) => {
+    setEdits(edits.map((edit) => (changed.some((each) => each.path === edit.path) ? edit : { path: edit.path, text: null })))
+    setAt(state)
+  }
   const start = async () => {
-    if (busy || wrong || !source.act) return
+    if (busy || wrong || !acts || !source.act) return
     setBusy(true)
     setFailed("")
     try {
-      if (!(await mayRun(source, run))) return
-      const started = await source.act.fork(run, k, changed, reuse)
+      if (!(await mayRun(source, run.id))) return
+      const started = await source.act.fork(run.id, at, changed, reuse)
       close()
-      location.hash = `#/compare/${encodeURIComponent(run)}/${encodeURIComponent(started.run)}`
+      location.hash = `#/compare/${encodeURIComponent(run.id)}/${encodeURIComponent(started.run)}`
     } catch (error) {
       setFailed(/** @type {Error} */ (error).message)
     } finally {
@@ -126,10 +157,13 @@ function Fork({ source, run, k, path, allowed, close }) {
     }
   }
   return html`<div class="inner">
-      <p class="ink2 prose">A new run starts with the state ${k === 0 ? "with which this run began" : `after step ${k - 1}`}, changed as you say. What happened before is not done again; this run stays as it is.</p>
+      <p class="ink2 prose">A new run starts with the state ${stateName(at)}, changed as you say. What happened before is not done again; this run stays as it is.</p>
+      ${starts.length > 1 && html`<fieldset class="sec plain"><legend>Start</legend>
+        ${starts.map((state) => html`<label class="row"><input type="radio" name="fork-at" checked=${at === state} onChange=${() => move(state)} /><span>${state === k ? `before step ${count(k)}, which is taken anew` : `after step ${count(k)}`} <span class="dim">state ${count(state)}</span></span></label>`)}
+      </fieldset>`}
       <section class="sec" ref=${first}>
         <h3>Change</h3>
-        ${edits.map((edit, place) => html`<${EditRow} key=${place} edit=${edit} old=${old[edit.path]} put=${(/** @type {Partial<Edit>} */ change) => put(place, change)} remove=${() => setEdits(edits.filter((_, i) => i !== place))} />`)}
+        ${edits.map((edit, place) => html`<${EditRow} key=${place} edit=${edit} old=${old(edit.path)} name=${(/** @type {string} */ named) => name(place, named)} type=${(/** @type {string} */ text) => type(place, text)} remove=${() => setEdits(edits.filter((_, i) => i !== place))} />`)}
         <datalist id="fork-paths">${paths.map((each) => html`<option value=${each}></option>`)}</datalist>
         <button type="button" class="btn add" onClick=${() => setEdits([...edits, { path: "", text: null }])}>Change ${edits.length ? "another value" : "a value"}</button>
       </section>
@@ -137,29 +171,35 @@ function Fork({ source, run, k, path, allowed, close }) {
         <label class="row"><input type="radio" name="fork-reuse" checked=${reuse} onChange=${() => setReuse(true)} />Reuse them while the fork asks for the same, then call for real</label>
         <label class="row"><input type="radio" name="fork-reuse" checked=${!reuse} onChange=${() => setReuse(false)} />Call everything for real</label>
       </fieldset>
-      <section class="sec"><h3>The same on the command line</h3><${Command} text=${forkCommand(run, k, changed, reuse)} /></section>
+      <section class="sec"><h3>${acts ? "The same on the command line" : "On the command line"}</h3><${Command} text=${forkCommand(run, at, changed, reuse)} />${changed.some((edit) => edit.path.includes("=")) && html`<p class="hint">The command line cannot set a value whose path has a “=”; this edit is left out of the command.</p>`}${acts ? "" : html`<${WhyNot} run=${run} />`}</section>
       <div role="alert">${failed && html`<p class="problem">${failed}</p>`}</div>
     </div>
     <footer>
-      ${allowed && source.act ? html`<button type="button" class="btn main" aria-disabled=${String(busy || wrong)} onClick=${start}>${busy ? "Starting …" : "Fork and run"}</button>` : null}
-      <button type="button" class="btn" onClick=${close}>Cancel</button>
-      <span class="dim">${allowed && source.act ? "The two runs open side by side." : "This page only shows: run the command in a terminal."}</span>
+      ${acts ? html`<button type="button" class="btn main" aria-disabled=${String(busy || wrong)} onClick=${start}>${busy ? "Starting …" : "Fork and run"}</button>` : null}
+      <button type="button" class="btn" onClick=${close}>${acts ? "Cancel" : "Close"}</button>
+      ${acts && html`<span class="dim">The two runs open side by side.</span>`}
     </footer>`
 }
 
-/** @param {{ edit: Edit, old: Node | null | undefined, put: (change: Partial<Edit>) => void, remove: () => void }} props */
-function EditRow({ edit, old, put, remove }) {
+/** @param {{ edit: Edit, old: Node | null | undefined, name: (path: string) => void, type: (text: string) => void, remove: () => void }} props */
+function EditRow({ edit, old, name, type, remove }) {
+  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null))
+  const [typed, setTyped] = useState(edit.path) // kept here until it is whole: the page may be drawn anew while somebody types
+  useEffect(() => setTyped(edit.path), [edit.path])
+  useEffect(() => {
+    if (edit.filled && document.activeElement === field.current) field.current?.select() // what is typed replaces it
+  }, [edit.filled])
   const engine = ENGINE.has(edit.path.split("/")[1] ?? "")
   const was = old ? (jsonOf(old) ?? `${old.kind} of ${old.size}`) : ""
   const now = edit.text === null ? null : JSON.stringify(valueOf(edit.text))
   let note = ""
-  if (engine) note = "The engine writes this field; it can't be set."
+  if (engine) note = "The engine writes this field; it cannot be set."
   else if (edit.path && !edit.path.startsWith("/")) note = "A path starts with a slash, such as /limit or /items/0."
   else if (edit.text !== null && valueOf(edit.text) === edit.text && edit.text !== "") note = "Not JSON: taken as text."
   else if (old === null && edit.path) note = "Nothing stands here yet; the fork adds it."
   return html`<div class="edit">
-    <input class="field mono" type="text" list="fork-paths" aria-label="Path" placeholder="/path" spellcheck=${false} autocomplete="off" value=${edit.path} onChange=${(/** @type {any} */ event) => put({ path: event.currentTarget.value.trim(), text: null })} />
-    <textarea class="field mono val ${engine ? "bad" : ""}" rows="1" aria-label="New value" spellcheck=${false} dir="auto" value=${edit.text ?? ""} onInput=${(/** @type {any} */ event) => put({ text: event.currentTarget.value })}></textarea>
+    <input class="field mono" type="text" list="fork-paths" aria-label="Path" placeholder="/path" spellcheck=${false} autocomplete="off" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} onChange=${(/** @type {any} */ event) => name(event.currentTarget.value.trim())} />
+    <textarea ref=${field} class="field mono val ${engine ? "bad" : ""}" rows="1" aria-label="New value" spellcheck=${false} dir="auto" value=${edit.text ?? ""} onFocus=${() => edit.filled && field.current?.select()} onInput=${(/** @type {any} */ event) => type(event.currentTarget.value)}></textarea>
     <button type="button" class="btn icon" aria-label="Leave this edit out" onClick=${remove}>✕</button>
     <div class="mono was">${was && now !== null && now !== was ? html`<del dir="auto">${cut(was)}</del> <ins dir="auto">${cut(now)}</ins>` : was ? html`<span class="dim" dir="auto">now ${cut(was)}</span>` : ""}${note && html`<p class=${engine ? "problem" : "hint"}>${note}</p>`}</div>
   </div>`

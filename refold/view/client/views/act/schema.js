@@ -84,6 +84,10 @@ function variants(schemas, named, root, depth) {
   const fields = schemas.map((one) => read(one, root, depth + 1))
   const [only] = fields
   if (fields.length === 1 && only) return { ...only, title: named.title || only.title, hint: named.hint || only.hint }
+  if (fields.every((one) => one.kind === "choice" || one.kind === "nothing")) {
+    const options = fields.flatMap((one) => one.options ?? [{ label: KINDS.nothing, value: null }])
+    if (options.length <= MOST_OPTIONS) return { kind: "choice", ...named, options }
+  }
   return { kind: "variants", ...named, variants: fields }
 }
 

@@ -1,18 +1,43 @@
-/** A command to be copied to a terminal. */
+/** Commands to be copied to a terminal. */
 
-/** One argument, in quotes where a shell needs them. @param {string} text */
-export const quoted = (text) => (/^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`)
+import { HIDDEN } from "../../text.js"
 
-/** `refold resume`, with an answer. @param {string} run @param {string} [request] @param {string} [value] */
-export const resumeCommand = (run, request, value) => ["refold resume", quoted(run), ...(request ? ["--request", quoted(request)] : []), ...(value !== undefined ? ["--value", quoted(value)] : [])].join(" ")
+/** @typedef {import("../../api.d.ts").Json} Json */
 
 /**
- * `refold fork`, with edits, a line each.
+ * One argument, in quotes if a shell needs them. What nobody sees in a text (a stranger may have named the file) is written
+ * as its code, so that the command is what it looks like.
  *
- * @param {string} run
+ * @param {string} text
+ */
+export function quoted(text) {
+  if (/^[\w./:=@%+,][\w./:=@%+,-]*$/.test(text)) return text
+  if (text.search(HIDDEN) < 0) return `'${text.replace(/'/g, "'\\''")}'`
+  return `$'${text.replace(/[\\']/g, "\\$&").replace(HIDDEN, (one) => `\\U${/** @type {number} */ (one.codePointAt(0)).toString(16).padStart(8, "0")}`)}'`
+}
+
+/**
+ * What a run is called on the command line: by its file, otherwise (in an exported file) by its id.
+ *
+ * @param {{ id: string, path: string | null }} run
+ */
+export const shellName = (run) => quoted(run.path === null ? run.id : run.path.startsWith("-") ? `./${run.path}` : run.path)
+
+/** @typedef {{ id: string, path: string | null, needs_module: boolean }} Named */
+
+/** `refold NAME` of a run; a module that only its author can make stands as MODULE:NAME. @param {string} name @param {Named} run */
+export const command = (name, run) => `refold ${name} ${shellName(run)}${run.needs_module ? " --module MODULE:NAME" : ""}`
+
+/** `refold resume`, with an answer. @param {Named} run @param {string} [request] @param {string} [value] */
+export const resumeCommand = (run, request, value) => [command("resume", run), ...(request ? ["--request", quoted(request)] : []), ...(value !== undefined ? ["--value", quoted(value)] : [])].join(" ")
+
+/**
+ * `refold fork`, with edits, a line each; without those whose path has a `=`, which ends a path on the command line.
+ *
+ * @param {Named} run
  * @param {number} k
- * @param {{ path: string, value: import("../../api.d.ts").Json }[]} edits
+ * @param {{ path: string, value: Json }[]} edits
  * @param {boolean} reuse
  */
 export const forkCommand = (run, k, edits, reuse) =>
-  [`refold fork ${quoted(run)} --at ${k}`, ...edits.map(({ path, value }) => `  --set ${quoted(`${path}=${JSON.stringify(value)}`)}`), ...(reuse ? ["  --reuse-effects"] : [])].join(" \\\n")
+  [`${command("fork", run)} --at ${k}`, ...edits.filter(({ path }) => !path.includes("=")).map(({ path, value }) => `  --set ${quoted(`${path}=${JSON.stringify(value)}`)}`), ...(reuse ? ["  --reuse-effects"] : [])].join(" \\\n")

@@ -3,8 +3,9 @@
 import { html, useState } from "../../vendor/preact.js"
 import { NodeValue } from "../../components/node.js"
 import { mayRun } from "./consent.js"
-import { Command } from "./copy.js"
-import { quoted } from "./shell_words.js"
+import { openDialog } from "./dialog.js"
+import { Elsewhere, mayAct } from "./elsewhere.js"
+import { command } from "./shell_words.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -26,25 +27,27 @@ export function Verified({ source, run, found, go, close }) {
   </section>`
 }
 
+const TITLES = /** @type {Record<string, string>} */ ({ verify: "Verify this run", resume: "Resume this run" })
+
 /**
- * The buttons, and below them what came of them.
+ * The buttons, and below them what came of them. On a page that only shows, they lead to the command.
  *
- * @param {{ source: Source, run: string, allowed: boolean, resumable: boolean, go: (k: number) => void }} props
+ * @param {{ source: Source, run: import("../../api.d.ts").Run, resumable: boolean, go: (k: number) => void }} props
  */
-export function Actions({ source, run, allowed, resumable, go }) {
+export function Actions({ source, run, resumable, go }) {
+  const acts = mayAct(source, run)
   const [busy, setBusy] = useState("")
   const [failed, setFailed] = useState("")
   const [found, setFound] = useState(/** @type {Divergences | null} */ (null))
-  const [command, setCommand] = useState("")
   /** @param {string} name @param {() => Promise<void>} act */
   const run1 = async (name, act) => {
     if (busy) return
-    if (!allowed || !source.act) return setCommand(`refold ${name} ${quoted(run)}`)
+    if (!acts) return void openDialog(() => html`<div class="inner stack"><${Elsewhere} source=${source} run=${run} text=${command(name, run)} /></div>`, { label: /** @type {string} */ (TITLES[name]) })
     setBusy(name)
     setFailed("")
     setFound(null)
     try {
-      if (await mayRun(source, run)) await act()
+      if (await mayRun(source, run.id)) await act()
     } catch (error) {
       setFailed(/** @type {Error} */ (error).message)
     } finally {
@@ -53,10 +56,9 @@ export function Actions({ source, run, allowed, resumable, go }) {
   }
   const act = source.act
   return html`<span class="acts">
-      <button type="button" class="btn" aria-disabled=${String(busy !== "")} onClick=${() => run1("verify", async () => act && setFound((await act.verify(run)).divergences))}>${busy === "verify" ? "Verifying …" : "Verify"}</button>
-      ${resumable && html`<button type="button" class="btn" aria-disabled=${String(busy !== "")} onClick=${() => run1("resume", async () => void (await act?.resume(run)))}>${busy === "resume" ? "Resuming …" : "Resume"}</button>`}
+      <button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("verify", async () => act && setFound((await act.verify(run.id)).divergences))}>${busy === "verify" ? "Verifying …" : "Verify"}</button>
+      ${resumable && html`<button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("resume", async () => void (await act?.resume(run.id)))}>${busy === "resume" ? "Resuming …" : "Resume"}</button>`}
     </span>
     <div role="alert">${failed && html`<p class="problem">${failed}</p>`}</div>
-    ${command && html`<div class="elsewhere"><p class="ink2">This page only shows. On the command line:</p><${Command} text=${command} /></div>`}
-    ${found && html`<${Verified} source=${source} run=${run} found=${found} go=${go} close=${() => setFound(null)} />`}`
+    ${found && html`<${Verified} source=${source} run=${run.id} found=${found} go=${go} close=${() => setFound(null)} />`}`
 }

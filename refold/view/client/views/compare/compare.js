@@ -1,9 +1,9 @@
 /** Two runs side by side, aligned by step, opened at their first difference. */
 
-import { html, useEffect, useState } from "../../vendor/preact.js"
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js"
 import { useKeys } from "../../keys.js"
-import { count, seconds, shortCount, shortId } from "../../format.js"
-import { Glyph } from "../../components/glyph.js"
+import { count, plural, seconds, shortCount, shortId } from "../../format.js"
+import { Glyph, signOf } from "../../components/glyph.js"
 import { Status } from "../../components/status.js"
 import { visible } from "../../text.js"
 import { Loading, Problem } from "../states/say.js"
@@ -36,39 +36,53 @@ export function Compare({ source, a, b, params, setParams, theme }) {
   const [grown, setGrown] = useState(0)
   useEffect(() => {
     let gone = false
-    source.compare(a, b, COLUMNS, asked ?? undefined).then(
-      (answer) => void (gone || (setFound(answer), setProblem(null))),
-      (error) => void (gone || setProblem(error)),
-    )
+    const askOn = async () => {
+      try {
+        for (let whole = false; !gone && !whole; ) {
+          const answer = await source.compare(a, b, COLUMNS, asked ?? undefined)
+          if (!gone) setFound(answer), setProblem(null)
+          whole = answer.compared === null
+        }
+      } catch (error) {
+        if (!gone) setProblem(/** @type {Error} */ (error))
+      }
+    }
+    void askOn()
     return () => void (gone = true)
   }, [source, a, b, asked, grown])
   useEffect(() => {
     if (!found || ![found.a, found.b].some((run) => run.status === "running" || run.status === "waiting")) return
     let timer = 0
     const heard = (/** @type {import("../../api.d.ts").LiveEvent} */ event) => {
-      if (event.type === "run" && !timer) timer = window.setTimeout(() => ((timer = 0), setGrown((n) => n + 1)), 500)
+      if (event.type !== "runs" && !timer) timer = window.setTimeout(() => ((timer = 0), setGrown((n) => n + 1)), 500)
     }
     const stops = [source.events(a, heard), source.events(b, heard)]
     return () => (clearTimeout(timer), stops.forEach((stop) => stop()))
   }, [source, a, b, found?.a.status, found?.b.status])
 
+  useEffect(() => { // what is asked for the other way round has the address of what is shown
+    if (found && found.a.id === b && a !== b) location.replace(`#/compare/${encodeURIComponent(b)}/${encodeURIComponent(a)}${location.hash.replace(/^[^?]*/, "")}`)
+  }, [found?.a.id])
   const first = found?.first ?? null
   const firstK = first ? (first.ka ?? (first.kb === null ? 0 : first.kb + /** @type {Comparison} */ (found).shift)) : 0
   const k = asked ?? firstK
+  const cursor = useRef(k) // where the cursor goes, before the page is drawn anew: of two quick keys, both count
+  cursor.current = k
   const { from, to } = found ? extent(found) : { from: 0, to: 1 }
   /** @param {number} step */
-  const go = (step) => found && setParams({ k: String(Math.max(from, Math.min(to - 1, step))) }, true)
+  const go = (step) => found && setParams({ k: String((cursor.current = Math.max(from, Math.min(to - 1, step)))) }, true)
   /** @param {1 | -1} way */
   const next = (way) => {
-    const list = found?.differing ?? []
-    const target = way > 0 ? list.find((step) => step > k) : [...list].reverse().find((step) => step < k)
+    const ends = found ? [found.steps_a, found.steps_b + found.shift] : [0, 0]
+    const list = [...(found?.differing ?? []), ...(ends[0] === ends[1] ? [] : [Math.min(.../** @type {[number, number]} */ (ends))])] // and where one of them has ended
+    const target = way > 0 ? list.find((step) => step > cursor.current) : [...list].reverse().find((step) => step < cursor.current)
     if (target !== undefined) go(target)
   }
   useKeys({
-    j: () => go(k + 1),
-    k: () => go(k - 1),
-    J: () => go(k + 10),
-    K: () => go(k - 10),
+    j: () => go(cursor.current + 1),
+    k: () => go(cursor.current - 1),
+    J: () => go(cursor.current + 10),
+    K: () => go(cursor.current - 10),
     Home: () => go(from),
     End: () => go(to - 1),
     n: () => next(1),
@@ -77,24 +91,33 @@ export function Compare({ source, a, b, params, setParams, theme }) {
   if (problem && !found) return html`<${Problem} error=${problem} />`
   if (!found) return html`<${Loading} text="Comparing the two runs" />`
   const fork = found.kin === "fork"
+  const direct = fork && found.b.parent?.run === found.a.id
   return html`<div class="cmp">
     <h1 class="sr">Compare two runs</h1>
     <div class="sides">
-      <div class="dim lab">${fork ? (found.b.parent?.run === found.a.id ? "A fork and its source" : "Two forks") : found.kin === "same" ? "Two runs of one task" : "Two runs"}</div>
+      <div class="dim lab">${direct ? "A fork and its source" : fork ? "Two runs of one family" : found.kin === "same" ? "Two runs of one task" : "Two runs"}</div>
       <${Side} run=${found.a} letter="A" />
-      <${Side} run=${found.b} letter="B" note=${fork && found.b.parent?.run === found.a.id ? `fork of A at ${found.b.parent.step}` : ""} />
+      <${Side} run=${found.b} letter="B" note=${direct ? `fork of A from state ${found.shift}` : fork ? `starts at state ${found.shift} of A` : ""} />
     </div>
     <${Strip} found=${found} k=${k} theme=${theme} pick=${go} />
     <div class="legend">
       <span>A above, B below, aligned by step</span><span>grey: the same</span>
       <span><b class="old">A</b> and <b class="new">B</b> in colour: they differ</span>
-      ${found.differing_total > 0 && html`<span>${count(found.differing_total)} ${found.differing_total === 1 ? "step differs" : "steps differ"}</span>`}
+      <span>${told(found)}</span>
       <span class="grow opt"></span>
       <span class="row"><button type="button" class="btn icon" aria-label="Previous difference" onClick=${() => next(-1)}>‹</button><button type="button" class="btn icon" aria-label="Next difference" onClick=${() => next(1)}>›</button><span class="opt"><kbd>n</kbd> next difference</span></span>
     </div>
-    ${fork && found.edited?.tree && html`<section><h2 class="verdict">Changed by the fork, in state ${found.shift}</h2><${DifferenceTable} rows=${stateRows(found.edited.tree)} total=${found.edited.count} caption="What the fork changed" /></section>`}
+    ${found.given.length > 0 && html`<section><h2 class="verdict">The runs were given different things</h2><p class="dim">Below, a text of A counts as equal to the text that B was given in its place.</p><${DifferenceTable} rows=${found.given} caption="What the runs were given" /></section>`}
+    ${fork && found.edited?.tree && html`<section><h2 class="verdict">${direct ? `Changed by the fork, in state ${found.shift}` : `Different where B starts, at state ${found.shift} of A`}</h2><${DifferenceTable} rows=${stateRows(found.edited.tree)} total=${found.edited.count} caption="What the fork changed" /></section>`}
     <${Here} source=${source} found=${found} k=${k} first=${firstK} go=${go} />
   </div>`
+}
+
+/** How many steps differ, and how many are in one run alone after the other has ended. @param {Comparison} found */
+function told(found) {
+  const differ = found.differing_total
+  const more = found.steps_a - found.steps_b - found.shift
+  return [differ > 0 && `${count(differ)} ${differ === 1 ? "step differs" : "steps differ"}`, more !== 0 && `${plural(Math.abs(more), "further step")} in ${more > 0 ? "A" : "B"} alone`].filter(Boolean).join(", ")
 }
 
 /** The head of a run. @param {{ run: RunRow, letter: string, note?: string }} props */
@@ -109,12 +132,13 @@ function Side({ run, letter, note }) {
 
 /** What is to be said of the step under the cursor. @param {Comparison} found @param {number} k @param {number} first */
 function verdict(found, k, first) {
-  const inA = k >= 0 && k < found.a.steps
-  const inB = k - found.shift >= 0 && k - found.shift < found.b.steps
+  const inA = k < found.steps_a
+  const inB = k >= found.shift && k - found.shift < found.steps_b
+  if (!found.first && found.compared !== null) return { title: "Comparing", note: `The first ${count(found.compared)} steps are the same.` }
   if (!found.first) return { title: "No difference", note: "Every step decides, does and changes the same." }
   const { here } = found
   if (k === first && found.first) {
-    const before = first - Math.max(0, found.shift)
+    const before = first - found.shift
     const unplaced = found.first.ka === null && found.first.kb === null
     const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : found.kin === "fork" ? "the first step after the fork" : "they differ from their first step on"
     return { title: unplaced ? `First difference: the ${found.first.phase}` : `First difference: step ${k}, ${found.first.phase}`, note: unplaced || !found.first.a !== !found.first.b ? found.first.says : same }
@@ -131,8 +155,8 @@ function Here({ source, found, k, first, go }) {
   const kb = k - found.shift
   useEffect(() => {
     let gone = false
-    const ask = (/** @type {RunRow} */ run, /** @type {number} */ step) => (step >= 0 && step < run.steps ? source.step(run.id, step).catch(() => null) : Promise.resolve(null))
-    Promise.all([ask(found.a, k), ask(found.b, kb)]).then(([x, y]) => void (gone || setSteps({ k, a: x, b: y })))
+    const ask = (/** @type {RunRow} */ run, /** @type {number} */ step, /** @type {number} */ steps) => (step >= 0 && step < steps ? source.step(run.id, step).catch(() => null) : Promise.resolve(null))
+    Promise.all([ask(found.a, k, found.steps_a), ask(found.b, kb, found.steps_b)]).then(([x, y]) => void (gone || setSteps({ k, a: x, b: y })))
     return () => void (gone = true)
   }, [source, found, k])
   const told = verdict(found, k, first)
@@ -155,7 +179,7 @@ function Here({ source, found, k, first, go }) {
 function StepSide({ run, step, why }) {
   if (!step) return html`<div><p class="dim">${why}</p></div>`
   return html`<div>
-    <div class="row"><${Glyph} name=${step.errors ? "error" : step.mode === "open" ? "wait" : step.mode} /><span class="call grow cut" dir="auto">${visible(step.label)}</span><a class="at" href="#/run/${encodeURIComponent(run.id)}?k=${step.k}">open @${step.k}</a></div>
+    <div class="row"><${Glyph} name=${signOf(step)} /><span class="call grow cut" dir="auto">${visible(step.label)}</span><a class="at" href="#/run/${encodeURIComponent(run.id)}?k=${step.k}">open @${step.k}</a></div>
     ${step.decision?.rationale && html`<p class="ink2" dir="auto">${visible(step.decision.rationale.slice(0, 400))}</p>`}
   </div>`
 }

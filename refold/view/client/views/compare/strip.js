@@ -1,7 +1,7 @@
 /** Two strips of steps, one above the other and aligned: grey where they are the same, in colour where they differ. */
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
-import { cssColour } from "../../components/canvas.js"
+import { colours } from "../../components/canvas.js"
 
 /**
  * @typedef {import("../../api.d.ts").Comparison} Comparison
@@ -59,7 +59,7 @@ function draw(canvas, width, found, k) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0)
   const { from, to } = extent(found)
   const one = width / (to - from)
-  const colour = /** @param {string} name */ (name) => cssColour(name)
+  const colour = colours()
   const { a, b } = found.columns
   const differ = found.columns.differ
   const bar = Math.max(1, Math.min(one - Math.min(2, one * 0.2), WIDEST))

@@ -23,14 +23,16 @@ const NEAR = 900
  * @param {(k: number) => void} [props.go]
  * @param {string} [props.version] - changes when the run has grown
  * @param {number} [props.depth] - of sub-agents
+ * @param {boolean} [props.above] - an open question stands above, and is what is looked at
  */
-export function Conversation({ source, run, k, go, version = "", depth = 0 }) {
+export function Conversation({ source, run, k, go, version = "", depth = 0, above = false }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null))
   const [turns, setTurns] = useState(/** @type {Turn[]} */ ([]))
   const [range, setRange] = useState(/** @type {[number, number]} */ ([0, 0]))
   const [total, setTotal] = useState(/** @type {number | null} */ (null))
   const [failed, setFailed] = useState("")
   const busy = useRef(false)
+  const moved = useRef(false)
   const held = useRef(/** @type {{ key: string, top: number } | null} */ (null))
 
   const load = useCallback(
@@ -68,8 +70,19 @@ export function Conversation({ source, run, k, go, version = "", depth = 0 }) {
     if (kept && box.current) settle(box.current, kept)
   }, [turns])
   useEffect(() => {
-    if (depth || k < 0 || !inside) return
-    box.current?.querySelector(`[data-k="${k}"]`)?.scrollIntoView({ block: "nearest" })
+    const chat = box.current
+    const turn = chat?.querySelector(`[data-k="${k}"]`)
+    if (depth || k < 0 || !inside || !chat || !turn) return
+    if (above) return void document.querySelector(".ask")?.scrollIntoView({ block: "nearest" })
+    const block = moved.current ? "nearest" : turn.clientHeight < innerHeight / 2 ? "center" : "start"
+    moved.current = true
+    // Turns have their heights only once they are in sight: the cursor's is held there until somebody does something.
+    const watch = new ResizeObserver(() => turn.scrollIntoView({ block }))
+    watch.observe(chat)
+    const done = new AbortController()
+    done.signal.addEventListener("abort", () => watch.disconnect())
+    for (const doing of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(doing, () => done.abort(), { capture: true, passive: true, signal: done.signal })
+    return () => done.abort()
   }, [k, inside])
   useEffect(() => {
     const scroller = box.current && scrollerOf(box.current)

@@ -30,7 +30,12 @@ const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").repla
 
 /** @param {string} text @returns {DocumentFragment} */
 export function fromMarkdown(text) {
-  const made = /** @type {string} */ (parser.parse(visible(text)))
+  let made
+  try {
+    made = /** @type {string} */ (parser.parse(visible(text)))
+  } catch {
+    return plain(text) // it nests deeper than the parser can go
+  }
   const fragment = DOMPurify.sanitize(made, { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href", "src", "alt", "title", "start", "align"], ALLOW_DATA_ATTR: false, ALLOWED_URI_REGEXP: /^[^\s]*/, RETURN_DOM_FRAGMENT: true })
   for (const link of fragment.querySelectorAll("a")) link.replaceWith(inert(link))
   for (const image of fragment.querySelectorAll("img")) image.replaceWith(picture(image))
@@ -52,6 +57,17 @@ export function fromMarkdown(text) {
     line.append(...heading.childNodes)
     heading.replaceWith(line)
   }
+  return fragment
+}
+
+/** The text as it is. @param {string} text */
+function plain(text) {
+  const block = document.createElement("pre")
+  block.className = "block"
+  block.tabIndex = 0
+  block.textContent = visible(text)
+  const fragment = document.createDocumentFragment()
+  fragment.append(block)
   return fragment
 }
 

@@ -4,7 +4,7 @@ import { html, useState } from "../../vendor/preact.js"
 import { bytes, seconds } from "../../format.js"
 import { Glyph } from "../../components/glyph.js"
 import { CallView } from "../../components/call.js"
-import { visible } from "../../text.js"
+import { oneLine, visible } from "../../text.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -41,7 +41,7 @@ export function ToolCallView({ source, run, call, open, depth, Inner }) {
   return html`<details class="tool" open=${shown} onToggle=${(/** @type {any} */ event) => event.currentTarget.open !== shown && setOwn(event.currentTarget.open)}>
     <summary>
       <${Glyph} name=${bad ? "error" : waits ? "wait" : "act"} />
-      <b>${call.name}</b>
+      <b>${oneLine(call.name, 120)}</b>
       <span class="cut dim gist" dir="auto">${visible(gist(call.args))}</span>
       <span class="cut grow outcome ${bad ? "err" : "dim"}" dir="auto">→ ${visible(outcome(call))}</span>
       <span class="dim nowrap">${seconds(call.seconds)}</span>

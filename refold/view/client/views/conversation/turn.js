@@ -1,8 +1,9 @@
 /** The turns of a conversation: who said what, at which step. */
 
 import { html } from "../../vendor/preact.js"
-import { cost, shortCount } from "../../format.js"
-import { visible } from "../../text.js"
+import { cost, plural, shortCount } from "../../format.js"
+import { Guarded } from "../../components/guarded.js"
+import { oneLine, visible } from "../../text.js"
 import { Said } from "./said.js"
 import { Picture, ToolCallView } from "./tool_call.js"
 
@@ -17,7 +18,7 @@ const who = (message, k) => (message.role === "user" ? (k < 0 ? "task" : "user")
 
 /** @param {{ source: Source, run: string, turns: Turn[], k: number, go?: (k: number) => void, depth: number, Inner: any }} props */
 export function Turns({ source, run, turns, k, go, depth, Inner }) {
-  return turns.map((turn) => html`<${TurnView} key=${turn.k} source=${source} run=${run} turn=${turn} now=${turn.k === k} go=${go} depth=${depth} Inner=${Inner} />`)
+  return turns.map((turn) => html`<${Guarded} key=${turn.k} what="step of the conversation"><${TurnView} source=${source} run=${run} turn=${turn} now=${turn.k === k} go=${go} depth=${depth} Inner=${Inner} /><//>`)
 }
 
 /** @param {{ source: Source, run: string, turn: Turn, now: boolean, go?: (k: number) => void, depth: number, Inner: any }} props */
@@ -26,13 +27,14 @@ function TurnView({ source, run, turn, now, go, depth, Inner }) {
   const at = (/** @type {boolean} */ first) => (k < 0 || !first ? null : go ? html`<button type="button" class="at" aria-label="Go to step ${k}" onClick=${() => go(k)}>@${k}</button>` : html`<span class="at">@${k}</span>`)
   const calls = new Set(turn.messages.flatMap((message) => message.tool_calls.map((call) => call.run)))
   const loose = turn.children.filter((child) => !calls.has(child.run))
-  if (!turn.messages.length && !turn.asked.length && !loose.length && !turn.error && !turn.compacted) return null
+  if (!turn.messages.length && !turn.asked.length && !loose.length && !turn.error && !turn.compacted && !turn.more) return null
   return html`<div class="turn ${now ? "now" : ""}" data-turn=${k} data-k=${k} aria-current=${now ? "step" : null}>
     ${turn.compacted > 0 && html`<p class="compacted">${turn.compacted} earlier ${turn.compacted === 1 ? "message was" : "messages were"} taken out of the conversation here.</p>`}
     ${turn.messages.map((message, i) => html`<div class="msg ${message.role}" key=${i}>
       <div class="who">${who(message, k)} ${at(i === 0)}</div>
       <div class="said"><${MessageView} source=${source} run=${run} message=${message} open=${now} depth=${depth} Inner=${Inner} /></div>
     </div>`)}
+    ${turn.more > 0 && html`<p class="compacted">${plural(turn.more, "more message")} of this step: the state has them.</p>`}
     ${turn.asked.map((one) => html`<div class="msg asked-turn" key=${one.request.id}>
       <div class="who">${one.answer || one.expired ? "asked" : "asks"} ${at(!turn.messages.length)}</div>
       <div class="said">
@@ -41,7 +43,7 @@ function TurnView({ source, run, turn, now, go, depth, Inner }) {
       </div>
     </div>`)}
     ${loose.map((child) => html`<div class="msg" key=${child.run}><div class="who">${child.kind === "background" ? "in the background" : "ran"}</div><div class="said"><a href="#/run/${encodeURIComponent(child.run)}">a child run</a>${child.here ? "" : html` <span class="dim">(its trace is not here)</span>`}</div></div>`)}
-    ${turn.error && html`<div class="msg"><div class="who err">error ${at(!turn.messages.length && !turn.asked.length)}</div><div class="said"><pre class="block bad" tabindex="0"><b>${turn.error.type}</b>: ${visible(turn.error.message)}</pre></div></div>`}
+    ${turn.error && html`<div class="msg"><div class="who err">error ${at(!turn.messages.length && !turn.asked.length)}</div><div class="said"><pre class="block bad" tabindex="0"><b>${oneLine(turn.error.type, 80)}</b>: ${visible(turn.error.message)}</pre></div></div>`}
   </div>`
 }
 
@@ -65,5 +67,6 @@ function MessageView({ source, run, message, open, depth, Inner }) {
   return html`${message.reasoning && html`<details class="reasoning"><summary>Reasoning</summary><${Said} source=${source} run=${run} node=${message.reasoning} /></details>`}
     ${fold ? html`<details class="reasoning"><summary>Instructions</summary>${body}</details>` : body}
     ${message.tool_calls.map((call, i) => html`<${ToolCallView} key=${call.id || i} source=${source} run=${run} call=${call} open=${open} depth=${depth} Inner=${Inner} />`)}
+    ${message.more > 0 && html`<p class="compacted">${plural(message.more, "more part")} of this message: the state has ${message.more === 1 ? "it" : "them"}.</p>`}
     ${used && html`<p class="used">${used}</p>`}`
 }

@@ -20,13 +20,14 @@ export function Facts({ source, at, root }) {
 function RunFacts({ at, root }) {
   const node = /** @type {import("../../api.d.ts").FamilyNode} */ (at.node)
   const { row } = node
-  const heads = { root: "The first run", fork: `Fork at state ${node.step}`, candidate: `Candidate ${row?.parent?.candidate ?? ""}`, call: `Called at step ${node.step}` }
+  const heads = { root: "The first run", fork: `Fork at step ${node.step}`, candidate: `Candidate ${row?.parent?.candidate ?? ""}`, call: `Called at step ${node.step}` }
   const tokens = row ? row.usage.tokens_in + row.usage.tokens_out : 0
   return html`<h2>${heads[node.kind]}</h2>
     <p class="call" dir="auto">${visible(node.label || row?.objective || "")}</p>
     ${row && html`<p><${Status} row=${row} /></p>`}
     ${!row && html`<p class="ink2">Its trace was not found in what is viewed, so only its parent tells of it.</p>`}
     <dl class="kv">
+      ${node.kind === "fork" && node.parent !== null && html`<dt>Forked</dt><dd>from the state before step ${node.step} of <span class="mono">${shortId(node.parent)}</span></dd>`}
       ${node.score !== null && html`<dt>Score</dt><dd>${node.score}</dd>`}
       ${row && html`<dt>Steps</dt><dd>${count(row.steps)}</dd>
         ${row.seconds !== null && html`<dt>Time</dt><dd>${seconds(row.seconds)}</dd>`}

@@ -8,7 +8,8 @@ import { useNarrow } from "../../components/narrow.js"
 import { visible } from "../../text.js"
 import { Loading, Problem } from "../states/say.js"
 import { Facts } from "./facts.js"
-import { BOX, layOut, placesOf, width } from "./layout.js"
+import { BOX, layOut, linesOf, outline, placesOf, width } from "./layout.js"
+import { ForkLine } from "./fork_line.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -18,6 +19,8 @@ import { BOX, layOut, placesOf, width } from "./layout.js"
 
 /** px beyond what is seen that are drawn, too. */
 const SPARE = 400
+/** px beside the drawing, on a phone. */
+const EDGE = 12
 
 /**
  * @param {object} props
@@ -41,8 +44,8 @@ export function Family({ source, run, params, setParams }) {
     if (!ids.size) return
     let timer = 0
     const stop = source.events(null, (event) => {
-      if (event.type !== "runs" || timer) return
-      if (event.rows.some((row) => ids.has(row.id) || (row.parent && ids.has(row.parent.run)))) timer = window.setTimeout(() => ((timer = 0), ask((n) => n + 1)), 500)
+      if (event.type === "run" || timer) return
+      if (event.type === "hello" || event.rows.some((row) => ids.has(row.id) || (row.parent && ids.has(row.parent.run)))) timer = window.setTimeout(() => ((timer = 0), ask((n) => n + 1)), 500)
     })
     return () => (clearTimeout(timer), stop())
   }, [source, ids])
@@ -60,7 +63,14 @@ function firstPick(places, run) {
 
 /** @param {{ source: Source, root: Place, run: string, narrow: boolean, picked: string | null, pick: (key: string) => void }} props */
 function Drawing({ source, root, run, narrow, picked, pick }) {
-  const laid = useMemo(() => layOut(root, narrow), [root, narrow])
+  const [room, setRoom] = useState(innerWidth - 2 * EDGE)
+  useEffect(() => {
+    const fit = () => setRoom(innerWidth - 2 * EDGE)
+    addEventListener("resize", fit)
+    return () => removeEventListener("resize", fit)
+  }, [])
+  const lined = useMemo(() => linesOf(root, narrow, room), [root, narrow, room])
+  const laid = useMemo(() => lined ?? (narrow ? outline(root, room) : layOut(root)), [root, narrow, room, lined])
   const { places } = laid
   const at = places.find((one) => one.key === picked) ?? firstPick(places, run)
   const map = useRef(/** @type {HTMLDivElement | null} */ (null))
@@ -97,22 +107,25 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
     const node = /** @type {HTMLElement | null} */ (canvas.current?.querySelector(`[data-key="${CSS.escape(at.key)}"]`))
     node?.focus({ preventScroll: true })
   })
+  const here = useRef(at) // before the page is drawn anew: of two quick keys, both count
+  here.current = at
+  const place = () => places.indexOf(here.current)
   /** @param {Place | null | undefined} one */
   const go = (one) => {
     if (!one) return
+    here.current = one
     walked.current = true
     show(one)
     pick(one.key)
   }
-  const place = places.indexOf(at)
-  const peers = useMemo(() => places.filter((one) => one.depth === at.depth).sort((a, b) => a.y - b.y), [places, at.depth])
+  const peers = useMemo(() => (lined ? places : places.filter((one) => one.depth === at.depth).sort((a, b) => a.y - b.y)), [lined, places, at.depth])
   const peer = peers.indexOf(at)
   const open = () => (location.hash = at.node ? `#/run/${encodeURIComponent(at.run)}` : `#/run/${encodeURIComponent(at.run)}?k=${at.step}`)
   useKeys({
-    j: () => go(places[place + 1]),
-    k: () => go(places[place - 1]),
-    J: () => go(places[Math.min(places.length - 1, place + 10)]),
-    K: () => go(places[Math.max(0, place - 10)]),
+    j: () => go(places[place() + 1]),
+    k: () => go(places[place() - 1]),
+    J: () => go(places[Math.min(places.length - 1, place() + 10)]),
+    K: () => go(places[Math.max(0, place() - 10)]),
     Home: () => go(places[0]),
     End: () => go(places[places.length - 1]),
   })
@@ -131,8 +144,8 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
     event.stopPropagation()
     act()
   }
-  const seen = places.filter((one) => one === at || (one.x < sight.right && one.x + width(one, narrow) > sight.left && one.y < sight.bottom && one.y + BOX > sight.top))
-  const lines = places.filter((one) => one.parent && one.parent.x < sight.right && one.x > sight.left && Math.min(one.y, one.parent.y) < sight.bottom && Math.max(one.y, one.parent.y) > sight.top)
+  const seen = places.filter((one) => one === at || ((lined !== null || (one.x < sight.right && one.x + width(one, narrow) > sight.left)) && one.y < sight.bottom && one.y + BOX > sight.top))
+  const lines = places.filter((one) => one.parent && !lined && one.parent.x < sight.right && one.x > sight.left && Math.min(one.y, one.parent.y) < sight.bottom && Math.max(one.y, one.parent.y) > sight.top)
   const row = root.node?.row
   const candidates = places.filter((one) => one.node?.kind === "candidate").length
   const forks = places.filter((one) => one.node?.kind === "fork").length
@@ -141,10 +154,11 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
   return html`<div class="fam">
     <div class="map" ref=${map} onScroll=${look} tabindex="-1">
       <h1 dir="auto">${visible(row?.objective || row?.task || root.run)}</h1>
-      <p class="dim">${told.length ? `${told.join(", ")}. ` : "No run is below it. "}${candidates ? "The heavy line is the way that was chosen; the score stands at the right. " : ""}${forks ? "A dashed line leads to a fork." : ""}</p>
+      <p class="dim">${told.length ? `${told.join(", ")}. ` : "No run is below it. "}${candidates ? "The heavy line is the way that was chosen; the score stands at the right. " : ""}${lined ? "A fork leaves its source's line at the step where it was made; a mark is a step, all on one scale." : forks ? "A dashed line leads to a fork." : ""}</p>
       <div class="tree-canvas" role="tree" aria-label="Family" ref=${canvas} style="width:${laid.width}px;height:${laid.height}px" onKeyDown=${onKey}>
         <svg width=${laid.width} height=${laid.height} aria-hidden="true">
-          ${[...lines].sort((a, b) => Number(a.way) - Number(b.way)).map((one) => html`<path key=${one.key} class="link ${one.way ? "way" : ""} ${one.node?.kind === "fork" ? "fork" : ""}" d=${curve(/** @type {Place} */ (one.parent), one, narrow)} />`)}
+          ${lined && seen.map((one) => html`<${ForkLine} key=${one.key} one=${one} from=${lined.from} step=${lined.step} told=${!narrow} />`)}
+          ${[...lines].sort((a, b) => Number(a.way) - Number(b.way)).map((one) => html`<path key=${one.key} class="link ${one.way ? "way" : ""} ${one.node?.kind === "fork" ? "fork" : ""}" d=${narrow ? elbow(/** @type {Place} */ (one.parent), one) : curve(/** @type {Place} */ (one.parent), one)} />`)}
         </svg>
         ${seen.map((one) => html`<${Box} key=${one.key} one=${one} narrow=${narrow} picked=${one === at} pick=${() => go(one)} />`)}
       </div>
@@ -153,9 +167,12 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
   </div>`
 }
 
-/** @param {Place} from @param {Place} to @param {boolean} narrow */
-function curve(from, to, narrow) {
-  const x = from.x + width(from, narrow)
+/** In an outline: down, and to the right. @param {Place} from @param {Place} to */
+const elbow = (from, to) => `M${from.x + 6} ${from.y + BOX}V${to.y + BOX / 2}H${to.x}`
+
+/** @param {Place} from @param {Place} to */
+function curve(from, to) {
+  const x = from.x + width(from, false)
   const y = from.y + BOX / 2
   const end = to.y + BOX / 2
   const half = (to.x - x) * 0.6
@@ -166,7 +183,7 @@ function curve(from, to, narrow) {
 export function labelOf(one) {
   const { node } = one
   if (!node) return `step ${one.step}`
-  if (node.kind === "fork") return node.label || `fork at ${node.step}`
+  if (node.kind === "fork") return node.label || `fork at step ${node.step}`
   return node.label || node.row?.objective || node.run
 }
 
@@ -176,8 +193,8 @@ function Box({ one, narrow, picked, pick }) {
   const row = node?.row
   const number = row?.parent?.kind === "candidate" ? row.parent.candidate : null
   const label = visible(labelOf(one))
-  const score = node ? (node.score === null ? "" : String(Math.round(node.score * 1000) / 1000)) : String(one.children.length)
-  const said = node ? `${node.kind === "candidate" ? `Candidate ${number ?? ""}, ` : node.kind === "fork" ? `Fork at ${node.step}, ` : ""}${label}${score ? `, score ${score}` : ""}${row ? `, ${row.status}` : ", its trace is not here"}${node.chosen ? ", chosen" : ""}` : `Step ${one.step}, ${one.children.length} candidates`
+  const score = node ? (node.kind === "fork" ? `at ${narrow ? "" : "step "}${node.step}` : node.score === null ? "" : String(Math.round(node.score * 1000) / 1000)) : String(one.children.length)
+  const said = node ? `${node.kind === "candidate" ? `Candidate ${number ?? ""}, ` : node.kind === "fork" ? `Fork at step ${node.step}, ` : ""}${label}${node.score !== null ? `, score ${score}` : ""}${row ? `, ${row.status}` : ", its trace is not here"}${node.chosen ? ", chosen" : ""}` : `Step ${one.step}, ${one.children.length} candidates`
   return html`<div role="treeitem" class="node ${node?.chosen ? "win" : one.way ? "way" : ""} ${node && !row ? "gone" : ""}" style="left:${one.x}px;top:${one.y}px;width:${width(one, narrow)}px" data-key=${one.key} tabindex=${picked ? 0 : -1} aria-level=${one.depth + 1} aria-selected=${String(picked)} aria-expanded=${one.children.length ? "true" : null} aria-label=${said} onClick=${pick}>
     ${node && node.kind !== "candidate" && row && html`<${Glyph} name=${row.status} />`}
     ${number != null && html`<span class="no">${number}</span>`}

@@ -14,13 +14,25 @@
  * @property {number} x - px from the left
  * @property {number} y - px from the top
  * @property {number} depth
+ * @property {number} [wide] - px that its box is wide, in an outline
+ * @property {number} start - where its line begins, in steps of the root: see `linesOf`
  */
 
 import { hierarchy, tree } from "../../vendor/d3-hierarchy.js"
 
-/** px: of a box, and between boxes. */
+/** px: of a box, and between boxes. On a phone, the tree is an outline: a box below another is moved in. */
 export const SIZES = { wide: { box: 196, step: 104, gap: 40, row: 32 }, narrow: { box: 148, step: 84, gap: 24, row: 34 } }
+/** px that a box of an outline is moved in, levels that are moved in, and px of the narrowest box. */
+const INDENT = 16
+const INDENTS = 9
+const NARROWEST = 148
 export const BOX = 26
+/** px: between the lines of forks, of a step on them at most and on average, and of the text behind them. */
+const LINE = 44
+const MOST_STEP = 54
+const LINES = 700
+const TEXT = 300
+const LEAST_LINE = 80
 
 /**
  * The root's place, with all others below it. The root's candidates stand below the step that offered them; so do those
@@ -73,7 +85,7 @@ function branchesOf(family) {
 }
 
 /** @param {string} key @param {FamilyNode | null} node @param {string} run @param {number} step @returns {Place} */
-const place = (key, node, run, step) => ({ key, node, run, step, children: [], parent: null, way: false, x: 0, y: 0, depth: 0 })
+const place = (key, node, run, step) => ({ key, node, run, step, children: [], parent: null, way: false, x: 0, y: 0, depth: 0, start: 0 })
 /** @param {Place} one */
 const candidate = (one) => one.node?.row?.parent?.candidate ?? 0
 
@@ -92,10 +104,9 @@ function mark(chosen) {
  * Give each its place; the whole's width and height.
  *
  * @param {Place} root
- * @param {boolean} narrow
  */
-export function layOut(root, narrow) {
-  const sizes = narrow ? SIZES.narrow : SIZES.wide
+export function layOut(root) {
+  const sizes = SIZES.wide
   const laid = tree().nodeSize([sizes.row, 1]).separation((/** @type {any} */ a, /** @type {any} */ b) => (a.parent === b.parent ? 1 : 1.35))(hierarchy(root, (/** @type {Place} */ one) => one.children))
   let top = Infinity
   let bottom = -Infinity
@@ -107,18 +118,68 @@ export function layOut(root, narrow) {
     const above = /** @type {Place | undefined} */ (at.parent?.data)
     one.depth = at.depth
     one.y = at.x
-    one.x = above ? above.x + width(above, narrow) + sizes.gap : 0
+    one.x = above ? above.x + width(above, false) + sizes.gap : 0
     top = Math.min(top, one.y)
     bottom = Math.max(bottom, one.y)
-    right = Math.max(right, one.x + width(one, narrow))
+    right = Math.max(right, one.x + width(one, false))
     places.push(one)
   })
   for (const one of places) one.y -= top
   return { places, width: right, height: bottom - top + BOX }
 }
 
+/**
+ * Give each its place in an outline: below the one that it comes from, moved in.
+ *
+ * @param {Place} root
+ * @param {number} room - px from side to side
+ */
+export function outline(root, room) {
+  /** @type {Place[]} */
+  const places = []
+  const waiting = [root]
+  for (let one = waiting.pop(); one; one = waiting.pop()) {
+    one.depth = one.parent ? one.parent.depth + 1 : 0
+    one.x = Math.min(one.depth, INDENTS) * INDENT
+    one.y = places.length * SIZES.narrow.row
+    one.wide = Math.max(NARROWEST, room - one.x)
+    places.push(one)
+    waiting.push(...[...one.children].reverse())
+  }
+  return { places, width: Math.max(...places.map((one) => one.x + (one.wide ?? 0))), height: (places.length - 1) * SIZES.narrow.row + BOX }
+}
+
+/**
+ * Give each run of a family of forks a line of steps, all on one scale: a fork leaves its source at its state.
+ *
+ * @param {Place} root
+ * @param {boolean} narrow
+ * @param {number} room - px from side to side, of a phone
+ * @returns {{ places: Place[], width: number, height: number, from: number, step: number } | null} - px: where the lines begin, and of a step; null: not all are forks
+ */
+export function linesOf(root, narrow, room) {
+  /** @type {Place[]} */
+  const places = []
+  let most = 1
+  const waiting = [root]
+  for (let one = waiting.pop(); one; one = waiting.pop()) {
+    if (one !== root && one.node?.kind !== "fork") return null
+    one.start = one.parent ? one.parent.start + one.step : 0
+    one.depth = one.parent ? one.parent.depth + 1 : 0
+    one.y = places.length * LINE
+    most = Math.max(most, one.start + (one.node?.row?.steps ?? 0))
+    places.push(one)
+    waiting.push(...[...one.children].reverse())
+  }
+  if (places.length < 2) return null
+  const from = width(root, narrow) + (narrow ? 12 : 24)
+  const step = Math.min(MOST_STEP, (narrow ? Math.max(LEAST_LINE, room - from) : LINES) / most)
+  return { places, width: from + most * step + (narrow ? 0 : TEXT), height: (places.length - 1) * LINE + BOX, from, step }
+}
+
 /** px that a box is wide. @param {Place} one @param {boolean} narrow */
 export function width(one, narrow) {
+  if (narrow && one.wide) return one.wide
   const sizes = narrow ? SIZES.narrow : SIZES.wide
   return one.node ? sizes.box : sizes.step
 }

@@ -1,50 +1,62 @@
 /** What the Run view knows of its run: asked for once, and again where it has grown. */
 
-import { useCallback, useEffect, useRef, useState } from "../../vendor/preact.js"
+import { isOlder } from "../../marks.js"
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
  * @typedef {import("../../api.d.ts").Run} RunInfo
  * @typedef {import("../../api.d.ts").StepRow} StepRow
+ * @typedef {import("../../api.d.ts").LiveEvent} LiveEvent
  * @typedef {{ row: (k: number) => StepRow | null, load: (from: number, to: number) => void }} Rows
  */
 
 /** How often a run that grows is asked about at most, in ms. */
 const PACE = 400
-const PART = 200
+const PART = 100
 /** Parts of the list of steps that are kept. */
-const KEPT = 40
+const KEPT = 80
 
 /**
- * The answer to a question, asked again when `asked` changes; an answer that comes too late is dropped.
- * While the new one is on its way, the old one stays.
+ * The answer to a question, asked again when `asked` changes; an answer that comes too late is dropped. While the new one
+ * is on its way, the old one stays. The question is asked at once, so that all questions of one drawing make one request.
+ * `isWhole` says of an answer that comes in parts
+ * whether it is the last part: until then, the question is asked on.
  * @template T
- * @param {() => Promise<T>} ask
- * @param {any[]} asked
+ * @param {() => Promise<T>} ask @param {any[]} asked @param {(value: T) => boolean} [isWhole]
  * @returns {{ value: T | null, error: Error | null }}
  */
-export function useAnswer(ask, asked) {
+export function useAnswer(ask, asked, isWhole = () => true) {
   const [found, setFound] = useState(/** @type {{ value: T | null, error: Error | null }} */ ({ value: null, error: null }))
-  useEffect(() => {
+  useLayoutEffect(() => {
     let wanted = true
-    ask().then(
-      (value) => wanted && setFound({ value, error: null }),
-      (error) => wanted && setFound({ value: null, error }),
-    )
+    const askOn = async () => {
+      try {
+        for (let whole = false; wanted && !whole; ) {
+          const value = await ask()
+          if (wanted) setFound({ value, error: null })
+          whole = isWhole(value)
+        }
+      } catch (error) {
+        if (wanted) setFound({ value: null, error: /** @type {Error} */ (error) })
+      }
+    }
+    void askOn()
     return () => void (wanted = false)
   }, asked)
   return found
 }
 
 /**
- * The run, and a version that changes when it has grown.
+ * The run, and a version that changes when it has grown. It is asked about again if an event says what the last answer
+ * does not have.
  * @param {Source} source @param {string} id
  * @returns {{ run: RunInfo | null, error: Error | null, refresh: () => void }}
  */
 export function useRun(source, id) {
   const [run, setRun] = useState(/** @type {RunInfo | null} */ (null))
   const [error, setError] = useState(/** @type {Error | null} */ (null))
-  const state = useRef({ busy: false, again: false, gone: false, timer: 0 })
+  const state = useRef({ busy: false, again: false, gone: false, timer: 0, heard: /** @type {LiveEvent[]} */ ([]), run: /** @type {RunInfo | null} */ (null) })
   const refresh = useCallback(() => {
     const held = state.current
     if (held.gone) return
@@ -55,6 +67,7 @@ export function useRun(source, id) {
       .then(
         (found) => {
           if (held.gone) return
+          held.run = found
           setRun(found)
           setError(null)
         },
@@ -62,19 +75,23 @@ export function useRun(source, id) {
       )
       .finally(() => {
         held.timer = window.setTimeout(() => {
-          held.busy = false
-          if (held.again) {
-            held.again = false
-            refresh()
-          }
+          const due = held.again || held.heard.some((event) => isNews(held.run, event))
+          held.busy = held.again = false
+          held.heard = []
+          if (due) refresh()
         }, PACE)
       })
   }, [source, id])
   useEffect(() => {
-    const held = { busy: false, again: false, gone: false, timer: 0 }
+    const held = { busy: false, again: false, gone: false, timer: 0, heard: /** @type {LiveEvent[]} */ ([]), run: /** @type {RunInfo | null} */ (null) }
     state.current = held
     refresh()
-    const stop = source.live ? source.events(id, () => refresh()) : () => {}
+    /** @param {LiveEvent} event */
+    const heard = (event) => {
+      if (held.busy) held.heard = [...held.heard.slice(-1), event] // a hello, and the newest
+      else if (isNews(held.run, event)) refresh()
+    }
+    const stop = source.live ? source.events(id, heard) : () => {}
     return () => {
       held.gone = true
       clearTimeout(held.timer)
@@ -83,6 +100,9 @@ export function useRun(source, id) {
   }, [source, id])
   return { run, error, refresh }
 }
+
+/** Whether an event says what an answer does not have. @param {RunInfo | null} run @param {LiveEvent} event */
+const isNews = (run, event) => !run || run.indexed !== null || isOlder(run.seen, event.seen) || (event.type === "run" && event.version !== run.version)
 
 /**
  * Rows of the list of steps, loaded in parts as they come into sight.

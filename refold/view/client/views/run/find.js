@@ -11,6 +11,11 @@ import { visible } from "../../text.js"
 
 const TYPING_MS = 150
 const MOST = 500
+/** Units of the text before a hit that are shown. */
+const BEFORE = 20
+
+/** The end of what stands before a hit, so that the hit itself is in sight. @param {string} text */
+const shortly = (text) => (text.length > BEFORE ? `…${text.slice(-BEFORE).replace(/^[\udc00-\udfff]/, "")}` : text)
 
 /**
  * @param {object} props
@@ -19,7 +24,8 @@ const MOST = 500
  * @param {{ current: ((way: 1 | -1) => void) | null }} props.move - is given what goes to the next hit, or back
  */
 export function Find({ source, run, go, move }) {
-  const [text, setText] = useState("")
+  const [typed, setTyped] = useState("") // as it was typed: a space at the end is the start of the next word
+  const text = typed.trim()
   const [hits, setHits] = useState(/** @type {Hit[]} */ ([]))
   const [state, setState] = useState({ searched: 0, busy: false, problem: "" })
   const [at, setAt] = useState(-1)
@@ -79,9 +85,9 @@ export function Find({ source, run, go, move }) {
     if (event.key !== "Escape") event.preventDefault()
   }
   return html`<div class="find" ref=${box} role="search">
-    <input id="find" class="field" type="search" placeholder="Search this run" aria-label="Search this run" autocomplete="off" spellcheck=${false} value=${text} onFocus=${() => setOpen(true)} onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value.trim()); setOpen(true) }} onKeyDown=${onKey} />
+    <input id="find" class="field" type="search" placeholder="Search this run" aria-label="Search this run" autocomplete="off" spellcheck=${false} value=${typed} onFocus=${() => setOpen(true)} onInput=${(/** @type {Event} */ event) => { setTyped(/** @type {HTMLInputElement} */ (event.target).value); setOpen(true) }} onKeyDown=${onKey} />
     ${open && text && html`<div class="hits" role="group" aria-label="Hits">
-      ${hits.map((hit, i) => html`<button type="button" class="hit" aria-current=${i === at ? "true" : null} onClick=${() => pick(i)}><span>${hit.k < 0 ? "start" : `@${count(hit.k)}`}</span><span class="dim">${hit.where}</span><span class="cut" dir="auto">${visible(hit.before)}<mark>${visible(hit.match)}</mark>${visible(hit.after)}</span></button>`)}
+      ${hits.map((hit, i) => html`<button type="button" class="hit" aria-current=${i === at ? "true" : null} onClick=${() => pick(i)}><span>${hit.k < 0 ? "start" : `@${count(hit.k)}`}</span><span class="dim">${hit.where}</span><span class="cut" dir="auto">${visible(shortly(hit.before))}<mark>${visible(hit.match)}</mark>${visible(hit.after)}</span></button>`)}
       <p class="foot" role="status">${state.problem || (state.busy ? `Searching, ${Math.round(state.searched * 100)} %` : hits.length ? `${hits.length >= MOST ? `the first ${MOST} hits` : `${count(hits.length)} ${hits.length === 1 ? "hit" : "hits"}`}; Enter goes to the next` : "Nothing in this run has this text.")}</p>
     </div>`}
   </div>`

@@ -7,6 +7,7 @@ import { ago, cost, count, plural, seconds, shortCount } from "../../format.js"
 import { say, useKeys } from "../../keys.js"
 import { oneLine, visible } from "../../text.js"
 import { Ask } from "../act/ask.js"
+import { mayAct } from "../act/elsewhere.js"
 import { openFork } from "../act/fork.js"
 import { Actions } from "../act/verify.js"
 import { Conversation } from "../conversation/conversation.js"
@@ -33,9 +34,15 @@ const COLUMNS = 700
 /** Where a run is opened: at the question, the failing step, the end, or its summary. @param {RunInfo} run @param {number} size */
 function opening(run, size) {
   if (run.status === "waiting" || run.status === "running") return size - 1
-  if (run.status === "failed" && run.failing.length) return /** @type {number} */ (run.failing[run.failing.length - 1])
+  if (run.failed_at !== null) return run.failed_at
   return -1
 }
+
+/** Put the focus on the first control of the first question. */
+const toQuestion = () => /** @type {HTMLElement | null} */ (document.querySelector(".ask input, .ask textarea, .ask select, .ask button"))?.focus()
+
+/** Whether the address names a step that has not been read yet. @param {RunInfo} run @param {URLSearchParams} params */
+const isAhead = (run, params) => run.indexed !== null && Number(params.get("k")) >= run.steps
 
 /**
  * @param {object} props
@@ -49,7 +56,7 @@ export function Run({ source, id, params, setParams, theme }) {
     document.title = run ? `${oneLine(run.objective || run.task || run.id)} · refold` : "refold"
   }, [run?.objective])
   if (error && !run) return html`<div class="page"><${Problem} error=${error} /></div>`
-  if (!run) return html`<div class="page"><${Loading} text="Reading the run" /></div>`
+  if (!run || isAhead(run, params)) return html`<div class="page"><${Loading} text=${run?.indexed ? `Reading the run: ${Math.floor(run.indexed * 100)} %` : "Reading the run"} /></div>`
   return html`<${Opened} source=${source} run=${run} params=${params} setParams=${setParams} theme=${theme} refresh=${refresh} gone=${error !== null} />`
 }
 
@@ -71,64 +78,106 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const all = params.get("state") === "all"
   const chat = run.agent && params.get("show") !== "step"
   const tab = params.get("tab") ?? "step"
-  const [window, setWindow] = useState(/** @type {[number, number]} */ ([0, Math.min(size, SPAN)]))
+  const around = (/** @type {number} */ wide) => {
+    const start = Math.max(0, Math.min(size - wide, (k < 0 ? 0 : k) - Math.floor(wide / 2)))
+    return /** @type {[number, number]} */ ([start, Math.min(size, start + wide)])
+  }
+  const [window, setWindow] = useState(() => around(narrow ? SPAN_NARROW : SPAN))
+  /** Where the cursor was when the window was last brought to it: from there on, the window may be dragged away. */
+  const brought = useRef(k)
   const move = useRef(/** @type {((way: 1 | -1) => void) | null} */ (null))
 
   const span = Math.min(size, Math.max(1, window[1] - window[0]))
-  const centred = Math.max(0, Math.min(size - span, k < 0 ? window[0] : k - Math.floor(span / 2)))
-  const seen = k < 0 || (k >= window[0] && k < window[1])
-  const range = /** @type {[number, number]} */ (size <= FEW ? [0, size] : seen ? [Math.min(window[0], size - span), Math.min(size, Math.max(window[1], span))] : [centred, centred + span])
+  const away = k >= 0 && k !== brought.current && (k < window[0] || k >= window[1])
+  const range = /** @type {[number, number]} */ (size <= FEW ? [0, size] : away ? around(span) : [Math.max(0, Math.min(window[0], size - span)), Math.min(size, Math.max(window[1], span))])
   useEffect(() => {
-    if (!seen) setWindow(range)
+    brought.current = k
+    if (away) setWindow(range)
   }, [k])
+  const wide = narrow ? SPAN_NARROW : SPAN
+  const sized = useRef(wide)
   useEffect(() => {
-    const wide = narrow ? SPAN_NARROW : SPAN
-    const start = Math.max(0, Math.min(size - wide, (k < 0 ? 0 : k) - Math.floor(wide / 2)))
-    setWindow([start, Math.min(size, start + wide)])
-  }, [run.id, narrow])
+    if (sized.current !== wide) setWindow(around((sized.current = wide)))
+  }, [wide])
   useEffect(() => {
     if (size <= SPAN && window[1] < size) setWindow([0, size])
   }, [size])
+  /** While the trace is read, the run is known in part: until then, or until somebody moves it, the window stays around the cursor. */
+  const isPartial = useRef(run.indexed !== null)
+  useEffect(() => {
+    if (isPartial.current) setWindow(around(wide))
+    isPartial.current &&= run.indexed !== null
+  }, [size, run.indexed])
+  const moveWindow = (/** @type {[number, number]} */ to) => {
+    isPartial.current = false
+    setWindow(to)
+  }
 
+  /** What a key did not find, said until the cursor moves. */
+  const none = useRef("")
+  const [, setTold] = useState(0)
+  /** Where the cursor goes, before the page is drawn anew: of two quick keys, both count. */
+  const cursor = useRef(k)
+  cursor.current = k
   /** @param {number} to @param {{ path?: string | null }} [also] */
   const go = (to, also = {}) => {
-    const next = Math.max(-1, Math.min(size - 1, to))
+    none.current = ""
+    const next = (cursor.current = Math.max(-1, Math.min(size - 1, to)))
     setFollows(run.status === "running" && next === size - 1)
     setParams({ k: next < 0 ? "s" : String(next), ...also })
     say(next < 0 ? "Summary" : `Step ${next}`)
   }
+  /** The question that was just answered: the next one is gone to as soon as the run asks it. */
+  const answeredId = useRef(/** @type {string | null} */ (null))
+  const answered = (/** @type {string} */ request) => {
+    answeredId.current = request
+    refresh()
+  }
+  useEffect(() => {
+    if (answeredId.current === null || run.requests.some((each) => each.id === answeredId.current)) return
+    if (run.requests.length) {
+      answeredId.current = null
+      go(size - 1)
+      requestAnimationFrame(() => {
+        document.querySelector(".ask")?.scrollIntoView({ block: "nearest" })
+        toQuestion()
+      })
+    } else if (!["running", "waiting", "interrupted"].includes(run.status)) answeredId.current = null
+  }, [run])
   const pick = (/** @type {string | null} */ value) => setParams({ path: value })
   const rows = useStepRows(source, run.id, size, run.version)
   const whole = useAnswer(() => source.columns(run.id, 0, size, COLUMNS), [source, run.id, run.version]).value
   const part = useAnswer(() => source.columns(run.id, range[0], range[1], COLUMNS), [source, run.id, range[0], range[1], run.version]).value
   const step = useAnswer(async () => (k >= 0 ? source.step(run.id, k) : null), [source, run.id, k, k >= run.steps ? run.version : ""])
-  const history = useAnswer(async () => (path === null ? null : source.history(run.id, path, 0)), [source, run.id, path, run.version]).value
+  const history = useAnswer(async () => (path === null ? null : source.history(run.id, path, 0)), [source, run.id, path, run.version], (found) => !found || found.searched >= 1).value
   const shownHistory = history?.path === path ? history : null
-  const ticks = shownHistory?.steps ?? []
+  const resumed = useMemo(() => run.attempts.map((each) => each.step), [run])
+  const ticks = useMemo(() => (shownHistory?.steps ?? []).filter((each) => each < size), [shownHistory, size])
 
   /** @param {string} mode @param {boolean} back */
   const seek = async (mode, back) => {
-    const found = await source.find(run.id, back ? k - 1 : k + 1, mode, back)
+    const found = await source.find(run.id, back ? cursor.current - 1 : cursor.current + 1, mode, back)
     if (found !== null) go(found)
+    else say((none.current = back ? "No earlier error" : "No later error")), setTold((n) => n + 1)
   }
   /** @param {number} by */
   const zoom = (by) => {
     const wide = Math.round(Math.max(10, Math.min(size, span * by)))
     const middle = k < 0 ? (range[0] + range[1]) / 2 : k
     const start = Math.max(0, Math.min(size - wide, Math.round(middle - wide / 2)))
-    setWindow([start, start + wide])
+    moveWindow([start, start + wide])
   }
-  const allowed = run.actions_allowed && Boolean(source.act)
-  const fork = () => openFork({ source, run: run.id, k: k < 0 ? run.steps : Math.min(k, run.steps), path, allowed })
+  const acts = mayAct(source, run)
+  const fork = () => openFork({ source, run, k, path })
   useKeys({
-    j: () => go(k + 1),
-    k: () => go(k - 1),
-    ArrowRight: () => go(k + 1),
-    ArrowLeft: () => go(k - 1),
-    J: () => go(k + 10),
-    K: () => go(k - 10),
-    PageDown: () => go(k + 10),
-    PageUp: () => go(k - 10),
+    j: () => go(cursor.current + 1),
+    k: () => go(cursor.current - 1),
+    ArrowRight: () => go(cursor.current + 1),
+    ArrowLeft: () => go(cursor.current - 1),
+    J: () => go(cursor.current + 10),
+    K: () => go(cursor.current - 10),
+    PageDown: () => go(cursor.current + 10),
+    PageUp: () => go(cursor.current - 10),
     Home: () => go(0),
     End: () => go(size - 1),
     s: () => go(-1),
@@ -136,8 +185,8 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
     E: () => void seek("E", true),
     n: () => move.current?.(1),
     p: () => move.current?.(-1),
-    "]": () => go(ticks.find((each) => each > k) ?? k),
-    "[": () => go(ticks.findLast((each) => each < k) ?? k),
+    "]": () => go(ticks.find((each) => each > cursor.current) ?? k),
+    "[": () => go(ticks.findLast((each) => each < (cursor.current < 0 ? size : cursor.current)) ?? k),
     c: () => run.agent && setParams({ show: chat ? "step" : null }),
     t: () => setParams({ state: all ? null : "all" }),
     "+": () => zoom(0.5),
@@ -145,43 +194,50 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
     "-": () => zoom(2),
     0: () => zoom(size / span),
     f: fork,
-    a: () => /** @type {HTMLElement | null} */ (document.querySelector(".ask input, .ask textarea, .ask select, .ask button"))?.focus(),
+    a: toQuestion,
     g: () => document.querySelector(/** @type {"input"} */ ("#go-to"))?.focus(),
     Escape: () => path !== null && pick(null),
   })
+  /** The parts of a phone's page, in one row. @type {[string, boolean, Record<string, string | null>][]} */
+  const parts = [
+    ...(run.agent ? [/** @type {[string, boolean, Record<string, string | null>]} */ (["Conversation", tab === "step" && chat, { tab: null, show: null }])] : []),
+    [k < 0 ? "Summary" : "Step", tab === "step" && !chat, { tab: null, show: run.agent ? "step" : null }],
+    ["State", tab === "state", { tab: "state" }],
+    ["Steps", tab === "steps", { tab: "steps" }],
+  ]
   const question = run.requests.length > 0 && (k < 0 || k >= run.steps - 1 || k >= size - 1)
   const shown = step.value?.k === k ? step.value : null
   const relatives = run.children > 0 || run.parent !== null
   return html`<div class="run">
     <div class="head"><div class="grow">
-        <div class="row" style="flex-wrap:wrap;gap:2px 12px"><h1 dir="auto">${visible(run.objective || run.task || run.id)}</h1><${Status} row=${run} />${gone && html`<span class="err">no answer from the server; trying again</span>`}</div>
-        <p class="facts"><span>${visible((run.module.split(":")[1] ?? run.module) || "no module")}</span><span>${ago(run.started)}</span>${run.seconds !== null && html`<span><b>${seconds(run.seconds)}</b></span>`}${run.usage.tokens_in + run.usage.tokens_out > 0 && html`<span><b>${shortCount(run.usage.tokens_in + run.usage.tokens_out)}</b> tokens</span>`}${cost(run.usage.cost) && html`<span><b>${cost(run.usage.cost)}</b></span>`}<span><b>${count(run.counts.actions)}</b> ${run.counts.actions === 1 ? "action" : "actions"}</span></p>
+        <div class="row" style="flex-wrap:wrap;gap:2px 12px"><h1 dir="auto">${visible(run.objective || run.task || run.id)}</h1><${Status} row=${run} />${run.indexed !== null && html`<span class="dim" role="status">${Math.floor(run.indexed * 100)} % of the trace read</span>`}${gone && html`<span class="err">no answer from the server; trying again</span>`}</div>
+        <p class="facts"><span>${run.name ? `Agent ${oneLine(run.name, 80)}` : oneLine((run.module.split(":")[1] ?? run.module) || "no module", 80)}</span><span>${ago(run.started)}</span>${run.seconds !== null && html`<span><b>${seconds(run.seconds)}</b></span>`}${run.usage.tokens_in + run.usage.tokens_out > 0 && html`<span><b>${shortCount(run.usage.tokens_in + run.usage.tokens_out)}</b> tokens</span>`}${cost(run.usage.cost) && html`<span><b>${cost(run.usage.cost)}</b></span>`}<span><b>${count(run.counts.actions)}</b> ${run.counts.actions === 1 ? "action" : "actions"}</span>${run.attempts.length > 0 && html`<span>resumed ${run.attempts.length === 1 ? "once" : `${count(run.attempts.length)} times`}</span>`}${none.current && html`<span class="none">${none.current}</span>`}</p>
         <div class="run-acts">
-          <button type="button" class="btn" onClick=${fork}>Fork from here <kbd class="wide">f</kbd></button>
+          <button type="button" class="btn ${acts ? "" : "shell"}" onClick=${fork}>Fork from here <kbd class="wide">f</kbd></button>
           ${run.parent?.here && html`<a class="btn" href=${`#/compare/${encodeURIComponent(run.parent.run)}/${encodeURIComponent(run.id)}`}>Compare with its ${run.parent.kind === "fork" ? "source" : "parent"}</a>`}
           ${relatives && html`<a class="btn" href=${`#/family/${encodeURIComponent(run.id)}`}>Family</a>`}
-          <${Actions} source=${source} run=${run.id} allowed=${allowed} resumable=${["stopped", "failed", "cancelled", "interrupted"].includes(run.status)} go=${go} />
+          <${Actions} source=${source} run=${run} resumable=${["stopped", "failed", "cancelled", "interrupted"].includes(run.status)} go=${go} />
         </div>
       </div>
-      <${Budgets} run=${run} columns=${whole} k=${k} />
+      <${Budgets} run=${run} columns=${whole} k=${k} last=${size - 1} />
       <${Find} source=${source} run=${run.id} move=${move} go=${(/** @type {import("../../api.d.ts").Hit} */ hit) => go(hit.k, hit.where === "state" ? { path: hit.path } : {})} />
     </div>
-    <${Timeline} size=${size} k=${k} range=${range} whole=${whole} part=${part} ticks=${ticks} row=${k >= 0 ? rows.row(k) : null} theme=${theme} go=${go} show=${(/** @type {number} */ from, /** @type {number} */ to) => setWindow([from, to])} />
-    ${narrow && html`<div class="tabs seg" role="group" aria-label="Parts">${["step", "state", "steps"].map((name) => html`<button type="button" aria-pressed=${String(tab === name)} onClick=${() => setParams({ tab: name })}>${name === "step" ? (chat ? "Conversation" : "Step") : name === "state" ? "State" : "Steps"}</button>`)}</div>`}
+    <${Timeline} size=${size} k=${k} range=${range} whole=${whole} part=${part} ticks=${ticks} row=${k >= 0 ? rows.row(k) : null} resumed=${resumed} theme=${theme} go=${go} show=${(/** @type {number} */ from, /** @type {number} */ to) => moveWindow([from, to])} />
+    ${narrow && html`<div class="tabs seg" role="group" aria-label="Parts">${parts.map(([name, on, to]) => html`<button type="button" aria-pressed=${String(on)} onClick=${() => setParams(to)}>${name}</button>`)}</div>`}
     <div class="panes">
-      <${Steps} size=${size} k=${k} errors=${run.errors} rows=${rows} go=${(/** @type {number} */ to) => { go(to); if (narrow) setParams({ tab: "step" }) }} nextError=${() => seek("E", false)} on=${!narrow || tab === "steps"} />
+      <${Steps} size=${size} k=${k} status=${run.status} errors=${run.errors} rows=${rows} go=${(/** @type {number} */ to) => { go(to); if (narrow) setParams({ tab: null }) }} nextError=${() => seek("E", false)} on=${!narrow || tab === "steps"} />
       <section class="pane ${!narrow || tab === "step" ? "on" : ""}" aria-label=${chat ? "Conversation" : "Step"}>
-        <header>${run.agent ? html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(chat)} onClick=${() => setParams({ show: null })}>Conversation</button><button type="button" aria-pressed=${String(!chat)} onClick=${() => setParams({ show: "step" })}>${k < 0 ? "Summary" : `Step ${count(k)}`}</button></span>` : html`<h2>${k < 0 ? "Summary" : html`Step <span class="mono">${count(k)}</span>`}</h2>`}
+        ${!(narrow && chat) && html`<header>${run.agent && !narrow ? html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(chat)} onClick=${() => setParams({ show: null })}>Conversation</button><button type="button" aria-pressed=${String(!chat)} onClick=${() => setParams({ show: "step" })}>${k < 0 ? "Summary" : `Step ${count(k)}`}</button></span>` : html`<h2>${k < 0 ? "Summary" : html`Step <span class="mono">${count(k)}</span>`}</h2>`}
           <span class="grow"></span><label class="row wide"><span class="dim">go to</span><input id="go-to" class="field" style="width:76px" inputmode="numeric" aria-label="Go to a step" onKeyDown=${(/** @type {KeyboardEvent} */ event) => { const field = /** @type {HTMLInputElement} */ (event.target); if (event.key === "Enter" && /^\d+$/.test(field.value.trim())) { go(Number(field.value)); field.value = ""; field.blur() } }} /></label>
-          <button type="button" class="btn icon wide" aria-label="Previous step" disabled=${k < 0} onClick=${() => go(k - 1)}>‹</button><button type="button" class="btn icon wide" aria-label="Next step" disabled=${k >= size - 1} onClick=${() => go(k + 1)}>›</button></header>
-        <div class="body" tabindex="-1">
+          <button type="button" class="btn icon wide" aria-label="Previous step" disabled=${k < 0} onClick=${() => go(k - 1)}>‹</button><button type="button" class="btn icon wide" aria-label="Next step" disabled=${k >= size - 1} onClick=${() => go(k + 1)}>›</button></header>`}
+        <div class="body" tabindex="0">
           ${run.status === "running" && html`<div class="notice live"><span class="grow">${follows ? "Following the run as it goes on." : `The run goes on: ${plural(size, "step")} so far.`}</span>${!follows && html`<button type="button" class="btn line" onClick=${() => go(size - 1)}>To the end</button>`}</div>`}
           ${run.problem && html`<p class="notice bad">${visible(run.problem)}</p>`}
-          ${question && html`<div class="pad">${run.requests.map((request) => html`<${Ask} key=${request.id} source=${source} run=${run.id} request=${request} allowed=${allowed} answered=${refresh} />`)}</div>`}
-          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} />` : ""}
+          ${question && html`<div class="pad above">${run.requests.map((request) => html`<${Ask} key=${request.id} source=${source} run=${run} request=${request} answered=${() => answered(request.id)} />`)}</div>`}
+          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
         </div>
       </section>
-      <${StatePane} source=${source} run=${run.id} k=${k} steps=${run.steps} all=${all} path=${path} history=${shownHistory} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />
+      <${StatePane} source=${source} run=${run.id} k=${k} steps=${run.steps} ended=${run.status !== "running"} all=${all} path=${path} history=${shownHistory} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />
     </div>
     ${narrow && html`<div class="thumb"><button type="button" class="btn" aria-label="Previous step" onClick=${() => go(k - 1)}>‹</button><input type="range" min="0" max=${Math.max(0, size - 1)} value=${Math.max(0, k)} aria-label="Step" onInput=${(/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value))} /><button type="button" class="btn" aria-label="Next step" onClick=${() => go(k + 1)}>›</button></div>`}
   </div>`

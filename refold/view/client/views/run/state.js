@@ -5,6 +5,7 @@ import { brief, isContainer, LongText, Scalar } from "../../components/node.js"
 import { WordDiff } from "../../components/words.js"
 import { count, plural } from "../../format.js"
 import { oneLine } from "../../text.js"
+import { Loading } from "../states/say.js"
 import { useAnswer } from "./data.js"
 
 /**
@@ -12,68 +13,81 @@ import { useAnswer } from "./data.js"
  * @typedef {import("../../api.d.ts").Node} Node
  * @typedef {import("../../api.d.ts").Change} Change
  * @typedef {import("../../api.d.ts").History} History
- * @typedef {{ source: Source, run: string, path: string | null, go: (k: number) => void, pick: (path: string) => void }} Shared
+ * @typedef {{ source: Source, run: string, path: string | null, end: number, go: (k: number) => void, pick: (path: string) => void }} Shared - end: writers from here on are the run's end
  */
 
 const PART = 200
+/** Changes in one page of a history. */
+const HISTORY = 100
 
 /** @param {string | number} key */
 const token = (key) => `/${String(key).replace(/~/g, "~0").replace(/\//g, "~1")}`
 
-/** The step that wrote a value. @param {{ by: number | undefined, go: (k: number) => void, was?: boolean }} props - was: of the old value */
-const By = ({ by, go, was = false }) =>
-  by === undefined ? null : by < 0 ? html`<span class="at dim">${was ? "was init" : "init"}</span>` : html`<button type="button" class="at" aria-label=${`${was ? "The old value was written" : "Written"} by step ${by}; go there`} onClick=${() => go(by)}>${was ? "was " : ""}@${count(by)}</button>`
+/** The step that wrote a value. @param {{ by: number | undefined, end: number, go: (k: number) => void, was?: boolean }} props - was: of the old value */
+function By({ by, end, go, was = false }) {
+  if (by === undefined) return null
+  if (by >= end) return html`<button type="button" class="at" title="Set at the run's end" aria-label="Set at the run's end; go there" onClick=${() => go(by)}>end</button>`
+  const told = by < 0 ? (was ? "Was there when the run began" : "There since the run began") : `${was ? "Was set" : "Set"} by step ${by}`
+  return by < 0 ? html`<span class="at dim" title=${told}>${was ? "was init" : "init"}</span>` : html`<button type="button" class="at" title=${told} aria-label=${`${told}; go there`} onClick=${() => go(by)}>${was ? "was " : ""}@${count(by)}</button>`
+}
 
 /**
  * @param {object} props
  * @param {Source} props.source @param {string} props.run
  * @param {number} props.k - the step, -1 for the summary
  * @param {number} props.steps - committed ones
+ * @param {boolean} props.ended - what was written after the last commit was written at the end
  * @param {boolean} props.all - the whole document
  * @param {string | null} props.path - the picked value
  * @param {History | null} props.history
  * @param {string} props.version
  * @param {(k: number) => void} props.go @param {(path: string | null) => void} props.pick @param {(all: boolean) => void} props.setAll @param {boolean} props.on
  */
-export function StatePane({ source, run, k, steps, all, path, history, version, go, pick, setAll, on }) {
+export function StatePane({ source, run, k, steps, ended, all, path, history, version, go: move, pick, setAll, on }) {
+  const end = ended ? steps : Infinity
+  const go = (/** @type {number} */ by) => move(by >= end ? -1 : by)
   const committed = k >= 0 && k < steps
   const changes = useAnswer(async () => (committed ? source.changes(run, k) : null), [source, run, k, committed])
   const whole = all || !committed
   const shown = k < 0 ? -1 : Math.min(k + 1, steps)
   const found = changes.value?.k === k ? changes.value : null
-  const shared = { source, run, path, go, pick }
+  const shared = { source, run, path, end, go, pick }
   return html`<section class="pane state ${on ? "on" : ""}" aria-label="State">
     <header><h2>State <span class="dim">${k < 0 ? "at the end" : committed ? `after step ${count(k)}` : `before step ${count(k)}`}</span></h2><span class="grow"></span>
       ${committed && html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(!whole)} onClick=${() => setAll(false)}>${found ? plural(found.count, "change") : "Changes"}</button><button type="button" aria-pressed=${String(whole)} onClick=${() => setAll(true)}>All</button></span>`}
     </header>
-    ${path !== null && html`<${PathHistory} path=${path} history=${history} k=${k} go=${go} close=${() => pick(null)} />`}
+    ${path !== null && html`<${PathHistory} key=${path} source=${source} run=${run} path=${path} history=${history} k=${k < 0 ? end : k} end=${end} go=${go} close=${() => pick(null)} />`}
     <div class="body">
-      ${whole ? html`<${Whole} key=${`${shown}`} k=${shown} version=${shown < 0 || shown >= steps ? version : ""} ...${shared} />` : changes.error ? html`<p class="notice bad">${changes.error.message}</p>` : html`<div class="tree">${found && !found.tree ? html`<p class="pad dim">This step changed nothing but the step counter.</p>` : found?.tree ? html`<${Changed} change=${found.tree} depth=${-1} ...${shared} />` : ""}${found && found.more > 0 ? html`<p class="pad dim">${plural(found.more, "further change")}; All shows the whole state.</p>` : ""}</div>`}
+      ${whole ? html`<${Whole} key=${`${shown}`} k=${shown} version=${shown < 0 || shown >= steps ? version : ""} ...${shared} />` : changes.error ? html`<p class="notice bad">${changes.error.message}</p>` : html`<div class="tree">${found && !found.tree ? html`<p class="pad dim">This step changed nothing but the step counter.</p>` : found?.tree ? html`<${Changed} change=${found.tree} depth=${-1} ...${shared} />` : found ? "" : html`<${Loading} key=${k} text="Reading the changes" />`}${found && found.more > 0 ? html`<p class="pad dim">${plural(found.more, "further change")}; All shows the whole state.</p>` : ""}</div>`}
     </div>
   </section>`
 }
 
-/** @param {{ path: string, history: History | null, k: number, go: (k: number) => void, close: () => void }} props */
-function PathHistory({ path, history, k, go, close }) {
+/** @param {{ source: Source, run: string, path: string, history: History | null, k: number, end: number, go: (k: number) => void, close: () => void }} props */
+function PathHistory({ source, run, path, history, k, end, go, close }) {
   const [list, setList] = useState(false)
+  const [further, setFurther] = useState(/** @type {History["entries"]} */ ([]))
+  const [failed, setFailed] = useState("")
+  const entries = [...(history?.entries ?? []), ...further]
+  const load = () => source.history(run, path, entries.length).then((found) => setFurther([...further, ...found.entries]), (error) => setFailed(error.message))
   const steps = history?.steps ?? []
   const at = steps.findLastIndex((step) => step <= k)
   return html`<div class="hist"><code class="grow"><b>${oneLine(path, 160) || "/"}</b></code>
-      ${history && html`<button type="button" class="btn" aria-expanded=${String(list)} onClick=${() => setList(!list)}>${plural(history.total, "change")}</button>`}
-      ${steps.length > 0 && html`<button type="button" class="btn icon" aria-label="Previous change" disabled=${!steps.some((step) => step < k)} onClick=${() => go(/** @type {number} */ (steps.findLast((step) => step < k)))}>‹</button><span class="dim">${at >= 0 ? count(at + 1) : "–"} / ${count(history?.total ?? 0)}</span><button type="button" class="btn icon" aria-label="Next change" disabled=${!steps.some((step) => step > k)} onClick=${() => go(/** @type {number} */ (steps.find((step) => step > k)))}>›</button>`}
+      ${history && html`<button type="button" class="btn" aria-expanded=${String(list)} onClick=${() => setList(!list)}>${plural(history.total, "change")}</button>`}${(!history || history.searched < 1) && html`<span class="dim">${history ? `${Math.floor(history.searched * 100)} % read` : "reading"}</span>`}
+      ${steps.length > 0 && html`<button type="button" class="btn icon" aria-label="Previous change" disabled=${!steps.some((step) => step < k)} onClick=${() => go(/** @type {number} */ (steps.findLast((step) => step < k)))}>‹</button><span class="dim">${at >= 0 ? count(at + 1) : "–"} / ${count(steps.length)}</span><button type="button" class="btn icon" aria-label="Next change" disabled=${!steps.some((step) => step > k)} onClick=${() => go(/** @type {number} */ (steps.find((step) => step > k)))}>›</button>`}
       <button type="button" class="btn icon" aria-label="Close the history" onClick=${close}>✕</button></div>
-    ${list && history && html`<div class="hist-list">${history.entries.map((entry) => html`<button type="button" aria-current=${entry.k === k ? "true" : null} onClick=${() => go(entry.k)}><span class="dim">@${count(entry.k)}</span><span class="cut">${entry.old && entry.new && entry.old.kind === "text" && entry.new.kind === "text" ? html`<${WordDiff} old=${String(entry.old.value)} now=${String(entry.new.value)} />` : html`${entry.old ? html`<del>${brief(entry.old)}</del> ` : ""}${entry.new ? html`<ins>${brief(entry.new)}</ins>` : html`<span class="dim">removed</span>`}`}</span></button>`)}${history.total > history.entries.length ? html`<p class="pad dim">The first ${count(history.entries.length)} of ${count(history.total)}</p>` : ""}</div>`}`
+    ${list && history && html`<div class="hist-list">${entries.map((entry) => html`<button type="button" aria-current=${entry.k === k ? "true" : null} onClick=${() => go(entry.k)}><span class="dim">${entry.k >= end ? "end" : `@${count(entry.k)}`}</span><span class="cut">${entry.old && entry.new && entry.old.kind === "text" && entry.new.kind === "text" ? html`<${WordDiff} old=${String(entry.old.value)} now=${String(entry.new.value)} />` : html`${entry.old ? html`<del>${brief(entry.old)}</del> ` : ""}${entry.new ? html`<ins>${brief(entry.new)}</ins>` : html`<span class="dim">removed</span>`}`}</span></button>`)}${history.total > entries.length && history.searched >= 1 ? html`<p class="big pad"><button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(HISTORY, history.total - entries.length))} more</button><span>${count(entries.length)} of ${count(history.total)}</span>${failed && html`<span class="err">${failed}</span>`}</p>` : ""}</div>`}`
 }
 
 /** A change and those inside it. @param {Shared & { change: Change, depth: number }} props */
 function Changed({ change, depth, ...shared }) {
-  const { path, go, pick } = shared
+  const { path, end, go, pick } = shared
   const pad = `padding-left:${Math.max(0, depth) * 16}px`
   const key = change.key === undefined ? "" : oneLine(String(change.key), 120)
   const name = depth < 0 ? "" : html`<button type="button" class="kx" title=${oneLine(change.path, 300)} onClick=${() => pick(change.path)}>${key}</button>`
   const selected = path === change.path ? "sel" : ""
   if (change.change === "in") {
-    return html`${depth >= 0 && html`<div class="tr ${selected}" style=${pad}><span class="sign" aria-hidden="true">·</span>${name}<span class="v dim">${change.kind === "array" ? `[${plural(change.size, "item")}]` : `{${count(change.size)}}`}</span><${By} by=${change.by} go=${go} /></div>`}
+    return html`${depth >= 0 && html`<div class="tr ${selected}" style=${pad}><span class="sign" aria-hidden="true">·</span>${name}<span class="v dim">${change.kind === "array" ? `[${plural(change.size, "item")}]` : `{${count(change.size)}}`}</span><${By} by=${change.by} end=${end} go=${go} was=${true} /></div>`}
       ${(change.children ?? []).map((child, i) => ("unchanged" in child ? html`<div class="tr" key=${`u${i}`} style="padding-left:${Math.max(0, depth + 1) * 16 + 20}px"><span class="dim">${count(child.unchanged)} unchanged</span></div>` : html`<${Changed} key=${`${child.key}${child.change}`} change=${child} depth=${depth + 1} ...${shared} />`))}`
   }
   if (change.change === "remove") return html`<div class="tr del ${selected}" style=${pad}><span class="sign" aria-label="removed">−</span>${name}<span class="v">${change.old ? (isContainer(change.old) ? brief(change.old) : html`<${Scalar} node=${change.old} most=${400} />`) : ""}</span><span class="at">removed</span></div>`
@@ -81,7 +95,7 @@ function Changed({ change, depth, ...shared }) {
   if (change.change === "replace" && change.old && !isContainer(now) && !isContainer(change.old)) {
     const texts = now.kind === "text" && change.old.kind === "text"
     const long = now.size > 2000 || change.old.size > 2000
-    return html`<div class="tr mod ${selected}" style=${pad}><span class="sign" aria-label="changed">~</span>${name}<span class="v" dir="auto">${texts && !long ? html`<${WordDiff} old=${String(change.old.value)} now=${String(now.value)} />` : html`<del>${brief(change.old, 400)}</del> <ins>${brief(now, 400)}</ins>`}</span><${By} by=${change.by} go=${go} was=${true} /></div>`
+    return html`<div class="tr mod ${selected}" style=${pad}><span class="sign" aria-label="changed">~</span>${name}<span class="v" dir="auto">${texts && !long ? html`<${WordDiff} old=${String(change.old.value)} now=${String(now.value)} />` : html`<del>${brief(change.old, 400)}</del> <ins>${brief(now, 400)}</ins>`}</span><${By} by=${change.by} end=${end} go=${go} was=${true} /></div>`
   }
   return html`${change.change === "replace" && change.old ? html`<div class="tr del" style=${pad}><span class="sign" aria-label="was">−</span>${name}<span class="v">${brief(change.old, 200)}</span><span class="at">before</span></div>` : ""}
     <${NodeRow} node=${now} depth=${Math.max(0, depth)} at=${change.path} name=${key} mark=${change.change === "add" ? "add" : "mod"} k=${-2} ...${shared} />`
@@ -92,7 +106,7 @@ function Changed({ change, depth, ...shared }) {
  * @param {Shared & { node: Node, depth: number, at: string, name: string, mark: "" | "add" | "mod" | "below", k: number, open?: boolean }} props - k: the state to load more from; -2: none
  */
 function NodeRow({ node, depth, at, name, mark, k, open: first, ...shared }) {
-  const { source, run, path, go, pick } = shared
+  const { source, run, path, end, go, pick } = shared
   const long = node.kind === "text" && (node.size > 120 || String(node.value ?? "").includes("\n"))
   const folds = (isContainer(node) && node.size > 0) || long
   const [open, setOpen] = useState(first ?? ((mark === "add" || mark === "mod") && node.size <= 12 && !long))
@@ -116,7 +130,7 @@ function NodeRow({ node, depth, at, name, mark, k, open: first, ...shared }) {
       ${folds ? html`<button type="button" class="twist" aria-expanded=${String(open)} aria-label=${`${open ? "Fold" : "Unfold"} ${name}`} onClick=${() => setOpen(!open)}>${sign && !open ? sign : open ? "▾" : "▸"}</button>` : html`<span class="sign" aria-hidden="true">${sign}</span>`}
       <button type="button" class="kx" title=${oneLine(at, 300)} onClick=${() => pick(at)}>${name}</button>
       <span class="v" dir="auto">${isContainer(node) ? html`<span class=${mark === "add" ? "" : "dim"}>${brief(node)}</span>` : long ? html`<button type="button" class="more" onClick=${() => setOpen(!open)}>${open ? `${count(node.size)} characters` : brief(node, 160)}</button>` : html`<${Scalar} node=${node} />`}</span>
-      <${By} by=${node.by} go=${go} />
+      <${By} by=${node.by} end=${end} go=${go} />
     </div>
     ${open && long && html`<div style="padding:2px 12px 6px ${depth * 16 + 22}px"><${LongText} node=${node} source=${source} run=${run} /></div>`}
     ${open && isContainer(node) && html`${loaded.map((child) => html`<${NodeRow} key=${child.key} node=${child} depth=${depth + 1} at=${at + token(child.key ?? "")} name=${oneLine(String(child.key ?? ""), 120)} mark=${mark ? "below" : ""} k=${k} ...${shared} />`)}
@@ -128,6 +142,6 @@ function NodeRow({ node, depth, at, name, mark, k, open: first, ...shared }) {
 function Whole({ k, version, ...shared }) {
   const { value, error } = useAnswer(() => shared.source.state(shared.run, k, "", 0, PART), [shared.source, shared.run, k, version])
   if (error) return html`<p class="pad dim">${error.message}</p>`
-  if (!value) return null
+  if (!value) return html`<${Loading} text="Reading the state" />`
   return html`<div class="tree">${(value.children ?? []).map((child) => html`<${NodeRow} key=${child.key} node=${child} depth=${0} at=${token(child.key ?? "")} name=${oneLine(String(child.key ?? ""), 120)} mark="" k=${k} open=${isContainer(child) && child.size <= 8} ...${shared} />`)}</div>`
 }

@@ -2,11 +2,13 @@
 
 import { html, useEffect, useState } from "../../vendor/preact.js"
 import { CallView } from "../../components/call.js"
-import { Glyph } from "../../components/glyph.js"
+import { Glyph, signOf } from "../../components/glyph.js"
 import { NodeValue } from "../../components/node.js"
 import { cost, count, plural, seconds, shortCount, shortId } from "../../format.js"
 import { oneLine, visible } from "../../text.js"
+import { Answer } from "./answer.js"
 import { Effects } from "./effects.js"
+import { Failure } from "./failure.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -19,10 +21,12 @@ import { Effects } from "./effects.js"
 const MANY = 12
 const PART = 20
 
-/** @param {{ run: RunInfo, step: StepInfo, source: Source }} props */
-export function StepPanel({ run, step, source }) {
+/** @param {{ run: RunInfo, step: StepInfo, source: Source, above: boolean }} props - above: open questions stand above already */
+export function StepPanel({ run, step, source, above }) {
+  const asked = above ? step.asked.filter((each) => each.answer !== null || each.expired) : step.asked
   const { decision } = step
-  const failed = step.errors
+  const failed = step.calls.filter((call) => call.state === "error").length
+  const fatal = step.committed ? null : run.failure
   const facts = [
     step.at !== null && run.started !== null ? `at ${seconds(Math.max(0, step.at - run.started))}` : "",
     step.seconds !== null ? `took ${seconds(step.seconds)}` : "",
@@ -30,16 +34,17 @@ export function StepPanel({ run, step, source }) {
     cost(step.usage.cost),
   ].filter(Boolean)
   return html`<div class="pad">
-    <p class="step-head"><${Glyph} name=${failed ? "error" : step.mode} /><b>${step.mode}</b>
-      ${failed > 0 && html`<span class="err">${step.calls.length === 1 ? "the action failed" : `${count(failed)} of ${count(step.actions)} failed`}</span>`}
-      ${!step.committed && html`<span class="dim">not committed</span>`}
+    <p class="step-head"><${Glyph} name=${signOf(step)} /><b>${step.mode}</b>
+      ${fatal ? html`<span class="err">the run failed here</span>` : step.errors > 0 && html`<span class="err">${failed === 0 ? plural(step.errors, "error") : step.calls.length === 1 ? "the action failed" : `${count(failed)} of ${count(step.actions)} failed`}</span>`}
+      ${!step.committed && html`<span class="dim">${run.status === "waiting" || run.status === "running" ? "under way" : "not committed"}</span>`}
       <span class="dim">${facts.join(" · ")}</span></p>
+    ${fatal && html`<div class="fatal"><${Failure} failure=${fatal} /></div>`}
     ${decision?.rationale && html`<p class="why" dir="auto">${visible(decision.rationale)}</p>`}
     ${step.replaced && html`<p class="dim">A branch strategy put this decision in the place of the one that was made first.</p>`}
-    ${decision?.answer && html`<section class="sec"><h3>Answer</h3><${NodeValue} node=${decision.answer} source=${source} run=${run.id} /></section>`}
+    ${decision?.answer && html`<section class="sec"><h3>Answer</h3><${Answer} node=${decision.answer} source=${source} run=${run} /></section>`}
     <${Calls} calls=${step.calls} more=${step.more_calls} source=${source} run=${run.id} />
-    ${step.branches.map((branch) => html`<section class="sec"><h3>Branch, ${oneLine(branch.strategy, 60)}</h3><div class="cands">${branch.candidates.map((each) => html`<div class="cand ${each.index === branch.chosen ? "chosen" : ""}"><span class="dim mono">${each.index}</span><span class="grow mono cut" dir="auto">${oneLine(each.label, 160)}</span>${each.lost && html`<span class="err">${oneLine(each.lost, 80)}</span>`}${each.score !== null && html`<span class="num mono">${Math.round(each.score * 1000) / 1000}</span>`}${each.index === branch.chosen ? html`<span class="tag">chosen</span>` : ""}${each.run && each.here ? html`<a href=${`#/run/${encodeURIComponent(each.run)}`}>open</a>` : ""}</div>`)}</div></section>`)}
-    ${step.asked.map((each) => html`<section class="sec"><h3>Asked</h3><p class="why" dir="auto">${visible(each.request.prompt)}</p>${each.expired ? html`<p class="dim">The time to answer passed.</p>` : each.answer ? html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${each.answer} source=${source} run=${run.id} /></div></div>` : html`<p class="dim">Not answered yet.</p>`}</section>`)}
+    ${step.branches.map((branch) => html`<section class="sec"><h3>Branch, ${oneLine(branch.strategy, 60)}</h3><div class="cands">${branch.candidates.map((each) => html`<div class="cand ${each.index === branch.chosen ? "chosen" : ""}"><span class="dim mono">${oneLine(each.place, 24)}</span><span class="grow mono cut" dir="auto">${oneLine(each.label, 160)}</span>${each.lost && html`<span class="err">${oneLine(each.lost, 80)}</span>`}${each.score !== null && html`<span class="num mono">${Math.round(each.score * 1000) / 1000}</span>`}${each.index === branch.chosen ? html`<span class="tag">chosen</span>` : ""}${each.run && each.here ? html`<a href=${`#/run/${encodeURIComponent(each.run)}`}>open</a>` : ""}</div>`)}</div></section>`)}
+    ${asked.map((each) => html`<section class="sec"><h3>Asked</h3><p class="why" dir="auto">${visible(each.request.prompt)}</p>${each.expired ? html`<p class="dim">The time to answer passed.</p>` : each.answer ? html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${each.answer} source=${source} run=${run.id} /></div></div>` : html`<p class="dim">Not answered yet.</p>`}</section>`)}
     ${step.value && !step.asked.length && html`<section class="sec"><h3>Value</h3><${NodeValue} node=${step.value} source=${source} run=${run.id} /></section>`}
     ${step.children.filter((each) => each.kind !== "candidate").length > 0 && html`<section class="sec"><h3>Child runs</h3>${step.children.filter((each) => each.kind !== "candidate").map((each) => html`<p class="row"><span class="dim">${each.kind}</span>${each.here ? html`<a class="mono" href=${`#/run/${encodeURIComponent(each.run)}`}>${shortId(oneLine(each.run))}</a>` : html`<span class="mono">${shortId(oneLine(each.run))}</span><span class="dim">not here</span>`}</p>`)}</section>`}
     <${Effects} effects=${step.effects} more=${step.more_effects} />

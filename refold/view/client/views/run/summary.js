@@ -2,15 +2,19 @@
 
 import { html, useEffect } from "../../vendor/preact.js"
 import { Glyph } from "../../components/glyph.js"
-import { NodeValue } from "../../components/node.js"
-import { Status } from "../../components/status.js"
-import { bytes, count, plural, seconds } from "../../format.js"
+import { meaningOf, saysOf, Status } from "../../components/status.js"
+import { bytes, count, plural, seconds, when } from "../../format.js"
 import { oneLine, visible } from "../../text.js"
+import { Answer } from "./answer.js"
+import { Failure } from "./failure.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
  * @typedef {import("../../api.d.ts").Run} RunInfo
  */
+
+/** Resumes that are listed. */
+const RESUMES = 12
 
 /** @param {{ run: RunInfo, source: Source, rows: import("./data.js").Rows, go: (k: number) => void, pick: (path: string) => void }} props */
 export function Summary({ run, source, rows, go, pick }) {
@@ -18,18 +22,19 @@ export function Summary({ run, source, rows, go, pick }) {
   useEffect(() => failing.forEach((k) => rows.load(k, k + 1)), [run.id])
   const longest = run.longest.filter((each) => each.seconds > 0)
   return html`<div class="pad summary">
-    <p class="step-head"><${Status} row=${run} />${run.reason && html`<span class="dim">${run.reason}</span>`}</p>
-    ${run.answer && html`<section><h3 class="sr">Answer</h3><div class="answer"><${NodeValue} node=${run.answer} source=${source} run=${run.id} /></div></section>`}
-    ${run.error && html`<section class="sec"><h3>Why it failed</h3><pre class="block bad" tabindex="0"><b>${oneLine(run.error.type, 80)}</b>: ${visible(run.error.message)}${run.error.traceback ? `\n\n${visible(run.error.traceback)}` : ""}</pre></section>`}
-    ${run.criteria.length > 0 && html`<section class="sec"><h3>Success criteria</h3><ul class="criteria">${run.criteria.map((each) => html`<li><${Glyph} name=${each.passed === null ? "interrupted" : each.passed ? "completed" : "damaged"} /><span dir="auto">${visible(each.criterion)}</span><span class="dim">${each.passed === null ? "not judged" : each.passed ? "met" : "not met"}${each.evidence ? `: ${oneLine(each.evidence, 200)}` : ""}</span></li>`)}</ul></section>`}
+    <p class="step-head"><${Status} row=${run} />${run.reason && html`<span class="dim">${meaningOf(run.reason)}</span>`}</p>
+    ${run.status === "interrupted" && html`<p class="ink2">${saysOf(run).split("`").map((text, i) => (i % 2 ? html`<code>${text}</code>` : text))}</p>`}
+    ${run.attempts.length > 0 && html`<p class="resumed">Resumed ${run.attempts.length === 1 ? "once" : `${count(run.attempts.length)} times`}: ${run.attempts.slice(0, RESUMES).map((each) => html`<button type="button" class="at" title="Attempt ${each.attempt}, ${when(each.at)}" onClick=${() => go(each.step)}>at step ${count(each.step)}</button> `)}${run.attempts.length > RESUMES && html`<span class="dim">and ${count(run.attempts.length - RESUMES)} more</span>`}</p>`}
+    ${run.answer && html`<section><h3 class="sr">Answer</h3><div class="answer"><${Answer} node=${run.answer} source=${source} run=${run} /></div></section>`}
+    ${run.failure ? html`<section class="sec"><h3>Why it failed</h3><${Failure} failure=${run.failure} go=${run.failed_at === null ? null : go} /></section>` : run.error && html`<section class="sec"><h3>Why it failed</h3><pre class="block bad" tabindex="0">${visible(run.error)}</pre></section>`}
+    ${run.criteria.length > 0 && html`<section class="sec"><h3>Success criteria</h3><ul class="criteria">${run.criteria.map((each) => html`<li><${Glyph} name=${each.passed === null ? "interrupted" : each.passed ? "completed" : "corrupt"} /><span dir="auto">${visible(each.criterion)}</span><span class="dim">${each.passed === null ? "not judged" : each.passed ? "met" : "not met"}${each.evidence ? `: ${oneLine(each.evidence, 200)}` : ""}</span></li>`)}</ul></section>`}
     ${run.failing.length > 0 && html`<section class="sec"><h3>Steps with errors</h3><div class="rows">${failing.map((k) => html`<button type="button" onClick=${() => go(k)}><span class="n">@${count(k)}</span><span class="grow cut" dir="auto">${oneLine(rows.row(k)?.label ?? "", 120)}</span><span class="dim">${seconds(rows.row(k)?.seconds)}</span></button>`)}</div></section>`}
     ${longest.length > 0 && html`<section class="sec"><h3>Longest steps</h3><div class="rows">${longest.map((each) => html`<button type="button" onClick=${() => go(each.k)}><span class="n">@${count(each.k)}</span><span class="grow cut" dir="auto">${oneLine(each.label, 120)}</span><span class="dim">${seconds(each.seconds)}</span></button>`)}</div></section>`}
     ${run.changed_most.length > 0 && html`<section class="sec"><h3>Changed most</h3><div class="rows">${run.changed_most.map((each) => html`<button type="button" onClick=${() => pick(each.path)}><span class="n">${plural(each.changes, "change")}</span><span class="grow cut">${oneLine(each.path, 120)}</span></button>`)}</div></section>`}
-    ${run.attempts.length > 0 && html`<section class="sec"><h3>Resumed</h3><div class="rows">${run.attempts.map((each) => html`<button type="button" onClick=${() => go(each.step)}><span class="n">@${count(each.step)}</span><span>attempt ${each.attempt}, ${new Date(each.at * 1000).toLocaleString()}</span></button>`)}</div></section>`}
     <section class="sec"><h3>Run</h3><dl class="kv mono">
       <dt>id</dt><dd style="overflow-wrap:anywhere">${visible(run.id)}</dd>
       ${run.module && html`<dt>module</dt><dd style="overflow-wrap:anywhere">${visible(run.module)}</dd>`}
-      ${run.started !== null && html`<dt>started</dt><dd>${new Date(run.started * 1000).toLocaleString()}</dd>`}
+      ${run.started !== null && html`<dt>started</dt><dd>${when(run.started)}</dd>`}
       <dt>records</dt><dd>${count(run.counts.records)}, ${bytes(run.bytes)}</dd>
       ${run.seed !== null && html`<dt>seed</dt><dd>${run.seed}</dd>`}
       <dt>versions</dt><dd>${Object.entries(run.versions).map(([name, version]) => `${oneLine(name, 30)} ${oneLine(version, 30)}`).join(", ")}</dd>

@@ -5,21 +5,24 @@
  * (errors, waits, branches, ends) is drawn last, at least 2 px wide: it survives any zoom.
  */
 
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
-import { cssColour, sharp } from "../../components/canvas.js"
-import { Glyph, MODES } from "../../components/glyph.js"
+import { html, useLayoutEffect, useRef } from "../../vendor/preact.js"
+import { colours, sharp, useSize } from "../../components/canvas.js"
+import { Glyph } from "../../components/glyph.js"
 import { count, seconds } from "../../format.js"
 
 /**
  * @typedef {import("../../api.d.ts").Columns} Columns
  * @typedef {import("../../api.d.ts").StepRow} StepRow
+ * @typedef {import("../../components/canvas.js").Size} Size
  */
 
 /** Up to so many steps, all of them stand in the window. */
 export const FEW = 60
-/** The window has room for so many at least, so that the bars of a short run are no blocks. */
-const FEWEST = 40
+/** Of a short run, a step has so many px, and its bar so many: neither blocks nor a run in a corner. */
+const MOST_PITCH = 56
+const MOST_BAR = 26
 const RARE = /** @type {const} */ (["F", "B", "W", "O", "E"])
+const LEGEND = /** @type {const} */ ([[".", "act"], ["B", "branch"], ["W", "wait"], ["F", "final"], ["E", "error"]])
 const COLOURS = /** @type {Record<string, string>} */ ({ ".": "act", F: "ink", B: "kin-fill", W: "wait-fill", E: "error-fill", O: "you" })
 
 /** The value that all but two of a thousand do not exceed. @param {number[]} values */
@@ -40,78 +43,92 @@ function triangle(pen, x, y, size) {
   pen.fill()
 }
 
+/** A seam: before this step, the run was resumed. @param {CanvasRenderingContext2D} pen @param {number} x @param {number} height @param {string} colour */
+function resumption(pen, x, height, colour) {
+  pen.fillStyle = colour
+  for (let y = 0; y < height; y += 5) pen.fillRect(Math.max(0, x - 0.5), y, 1.5, 3)
+}
+
 /**
- * @param {HTMLCanvasElement} canvas @param {Columns} columns
- * @param {{ size: number, from: number, to: number, k: number, ticks: number[] }} now
+ * @param {HTMLCanvasElement} canvas @param {Size} room @param {Columns} columns
+ * @param {{ size: number, from: number, to: number, k: number, ticks: number[], resumed: number[] }} now
  */
-function drawOverview(canvas, columns, now) {
-  const { pen, width, height } = sharp(canvas)
+function drawOverview(canvas, room, columns, now) {
+  const { width, height } = room
+  const pen = sharp(canvas, room)
+  const colour = colours()
   const base = height - 9
   const x = (/** @type {number} */ step) => (step / Math.max(1, now.size)) * width
-  pen.fillStyle = cssColour("sunken")
+  pen.fillStyle = colour("sunken")
   pen.fillRect(0, 0, width, base)
-  pen.fillStyle = cssColour("you-bg")
+  pen.fillStyle = colour("you-bg")
   pen.fillRect(x(now.from), 0, Math.max(3, x(now.to) - x(now.from)), base)
   const top = usual(columns.seconds)
   const inside = (/** @type {number} */ step) => step >= now.from && step < now.to
   columns.first.forEach((step, i) => {
     const next = columns.first[i + 1] ?? columns.to
-    pen.fillStyle = cssColour(inside(step) ? "act" : "act-soft")
+    pen.fillStyle = colour(inside(step) ? "act" : "act-soft")
     const tall = Math.max(2, root(/** @type {number} */ (columns.seconds[i]), top) * (base - 4))
     pen.fillRect(x(step), base - tall, Math.max(1, x(next) - x(step) - (x(next) - x(step) > 3 ? 1 : 0)), tall)
   })
   for (const mode of RARE) {
-    pen.fillStyle = cssColour(/** @type {string} */ (COLOURS[mode]))
+    pen.fillStyle = colour(/** @type {string} */ (COLOURS[mode]))
     columns.first.forEach((step, i) => {
       if (columns.mode[i] !== mode) return
       pen.fillRect(x(step), 0, Math.max(2, Math.min(4, x(step + 1) - x(step))), base)
       if (mode === "E") triangle(pen, x(step) + 1, 0, 3.5)
     })
   }
-  pen.fillStyle = cssColour("new-fill")
+  pen.fillStyle = colour("new-fill")
   for (const step of now.ticks) pen.fillRect(x(step), base + 3, 2, 5)
-  pen.strokeStyle = cssColour("you")
+  for (const step of now.resumed) resumption(pen, x(step), base, colour("ink2"))
+  pen.strokeStyle = colour("you")
   pen.lineWidth = 1
   pen.strokeRect(x(now.from) + 0.5, 0.5, Math.max(3, x(now.to) - x(now.from)) - 1, base - 1)
   if (now.k >= 0) {
-    pen.fillStyle = cssColour("you")
+    pen.fillStyle = colour("you")
     pen.fillRect(x(now.k + 0.5) - 1, 0, 2, height)
   }
 }
 
 /**
- * @param {HTMLCanvasElement} canvas @param {Columns} columns
- * @param {{ from: number, to: number, k: number, ticks: number[] }} now
+ * @param {HTMLCanvasElement} canvas @param {Size} whole @param {Columns} columns
+ * @param {{ from: number, to: number, k: number, ticks: number[], resumed: number[] }} now
  */
-function drawWindow(canvas, columns, now) {
-  const { pen, width, height } = sharp(canvas)
+function drawWindow(canvas, whole, columns, now) {
+  const { height } = whole
+  const pen = sharp(canvas, whole)
+  const colour = colours()
+  const width = Math.min(whole.width, (now.to - now.from) * MOST_PITCH)
   const room = height - 16 // for the numbers
-  const middle = Math.round(room * 0.66)
+  const middle = columns.tokens.some((each) => each > 0) ? Math.round(room * 0.66) : room - 2 // all of the room, if nothing goes down
   const span = Math.max(1, now.to - now.from)
   const x = (/** @type {number} */ step) => ((step - now.from) / span) * width
   const slow = usual(columns.seconds)
   const many = usual(columns.tokens)
   if (now.k >= now.from && now.k < now.to) {
     const wide = Math.max(3, x(now.k + 1) - x(now.k))
-    pen.fillStyle = cssColour("you-bg")
+    pen.fillStyle = colour("you-bg")
     pen.fillRect(x(now.k), 0, wide, room)
-    pen.strokeStyle = cssColour("you")
+    pen.strokeStyle = colour("you")
     pen.strokeRect(x(now.k) + 0.5, 0.5, Math.max(2, wide - 1), room - 1)
   }
+  pen.fillStyle = colour("line")
+  pen.fillRect(0, middle, whole.width, 1)
   const bar = (/** @type {number} */ i, /** @type {string} */ mode) => {
     const step = /** @type {number} */ (columns.first[i])
     const next = columns.first[i + 1] ?? columns.to
     const gap = x(next) - x(step) > 4 ? 1.5 : 0
-    const wide = Math.max(mode === "." ? 0.7 : 2, Math.min(48, x(next) - x(step) - gap))
+    const wide = Math.max(mode === "." ? 0.7 : 2, Math.min(MOST_BAR, x(next) - x(step) - gap))
     const left = x(step) + Math.max(0, (x(next) - x(step) - wide) / 2)
     const up = Math.max(3, root(/** @type {number} */ (columns.seconds[i]), slow) * (middle - 12))
     const down = root(/** @type {number} */ (columns.tokens[i]), many) * (room - middle - 6)
-    pen.fillStyle = cssColour(/** @type {string} */ (COLOURS[mode] ?? "act"))
+    pen.fillStyle = colour(/** @type {string} */ (COLOURS[mode] ?? "act"))
     pen.fillRect(left, middle - up, wide, up)
     if (/** @type {number} */ (columns.seconds[i]) > slow * 1.02) {
-      pen.fillStyle = cssColour("bg") // a bar that goes on: broken near its top
+      pen.fillStyle = colour("bg") // a bar that goes on: broken near its top
       pen.fillRect(left - 1, middle - up + 5, wide + 2, 2)
-      pen.fillStyle = cssColour(/** @type {string} */ (COLOURS[mode] ?? "act"))
+      pen.fillStyle = colour(/** @type {string} */ (COLOURS[mode] ?? "act"))
     }
     if (mode === "E") triangle(pen, left + wide / 2, middle - up - 8, 4)
     if (down > 0) {
@@ -122,21 +139,22 @@ function drawWindow(canvas, columns, now) {
   }
   columns.first.forEach((_, i) => columns.mode[i] === "." && bar(i, "."))
   for (const mode of RARE) columns.first.forEach((_, i) => columns.mode[i] === mode && bar(i, mode))
-  pen.fillStyle = cssColour("new-fill")
+  pen.fillStyle = colour("new-fill")
   for (const step of now.ticks) if (step >= now.from && step < now.to) pen.fillRect(x(step) + 1, room - 3, Math.max(2, x(step + 1) - x(step) - 2), 3)
-  pen.font = `11px ${cssColour("sans")}`
+  for (const step of now.resumed) if (step >= now.from && step < now.to) resumption(pen, x(step), room, colour("ink2"))
+  pen.font = `11px ${colour("sans")}`
   pen.textBaseline = "bottom"
   const every = niceStep((span / width) * 64)
   for (let step = Math.ceil(now.from / every) * every; step < Math.min(now.to, columns.to); step += every) {
-    pen.fillStyle = cssColour("ink3")
+    pen.fillStyle = colour("ink3")
     pen.textAlign = "center"
     const centre = Math.min(width - 14, Math.max(10, x(step + 0.5)))
     if (now.k < 0 || Math.abs(x(now.k) - x(step)) > 36 || step === now.k) pen.fillText(count(step), centre, height)
   }
   if (now.k >= now.from && now.k < now.to) {
-    pen.fillStyle = cssColour("you")
+    pen.fillStyle = colour("you")
     pen.textAlign = "center"
-    pen.font = `600 11px ${cssColour("sans")}`
+    pen.font = `600 11px ${colour("sans")}`
     pen.fillText(count(now.k), Math.min(width - 14, Math.max(10, x(now.k + 0.5))), height)
   }
 }
@@ -155,30 +173,29 @@ function niceStep(least) {
  * @param {Columns | null} props.whole
  * @param {Columns | null} props.part
  * @param {number[]} props.ticks - steps that changed the picked value
+ * @param {number[]} props.resumed - steps before which the run was resumed
  * @param {StepRow | null} props.row - the cursor's
  * @param {string} props.theme
  * @param {(k: number) => void} props.go
  * @param {(from: number, to: number) => void} props.show
  */
-export function Timeline({ size, k, range, whole, part, ticks, row, theme, go, show }) {
+export function Timeline({ size, k, range, whole, part, ticks, row, resumed, theme, go, show }) {
   const over = useRef(/** @type {HTMLCanvasElement | null} */ (null))
   const win = useRef(/** @type {HTMLCanvasElement | null} */ (null))
-  const [, setSize] = useState(0)
   const few = size <= FEW
-  const [from, to] = few ? [0, Math.max(size, FEWEST)] : range
+  const [from, to] = few ? [0, size] : range
+  const overSize = useSize(over, few)
+  const winSize = useSize(win)
   useLayoutEffect(() => {
-    if (over.current && whole) drawOverview(over.current, whole, { size, from, to, k, ticks })
-    if (win.current && part) drawWindow(win.current, part, { from, to, k, ticks })
-  })
-  useEffect(() => {
-    const watch = new ResizeObserver(() => setSize((n) => n + 1))
-    if (win.current) watch.observe(win.current)
-    return () => watch.disconnect()
-  }, [])
+    if (over.current && overSize && whole) drawOverview(over.current, overSize, whole, { size, from, to, k, ticks, resumed })
+  }, [overSize, whole, size, from, to, k, ticks, resumed, theme])
+  useLayoutEffect(() => {
+    if (win.current && winSize && part) drawWindow(win.current, winSize, part, { from, to, k, ticks, resumed })
+  }, [winSize, part, from, to, k, ticks, resumed, theme])
   /** @param {PointerEvent} event @param {number} first @param {number} last */
   const stepAt = (event, first, last) => {
     const box = /** @type {HTMLCanvasElement} */ (event.currentTarget).getBoundingClientRect()
-    return Math.max(0, Math.min(size - 1, Math.floor(first + ((event.clientX - box.left) / box.width) * (last - first))))
+    return Math.max(0, Math.min(size - 1, Math.floor(first + ((event.clientX - box.left) / Math.min(box.width, (last - first) * MOST_PITCH)) * (last - first))))
   }
   /** Dragging in the overview moves the window; a click alone moves the cursor, too. @param {PointerEvent} event */
   const drag = (event) => {
@@ -206,19 +223,18 @@ export function Timeline({ size, k, range, whole, part, ticks, row, theme, go, s
     const start = Math.max(0, Math.min(size - next, Math.round(at - ((at - from) / span) * next)))
     show(start, start + next)
   }
-  const said = k < 0 ? "Summary" : `Step ${k}, ${row?.errors ? "error" : (row?.mode ?? "")}${row?.seconds != null ? `, ${seconds(row.seconds)}` : ""}`
+  const said = k < 0 ? "Summary" : `Step ${k}, ${row?.errors ? "error" : (row?.mode ?? "")}${row?.seconds != null ? `, ${seconds(row.seconds)}` : ""}${resumed.includes(k) ? ", the run was resumed here" : ""}`
   return html`<div class="time">
     <div role="slider" tabindex="0" aria-label="Step" aria-valuemin="0" aria-valuemax=${Math.max(0, size - 1)} aria-valuenow=${Math.max(0, k)} aria-valuetext=${said} onWheel=${zoom}>
       ${!few && html`<canvas class="over" ref=${over} onPointerDown=${drag} onPointerMove=${drag}></canvas>`}
       <canvas class=${few ? "win few" : "win"} ref=${win} onPointerDown=${pick} onPointerMove=${pick} data-theme=${theme}></canvas>
     </div>
     <div class="legend">
-      ${["act", "branch", "wait", "final", "error"].map((name) => html`<span><${Glyph} name=${name} />${name}</span>`)}
-      <span class="opt">up: seconds, down: tokens, both as square roots</span>
+      ${LEGEND.filter(([mode]) => whole?.mode.includes(mode)).map(([, name]) => html`<span><${Glyph} name=${name} />${name}</span>`)}
+      <span class="opt">height: seconds${whole?.tokens.some((each) => each > 0) ? " up, tokens down" : ""}, square-root scale</span>
+      ${resumed.length > 0 && html`<span><i class="seam" aria-hidden="true"></i>resumed</span>`}
       <span class="grow"></span>
       ${!few && html`<span>${count(from)}–${count(to - 1)} of ${count(size)}</span>`}
     </div>
   </div>`
 }
-
-export { MODES }

@@ -1,6 +1,7 @@
 /** What the list of runs has loaded, kept up to date while other processes write. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js"
+import { isOlder } from "../../marks.js"
 import { Lines, PAGE } from "./lines.js"
 
 /**
@@ -22,11 +23,17 @@ export function useRuns(source, query, open) {
   const key = JSON.stringify(query)
   const lines = useMemo(() => new Lines(), [source, key])
   const current = useRef(lines)
+  /** The mark of the last event: answers before it are asked for again. */
+  const heard = useRef(/** @type {string | null} */ (null))
+  /** The mark of what is shown; null: nothing is. */
+  const known = useRef(/** @type {string | null} */ (null))
+  if (current.current !== lines) known.current = null
   current.current = lines
   const [page, setPage] = useState(/** @type {RunPage | null} */ (null))
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
   const [version, redraw] = useState(0)
   const asked = useRef(/** @type {Set<string>} */ (new Set()))
+  const timer = useRef(0)
   lines.open = new Set(open)
 
   const load = useCallback(
@@ -38,6 +45,8 @@ export function useRuns(source, query, open) {
       try {
         const found = await source.runs({ ...query, offset, limit: PAGE })
         if (current.current !== lines) return
+        if (anew || known.current === null) known.current = found.seen ?? null
+        if (heard.current && isOlder(found.seen, heard.current)) later()
         lines.take(offset, found)
         setPage(found)
         setProblem(null)
@@ -69,6 +78,13 @@ export function useRuns(source, query, open) {
     [source, lines],
   )
 
+  const asks = useRef(refresh)
+  asks.current = refresh
+  /** Ask again for all that is shown, a moment later. */
+  function later() {
+    if (!timer.current) timer.current = window.setTimeout(() => ((timer.current = 0), asks.current()), SETTLE_MS)
+  }
+
   useEffect(() => void load(0), [load])
   useEffect(() => {
     for (const id of open) void unfold(id)
@@ -79,19 +95,23 @@ export function useRuns(source, query, open) {
     return () => clearTimeout(timer)
   }, [page, load])
   useEffect(() => {
-    let timer = 0
-    const later = () => {
-      if (!timer) timer = window.setTimeout(() => ((timer = 0), refresh()), SETTLE_MS)
-    }
     const stop = source.events(null, (event) => {
-      if (event.type === "hello") later()
-      if (event.type !== "runs") return
-      const known = lines.update(event.rows)
-      redraw((n) => n + 1)
-      if (!known || event.removed.length) later()
+      heard.current = event.seen ?? null
+      if (event.type === "hello") {
+        if (!event.seen || (known.current !== null && isOlder(known.current, event.seen))) later()
+      } else if (event.type === "runs") {
+        if (known.current !== null) known.current = event.seen
+        const all = current.current.update(event.rows)
+        redraw((n) => n + 1)
+        if (!all || event.removed.length) later()
+      }
     })
-    return () => (clearTimeout(timer), stop())
-  }, [source, lines, refresh])
+    return () => {
+      clearTimeout(timer.current)
+      timer.current = 0
+      stop()
+    }
+  }, [source])
 
   return { lines, page, problem, version, load, refresh }
 }

@@ -1,8 +1,10 @@
 /** The filters of the list of runs: a search, the statuses, and a form with all the rest. */
 
-import { html, useState } from "../../vendor/preact.js"
+import { html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
 import { count } from "../../format.js"
-import { moment, number } from "./search.js"
+import { oneLine } from "../../text.js"
+import { meaningOf } from "../../components/status.js"
+import { moment, number, zone } from "./search.js"
 
 /**
  * @typedef {import("../../api.d.ts").RunPage} RunPage
@@ -10,10 +12,11 @@ import { moment, number } from "./search.js"
  * @typedef {URLSearchParams} Params
  */
 
-const STATUSES = ["running", "waiting", "failed", "damaged", "interrupted", "cancelled", "stopped", "completed"]
+const STATUSES = ["running", "waiting", "failed", "corrupt", "interrupted", "cancelled", "stopped", "completed"]
 /** The fields of the form that take figures: name in the address, what it is called, how it is read. */
 const FIGURES = /** @type {const} */ ([
   ["steps", "Steps"],
+  ["seconds", "Time in seconds"],
   ["tokens", "Tokens"],
   ["cost", "Cost in $"],
 ])
@@ -23,24 +26,25 @@ export const FILTERS = ["status", "reason", "module", "task", "tag", "since", "u
 export function told(name, value) {
   if (name.startsWith("min_")) return `${name.slice(4)} from ${value}`
   if (name.startsWith("max_")) return `${name.slice(4)} up to ${value}`
-  return name === "module" ? value.split(":").pop() : name === "since" || name === "until" ? `${name} ${value}` : value
+  const text = oneLine(value, 80)
+  return name === "module" ? text.split(":").pop() : name === "since" || name === "until" ? `${name} ${text}` : text
 }
 
 /**
  * @param {object} props
  * @param {Params} props.params - of the address
  * @param {RunPage["facets"] | null} props.facets
+ * @param {number | null} props.all - lines of any status
  * @param {(changes: Record<string, string | null>) => void} props.change
  */
-export function Filters({ params, facets, change }) {
+export function Filters({ params, facets, all, change }) {
   const status = params.get("status") ?? ""
   const statuses = STATUSES.flatMap((name) => facets?.status.filter((facet) => facet.value === name) ?? [])
-  const all = facets?.status.reduce((sum, facet) => sum + facet.count, 0) ?? 0
   const set = FILTERS.filter((name) => name !== "status" && name !== "module" && name !== "reason" && params.get(name))
   return html`<div class="filters" role="search">
-    <input class="field search" id="find" type="search" placeholder="Search, or steps>100  tag:nightly" aria-label="Search runs" value=${params.get("q") ?? ""} onInput=${(/** @type {any} */ event) => change({ q: event.currentTarget.value || null })} />
+    <${Search} words=${params.get("q") ?? ""} change=${change} />
     <div class="seg" role="group" aria-label="Status" tabindex="-1">
-      <button type="button" aria-pressed=${String(!status)} onClick=${() => change({ status: null })}>all <span class="dim">${facets ? count(all) : ""}</span></button>
+      <button type="button" aria-pressed=${String(!status)} onClick=${() => change({ status: null })}>all <span class="dim">${count(all)}</span></button>
       ${statuses.map((facet) => html`<button type="button" aria-pressed=${String(status === facet.value)} onClick=${() => change({ status: status === facet.value ? null : facet.value })}>${facet.value} <span class="dim">${count(facet.count)}</span></button>`)}
     </div>
     <${Choice} name="module" label="Any module" facets=${facets?.module} params=${params} change=${change} />
@@ -50,15 +54,27 @@ export function Filters({ params, facets, change }) {
   </div>`
 }
 
+/** The search, whose words the address has a moment after they were typed: the list may be drawn in between, and takes none of them back. @param {{ words: string, change: (changes: Record<string, string | null>) => void }} props */
+function Search({ words, change }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null))
+  useLayoutEffect(() => {
+    if (field.current && field.current !== document.activeElement) field.current.value = words
+  }, [words])
+  return html`<input ref=${field} class="field search" id="find" type="search" placeholder="Search, or steps>100  tag:nightly" aria-label="Search runs" onInput=${(/** @type {any} */ event) => change({ q: event.currentTarget.value || null })} />`
+}
+
+/** Whether there is something to choose: a run may have no tag, so one is enough. @param {string} name @param {Facet[] | undefined} facets @param {Params} params */
+const isChoice = (name, facets, params) => Boolean(params.get(name)) || (facets ?? []).length > (name === "tag" ? 0 : 1)
+
 /** A filter with the values that there are. @param {{ name: string, label: string, facets: Facet[] | undefined, params: Params, change: (changes: Record<string, string | null>) => void }} props */
 function Choice({ name, label, facets, params, change }) {
   const value = params.get(name) ?? ""
   const known = facets ?? []
-  if (!value && known.length < 2) return null
+  if (!isChoice(name, facets, params)) return null
   return html`<select class="field pick" aria-label=${label} value=${value} onChange=${(/** @type {any} */ event) => change({ [name]: event.currentTarget.value || null })}>
     <option value="">${label}</option>
-    ${value && !known.some((facet) => facet.value === value) && html`<option value=${value}>${value}</option>`}
-    ${known.map((facet) => html`<option value=${facet.value}>${(name === "module" ? facet.value.split(":").pop() : facet.value) || "(none)"} ${count(facet.count)}</option>`)}
+    ${value && !known.some((facet) => facet.value === value) && html`<option value=${value}>${oneLine(value, 80)}</option>`}
+    ${known.map((facet) => html`<option value=${facet.value}>${name === "reason" ? meaningOf(facet.value) : oneLine((name === "module" ? facet.value.split(":").pop() : facet.value) || "(none)", 80)} (${count(facet.count)})</option>`)}
   </select>`
 }
 
@@ -74,12 +90,13 @@ function More({ params, facets, change }) {
   }}>
     <summary class="btn">Filter</summary>
     ${open && html`<div class="popover">
-      <${Pair} label="Task"><${Choice} name="task" label="Any task" facets=${facets?.task} params=${params} change=${change} /><//>
-      <${Pair} label="Tag"><${Choice} name="tag" label="Any tag" facets=${facets?.tag} params=${params} change=${change} /><//>
+      ${isChoice("task", facets?.task, params) && html`<${Pair} label="Task"><${Choice} name="task" label="Any task" facets=${facets?.task} params=${params} change=${change} /><//>`}
+      ${isChoice("tag", facets?.tag, params) && html`<${Pair} label="Tag"><${Choice} name="tag" label="Any tag" facets=${facets?.tag} params=${params} change=${change} /><//>`}
       <${Pair} label="Started">
-        <${Bound} name="since" label="since" hint="2d, or 2026-11-01" read=${(/** @type {string} */ text) => moment(text, Date.now() / 1000)} params=${params} change=${change} />
-        <${Bound} name="until" label="until" hint="2026-11-30" read=${(/** @type {string} */ text) => moment(text, Date.now() / 1000)} params=${params} change=${change} />
+        <${Bound} name="since" label="since" hint="2d" read=${(/** @type {string} */ text) => moment(text, Date.now() / 1000, "since")} params=${params} change=${change} />
+        <${Bound} name="until" label="until" hint="2026-11-30" read=${(/** @type {string} */ text) => moment(text, Date.now() / 1000, "until")} params=${params} change=${change} />
       <//>
+      <p class="dim zone">A date is a whole day in your time zone, ${zone()}.</p>
       ${FIGURES.map(([name, label]) => html`<${Pair} label=${label}>
         <${Bound} name="min_${name}" label="from" hint="" read=${number} params=${params} change=${change} />
         <${Bound} name="max_${name}" label="up to" hint="" read=${number} params=${params} change=${change} />

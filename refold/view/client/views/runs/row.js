@@ -1,8 +1,9 @@
 /** One line of the list of runs. */
 
 import { html } from "../../vendor/preact.js"
-import { ago, cost, count, seconds, shortCount, shortId } from "../../format.js"
-import { visible } from "../../text.js"
+import { ago, cost, count, plural, dateOf, seconds, shortCount, shortId, when } from "../../format.js"
+import { oneLine, visible } from "../../text.js"
+import { Guarded } from "../../components/guarded.js"
 import { Status } from "../../components/status.js"
 import { Shape } from "./shape.js"
 
@@ -21,13 +22,29 @@ export const titleOf = (line) => visible(untreated(line))
 function untreated(line) {
   const { row, node, depth } = line
   if (!row) return node ? node.label || node.run : "…"
-  if (!depth) return row.objective || row.task || (row.status === "damaged" ? row.file : row.id)
-  if (row.parent?.kind === "fork") return `fork at ${row.parent.step}${node?.label ? `: ${node.label}` : ""}`
+  if (!depth) return row.objective || row.task || (row.status === "corrupt" ? row.file : row.id)
+  if (row.parent?.kind === "fork") return `fork at step ${row.parent.step}${node?.label ? `: ${node.label}` : ""}`
   return node?.label || row.objective || row.id
 }
 
+/** What a run's module is called: an Agent by its name. @param {RunRow} row */
+export const moduleOf = (row) => oneLine(row.name || (row.module.split(":").pop() ?? ""), 80)
+
+/** The folder of a run's file, if the list's lines come from several. @param {RunRow} row @param {boolean} several */
+const folderOf = (row, several) => (several ? row.file.replace(/[^/]*$/, "") : "")
+
+/** Why a run failed, or what it asks: of what the second line says, the first. @param {RunRow} row */
+function told(row) {
+  if (row.error) return html`<span class="err" dir="auto" title=${visible(row.error)}> · ${visible(row.error)}</span>`
+  if (row.problem && row.status === "corrupt") return html`<span class="err" dir="auto" title=${visible(row.problem)}> · ${visible(row.problem)}</span>`
+  if (row.status === "interrupted") return html`<span> · its process ended before the run did; refold resume continues it</span>`
+  if (!row.question) return ""
+  const more = row.waiting > 1 ? ` (and ${count(row.waiting - 1)} more)` : ""
+  return html`<span class="s-waiting" dir="auto" title=${visible(row.question)}> · asks: ${visible(row.question)}${more}</span>`
+}
+
 /** What is folded below a run. @param {RunRow} row */
-const below = (row) => `${count(row.descendants)} ${row.descendants === 1 ? "run" : "runs"}`
+const below = (row) => plural(row.descendants, row.forks === row.descendants ? "fork" : "run")
 
 /**
  * @param {object} props
@@ -35,17 +52,17 @@ const below = (row) => `${count(row.descendants)} ${row.descendants === 1 ? "run
  * @param {number} props.index - among all lines
  * @param {boolean} props.current - whether the keys are here
  * @param {boolean} props.chosen
+ * @param {boolean} props.folders - whether lines say their folder
  * @param {(key: string, on: boolean) => void} props.onSelect
  * @param {(line: Line) => void} props.onFold
  * @param {(key: string) => void} props.onFocus
  */
-export function RunLine({ line, index, current, chosen, onSelect, onFold, onFocus }) {
+export function RunLine({ line, index, current, chosen, folders, onSelect, onFold, onFocus }) {
   const { row, node, depth } = line
   const title = titleOf(line)
   const tab = current ? 0 : -1
   const place = { style: `top:${line.top}px;height:${line.height}px` }
   if (!row && !node) return html`<div role="row" class="run-row" aria-rowindex=${index + 2} aria-level="1" ...${place}><div role="gridcell" class="c-what"><span class="sk" style="width:38%"></span></div></div>`
-  const candidate = row?.parent?.kind === "candidate" ? row.parent.candidate : null
   return html`<div
     role="row"
     class="run-row ${depth ? "child" : ""}"
@@ -57,7 +74,14 @@ export function RunLine({ line, index, current, chosen, onSelect, onFold, onFocu
     aria-selected=${String(chosen)}
     aria-expanded=${line.children ? String(line.open) : null}
     onfocusin=${() => onFocus(line.key)}
-  >
+  ><${Guarded} what="run"><${Cells} line=${line} title=${title} tab=${tab} chosen=${chosen} folders=${folders} onSelect=${onSelect} onFold=${onFold} /><//></div>`
+}
+
+/** @param {{ line: Line, title: string, tab: number, chosen: boolean, folders: boolean, onSelect: (key: string, on: boolean) => void, onFold: (line: Line) => void }} props */
+function Cells({ line, title, tab, chosen, folders, onSelect, onFold }) {
+  const { row, node, depth } = line
+  const candidate = row?.parent?.kind === "candidate" ? row.parent.candidate : null
+  return html`
     <div role="gridcell" class="c-check">
       ${row && html`<label><input type="checkbox" tabindex=${tab} checked=${chosen} aria-label="Select ${title} ${shortId(row.id)}" onChange=${(/** @type {any} */ event) => onSelect(row.id, event.currentTarget.checked)} /></label>`}
     </div>
@@ -72,8 +96,9 @@ export function RunLine({ line, index, current, chosen, onSelect, onFold, onFocu
           ${depth > 0 && row?.result && html`<span class="dim cut" dir="auto">→ ${visible(row.result)}</span>`}
         </div>
         ${row && !depth && html`<div class="id cut">
-          ${shortId(row.id)}
-          ${row.errors > 0 && html`<span class="err"> · ${count(row.errors)} ${row.errors === 1 ? "error" : "errors"}</span>`}
+          ${folderOf(row, folders) && html`<span class="folder" dir="auto" title=${visible(row.file)}>${visible(folderOf(row, folders))}</span>`}${shortId(row.id)}
+          ${told(row)}
+          ${row.errors > 0 && !row.error && html`<span class="err"> · ${count(row.errors)} ${row.errors === 1 ? "error" : "errors"}</span>`}
           ${row.tags.length > 0 && html`<span dir="auto"> · ${visible(row.tags.join(", "))}</span>`}
           ${row.result && html`<span dir="auto"> → ${visible(row.result)}</span>`}
           ${row.parent && !row.parent.here && html`<span> · its ${row.parent.kind === "fork" ? "source" : "parent"} is not here</span>`}
@@ -82,11 +107,10 @@ export function RunLine({ line, index, current, chosen, onSelect, onFold, onFocu
     </div>
     <div role="gridcell" class="c-status">${row && html`<${Status} row=${row} />`}</div>
     <div role="gridcell" class="c-shape">${row && html`<${Shape} shape=${row.shape} />`}</div>
-    <div role="gridcell" class="c-mod cut">${row?.module.split(":").pop() ?? ""}</div>
+    <div role="gridcell" class="c-mod cut" title=${row ? oneLine(row.module) : null}>${row ? moduleOf(row) : ""}</div>
     <div role="gridcell" class="c-num c-steps">${row ? count(row.steps) : ""}</div>
     <div role="gridcell" class="c-num c-time">${row ? seconds(row.seconds) : ""}</div>
     <div role="gridcell" class="c-num c-tokens">${row ? shortCount(row.usage.tokens_in + row.usage.tokens_out || null) : ""}</div>
-    <div role="gridcell" class="c-num c-cost">${row ? cost(row.usage.cost) : ""}</div>
-    <div role="gridcell" class="c-num c-when">${row?.started && !depth ? html`<time datetime=${new Date(row.started * 1000).toISOString()} title=${new Date(row.started * 1000).toLocaleString()}>${ago(row.started)}</time>` : ""}</div>
-  </div>`
+    <div role="gridcell" class="c-num c-cost">${!row ? "" : row.usage.cost === null ? html`<span class="dim" title="The price of a call is not known">?<span class="sr"> not known</span></span>` : cost(row.usage.cost)}</div>
+    <div role="gridcell" class="c-num c-when">${row?.started && !depth ? html`<time datetime=${dateOf(row.started)?.toISOString()} title=${when(row.started)}>${ago(row.started)}</time>` : ""}</div>`
 }

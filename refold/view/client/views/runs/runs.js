@@ -4,13 +4,16 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { useKeys } from "../../keys.js"
 import { useNarrow } from "../../components/narrow.js"
 import { count } from "../../format.js"
+import { decoded } from "../../text.js"
 import { Say } from "../states/say.js"
 import { useRuns } from "./data.js"
 import { FILTERS, Filters } from "./filters.js"
 import { lineAt } from "./lines.js"
 import { addressOf, RunLine } from "./row.js"
-import { number, moment, parseSearch } from "./search.js"
+import { number, moment, parseSearch, unread } from "./search.js"
 import { clearSelection, select, selected, useSelection } from "./selection.js"
+import { Evaluations } from "../evaluation/cards.js"
+import { Sets } from "../sets/sets.js"
 import { compareAddress, Tray } from "./tray.js"
 
 /**
@@ -43,7 +46,7 @@ export function queryOf(params) {
   for (const name of FILTERS) {
     const text = params.get(name)
     if (!text) continue
-    const value = /^(min|max)_/.test(name) ? number(text) : name === "since" || name === "until" ? moment(text, Math.floor(now / 60) * 60) : text
+    const value = /^(min|max)_/.test(name) ? number(text) : name === "since" || name === "until" ? moment(text, Math.floor(now / 60) * 60, name) : text
     if (value !== null) query[name] = value
   }
   if (params.get("flat")) query.flat = true
@@ -61,7 +64,7 @@ export function queryOf(params) {
  */
 export function Runs({ source, params, setParams }) {
   const narrow = useNarrow()
-  const open = useMemo(() => (params.get("open") ?? "").split(",").filter(Boolean).map(decodeURIComponent), [params.get("open")])
+  const open = useMemo(() => (params.get("open") ?? "").split(",").filter(Boolean).map(decoded), [params.get("open")])
   const query = useMemo(() => queryOf(params), [params.toString()])
   const { lines, page, problem, version, load, refresh } = useRuns(source, query, open)
   const all = useMemo(() => lines.all(narrow), [lines, version, narrow, open.join()])
@@ -166,10 +169,12 @@ export function Runs({ source, params, setParams }) {
     <div class="runs-scroll" ref=${scroller} onScroll=${look}>
       <div class="page">
         <h1 class="sr">Runs</h1>
-        <${Filters} params=${params} facets=${page?.facets ?? null} change=${change} />
+        <${Sets} source=${source} />
+        <${Evaluations} source=${source} />
+        <${Filters} params=${params} facets=${page?.facets ?? null} all=${page?.any_status ?? null} change=${change} />
         ${page?.indexing != null && html`<p class="notice" role="status">Reading the folder: ${count(page.indexing)} ${page.indexing === 1 ? "file" : "files"} to go.</p>`}
         ${problem && html`<p class="notice wait" role="alert"><span class="grow">${problem.message}</span><button type="button" class="btn line" onClick=${refresh}>Try again</button></p>`}
-        ${page && !page.total ? html`<${Nothing} filtered=${filtered} known=${page.facets.status.reduce((sum, facet) => sum + facet.count, 0)} folder=${page.folder} clear=${clear} />` : null}
+        ${page && !page.total ? html`<${Nothing} filtered=${filtered} known=${page.all} words=${params.get("q") ?? ""} folder=${page.folder} clear=${clear} />` : null}
         <div role="treegrid" class="runs" aria-label="Runs" aria-rowcount=${all.length + 1} aria-multiselectable="true" hidden=${!all.length} onKeyDown=${onKey}>
           <div role="row" class="run-head" aria-rowindex="1">
             ${HEADS.map(([name, label, by, first]) => html`<div role="columnheader" class=${name} aria-sort=${by && query.sort === by ? (query.order === "asc" ? "ascending" : "descending") : null}>
@@ -177,7 +182,7 @@ export function Runs({ source, params, setParams }) {
             </div>`)}
           </div>
           <div class="run-lines" role="rowgroup" ref=${list} style="height:${height}px">
-            ${all.slice(sight[0], sight[1]).map((each, i) => html`<${RunLine} key=${each.key} line=${each} index=${/** @type {number} */ (sight[0]) + i} current=${cursor ? each.key === cursor : /** @type {number} */ (sight[0]) + i === 0} chosen=${each.row ? ids.includes(each.row.id) : false} onSelect=${select} onFold=${fold} onFocus=${setCursor} />`)}
+            ${all.slice(sight[0], sight[1]).map((each, i) => html`<${RunLine} key=${each.key} line=${each} index=${/** @type {number} */ (sight[0]) + i} current=${cursor ? each.key === cursor : /** @type {number} */ (sight[0]) + i === 0} chosen=${each.row ? ids.includes(each.row.id) : false} folders=${(page?.folders ?? 1) > 1} onSelect=${select} onFold=${fold} onFocus=${setCursor} />`)}
           </div>
         </div>
       </div>
@@ -186,9 +191,9 @@ export function Runs({ source, params, setParams }) {
   </div>`
 }
 
-/** No run, or none that fits. @param {{ filtered: boolean, known: number, folder: string, clear: () => void }} props */
-function Nothing({ filtered, known, folder, clear }) {
+/** No run, or none that fits. @param {{ filtered: boolean, known: number, words: string, folder: string, clear: () => void }} props */
+function Nothing({ filtered, known, words, folder, clear }) {
   if (filtered && known)
-    return html`<${Say} title="No run fits" text="${count(known)} ${known === 1 ? "run is" : "runs are"} here, and the filter lets none of them through."><button type="button" class="btn line" onClick=${clear}>Clear the filter</button><//>`
+    return html`<${Say} title="No run fits" text="${count(known)} ${known === 1 ? "run is" : "runs are"} here, and the filter lets none of them through.">${unread(words, Date.now() / 1000).map((why) => html`<p class="ink2">${why}</p>`)}<button type="button" class="btn line" onClick=${clear}>Clear the filter</button><//>`
   return html`<${Say} title="No runs in this folder yet" text="A run shows here as soon as it writes its first record${folder ? ` to ${folder}` : ""}." command="refold run tasks/examples/game_of_24.yaml" />`
 }

@@ -4,8 +4,10 @@
  * @typedef {import("../../api.d.ts").RunQuery} RunQuery
  */
 
-const FIGURES = /** @type {const} */ ({ steps: ["min_steps", "max_steps", 1], tokens: ["min_tokens", "max_tokens", 1], cost: ["min_cost", "max_cost", 1e-9] })
+const FIGURES = /** @type {const} */ ({ seconds: ["min_seconds", "max_seconds", 1e-9], steps: ["min_steps", "max_steps", 1], tokens: ["min_tokens", "max_tokens", 1], cost: ["min_cost", "max_cost", 1e-9] })
 const NAMES = new Set(["status", "reason", "module", "task", "tag"])
+/** The zone in which a date is read. */
+export const zone = () => new Intl.DateTimeFormat().resolvedOptions().timeZone
 const AGO = /** @type {Record<string, number>} */ ({ m: 60, h: 3600, d: 86400, w: 604800 })
 const TERM = /([a-z]+)(>=|<=|>|<|:)("[^"]*"|\S+)|"([^"]*)"|(\S+)/gi
 
@@ -17,7 +19,7 @@ const TERM = /([a-z]+)(>=|<=|>|<|:)("[^"]*"|\S+)|"([^"]*)"|(\S+)/gi
  * @returns {RunQuery}
  */
 export function parseSearch(text, now) {
-  /** @type {Record<string, string | number>} */
+  /** @type {Record<string, string | number | string[]>} */
   const query = {}
   const words = []
   for (const [all, name, sign, value, quoted, word] of text.matchAll(TERM)) {
@@ -29,8 +31,23 @@ export function parseSearch(text, now) {
   return query
 }
 
+/** What looks like a filter in a search text and is none, with the reason. @param {string} text @param {number} now @returns {string[]} */
+export function unread(text, now) {
+  const found = []
+  for (const [all, name, sign, value] of text.matchAll(TERM)) {
+    const plain = value?.replace(/^"|"$/g, "")
+    const known = name?.toLowerCase() ?? ""
+    if (!name || !sign || !plain || filter({}, known, sign, plain, now)) continue
+    if (known in FIGURES) found.push(sign === ":" ? `“${all}” is read as a word: write ${known}>100 or ${known}<=100.` : `“${all}” is read as a word: after ${known}${sign} there must be a number.`)
+    else if (known === "since" || known === "until") found.push(`“${all}” is read as a word: after ${known}: there must be a date such as 2026-11-01, or an age such as 2d.`)
+    else if (NAMES.has(known)) found.push(`“${all}” is read as a word: write ${known}:${plain}.`)
+    else found.push(`“${all}” is read as a word: the filters are ${[...NAMES].join(":, ")}:, since: and until:, and ${Object.keys(FIGURES).join(", ")} with > or <.`)
+  }
+  return found
+}
+
 /**
- * @param {Record<string, string | number>} query
+ * @param {Record<string, string | number | string[]>} query
  * @param {string} name
  * @param {string} sign
  * @param {string} value
@@ -38,11 +55,11 @@ export function parseSearch(text, now) {
  */
 function filter(query, name, sign, value, now) {
   if (sign === ":" && NAMES.has(name)) {
-    query[name] = query[name] ? `${query[name]},${value}` : value
+    query[name] = [query[name] ?? [], value].flat().map(String)
     return true
   }
   if (sign === ":" && (name === "since" || name === "until")) {
-    const at = moment(value, now)
+    const at = moment(value, now, name)
     if (at === null) return false
     query[name] = at
     return true
@@ -62,11 +79,17 @@ export function number(text) {
   return found ? Number(found[1]) * (found[2] === "k" ? 1e3 : found[2] === "M" ? 1e6 : 1) : null
 }
 
-/** A moment as it is typed: `30m`, `2d` (so long ago), or a date. @param {string} text @param {number} now @returns {number | null} */
-export function moment(text, now) {
+/**
+ * A moment as it is typed: `30m`, `2d` (so long ago), or a date in the reader's time zone. A date alone is a whole day:
+ * its beginning for `since`, its end for `until`.
+ *
+ * @param {string} text @param {number} now @param {string} bound - since or until
+ * @returns {number | null}
+ */
+export function moment(text, now, bound) {
   const ago = /^(\d+)([mhdw])$/.exec(text)
   if (ago) return Math.round(now - Number(ago[1]) * (AGO[ago[2] ?? ""] ?? 0))
   if (!/^\d{4}-\d{2}-\d{2}/.test(text)) return null
-  const at = Date.parse(text.length === 10 ? `${text}T00:00` : text)
+  const at = Date.parse(text.length === 10 ? `${text}T${bound === "until" ? "23:59:59.999" : "00:00"}` : text)
   return Number.isNaN(at) ? null : at / 1000
 }

@@ -1,0 +1,488 @@
+"""The recorded calls of one step, looked up by request.
+
+The order of completion plays no part.
+
+When a step runs again (resume, verify, reuse in a fork), its hooks make their calls a second time. The journal answers
+each request with the outcome that the trace has for it. A call is recorded under a key of three parts:
+
+    phase     the hook at work: "decide", "act", ...
+    digest    hash of the enclosing call's match, the function's name and the value of the arguments
+    n         number among equal requests of one lane: 0, 1, ... in the hook's own lane, "0.2/0", ... in lane "0.2"
+
+Digest and number together are the call's *match*. Because the lane is part of the number, scheduling never decides
+which of two equal requests receives which outcome. `Journal.find` tries, in this order:
+
+    1. the next recorded call of the request's lane, if it has the same digest or differs only in redacted secrets
+    2. the recorded call with exactly this phase, digest and number
+    3. the same with the digest that the arguments had while no secret was known
+    4. a recorded call of the same lane and name whose arguments fit once each mark stands for any text
+    5. an equal call of another lane, if changed code now makes it in this lane
+
+Calls are kept in groups. A group holds the calls that one hook, or one call, has made: by lane, in the order of their
+intents, and again in the order of their outcomes (`RecordedOrder`). `Entry` holds one call with two flags: `taken`
+once it was requested again, `over` once no other call has to wait for its turn.
+"""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ....traces import Effect
+from ....traces.file.children import CALLED
+from ...state.serialization import dump
+from ..call import LAST, Recorded
+from ..context import Frame
+from ..lanes import Lane, asked_as, lane_in, lane_name, started_in
+from ..state_refs import Asked, read_form
+from .recorded_order import RecordedOrder
+from .unmarked import MARKED, fits
+
+Number = int | str
+Match = tuple[str, Number]
+"""What identifies a call inside its phase: the digest of the request and its number among equal requests."""
+Key = tuple[str, str, Number]
+"""What identifies a call inside its step: phase, digest, number."""
+ASK = "refold.ask"
+"""Effect name of `ask`; names that start with `refold.` are reserved for the engine."""
+AWAITED = "refold.wait_child"
+"""Effect name of `wait_child`, which waits for a background child."""
+
+
+_NUMBER = re.compile(r"[0-9]+")
+_Place = tuple[str, Match | None, str, str]
+"""Where a call is made: phase, match of the enclosing call (None in a hook), lane, effect name."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A request to look up.
+
+    `within` is the match of the enclosing call. `n` is the number among equal requests of the lane, and `clear_n` the
+    number that the request would have if no secret were known. `state` is the state to which its arguments may refer.
+    """
+
+    phase: str
+    within: Match | None
+    lane: Lane
+    asked: Asked
+    n: Number
+    clear_n: Number
+    state: Any
+
+    @classmethod
+    def of(cls, frame: Frame, asked: Asked, state: Any) -> "Request":
+        """Make and count the next request of the lane in `frame`."""
+        lane = lane_in(frame)
+        n = clear_n = lane.number(asked.digest)
+        if asked.clear != asked.digest:
+            clear_n = lane.number(asked.clear)
+        return cls(frame.phase, None if frame.call is None else frame.call.match, lane, asked, n, clear_n, state)
+
+    @property
+    def match(self) -> Match:
+        """The digest and number of a new intent for this request."""
+        return self.asked.digest, self.n
+
+    def taken_as(self, match: Match) -> Match:
+        """Return `match`, and continue the lane's count from it.
+
+        It is that of the recorded call found for this request.
+
+        The two matches differ if secrets were unknown at recording time, or if the call was made in another lane.
+        """
+        if match != self.match:
+            self.lane.counted(*match)
+        return match
+
+
+class Entry:
+    """One recorded call.
+
+    `taken` is set once the call was requested again, `over` once no other call has to wait for its turn.
+    """
+
+    __slots__ = ("effect", "group", "order", "over", "recorded", "taken")
+
+    def __init__(self, effect: Effect, recorded: Recorded, group: "_Group") -> None:
+        self.effect = effect
+        self.recorded = recorded
+        self.group = group
+        self.order = group.order_in(lane_name(effect.n))
+        self.taken = False
+        self.over = False
+
+    @property
+    def match(self) -> Match:
+        """See Match."""
+        return self.effect.digest, self.effect.n
+
+    @property
+    def counts(self) -> bool:
+        """True if unchanged code must request the call again.
+
+        It must if the call ended, or may not be made a second time.
+        """
+        return self.recorded.outcome is not None or not self.effect.idempotent
+
+    def give(self) -> None:
+        """Record that the caller receives the outcome now.
+
+        The next call in order has its turn then.
+        """
+        self.over = True
+        self.order.moved()
+
+
+class _Lane:
+    """The calls of one lane in the order of their intents.
+
+    Calls before index `at` were requested again, or never will be. `left` counts the calls that must still be
+    requested (see `Entry.counts`).
+    """
+
+    __slots__ = ("at", "entries", "left")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.at = 0
+        self.left = 0
+
+
+class _Group:
+    """The calls that one hook, or one call, has made.
+
+    They are held by lane, and in the order of their outcomes.
+    """
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, _Lane] = {}
+        self._orders: dict[str, RecordedOrder] = {}
+        """One order for each hook invocation, by `asked_as`.
+
+        Several candidates of a branch have run at the same time; a replay may run them one after the other, so the
+        calls of one must not wait for those of another.
+        """
+        self.left = 0
+        """How many calls must still be requested, not counting actions."""
+
+    def order_in(self, lane: str) -> RecordedOrder:
+        """Return the order in which this hook's calls have ended.
+
+        It is one order over all lanes of the invocation.
+        """
+        return self._orders.setdefault(asked_as(lane), RecordedOrder())
+
+    def add(self, entry: Entry) -> None:
+        """Add a call. All calls are added before the first is requested."""
+        if entry.recorded.outcome is not None:
+            entry.order.add(entry)
+        if entry.effect.action is None:  # actions start together, so that a lane says nothing about their order
+            lane = self.lanes.setdefault(lane_name(entry.effect.n), _Lane())
+            lane.entries.append(entry)
+            lane.left += entry.counts
+            self.left += entry.counts
+
+    def take(self, entry: Entry) -> None:
+        """Record that a call was requested again.
+
+        A lane makes its requests in order, so earlier calls of the lane that were not requested never will be.
+        """
+        entry.taken = True
+        if entry.effect.action is None:
+            lane = self.lanes[lane_name(entry.effect.n)]
+            lane.left -= entry.counts
+            self.left -= entry.counts
+            while lane.at < len(lane.entries) and lane.entries[lane.at].effect.seq <= entry.effect.seq:
+                each = lane.entries[lane.at]
+                each.over = each.over or not each.taken
+                lane.at += 1
+        entry.order.moved()
+
+    def skip(self, name: str) -> None:
+        """Stop waiting for the calls that a lane has not requested.
+
+        The lane has made a request that is not recorded.
+        """
+        for entry in self.lanes[name].entries if name in self.lanes else ():
+            entry.over = entry.over or not entry.taken
+
+    def unstarted(self, lane: Lane) -> list[str]:
+        """Return the recorded lanes that `lane` has not started again.
+
+        They are the names of lanes that it started when the run was recorded.
+        """
+        begin = started_in(lane.name)
+        found = []
+        for name in self.lanes:
+            number = _NUMBER.match(name.removeprefix(begin)) if name.startswith(begin) else None
+            if number is not None and int(number[0]) >= lane.started:
+                found.append(name)
+        return found
+
+
+class Journal:
+    """The recorded calls and events of one step, or of `init_state`.
+
+    `again` holds the intents that a person has decided to run again. A cancelled call counts as having no outcome, so
+    that it runs again if it may (see `unknown`). `complete` says that every request must be found (as in `verify`), so
+    that equal calls of all lanes are searched. `value` loads a recorded value that is stored as a blob.
+    """
+
+    def __init__(
+        self,
+        effects: Iterable[Effect],
+        events: Iterable[Mapping[str, Any]] = (),
+        *,
+        again: frozenset[int] = frozenset(),
+        complete: bool = False,
+        value: Callable[[Any], Any] = lambda result: result,
+    ) -> None:
+        self._entries: dict[Key, Entry] = {}
+        self._groups: dict[tuple[str, Match | None], _Group] = {}
+        self._alike: dict[_Place, list[Entry]] = {}
+        """All calls but actions, by place."""
+        self._marked: dict[_Place, list[Entry]] = {}
+        """The calls whose arguments contain marks, by place; filled when a place is first searched."""
+        self._complete = complete
+        self._value = value
+        self._lock = threading.RLock()
+        self._events = Counter(_event_key(e["name"], e.get("data")) for e in events)
+        for effect in effects:
+            self._add(effect, None, again)
+
+    def _add(self, effect: Effect, parent: Match | None, again: frozenset[int]) -> None:
+        key = _key(effect)
+        unended = effect.open or effect.cancelled or effect.seq in again
+        if key not in self._entries or not unended:  # of several attempts at one call, the one that ended counts
+            recorded = (
+                Recorded(effect.seq, None)
+                if unended
+                else Recorded(effect.seq, effect.outcome, effect.result, effect.error, effect.outcome or 0)
+            )
+            group = self._groups.setdefault((effect.phase, parent), _Group())
+            entry = self._entries[key] = Entry(effect, recorded, group)
+            group.add(entry)
+            if effect.action is None:
+                self._alike.setdefault((effect.phase, parent, lane_name(effect.n), effect.name), []).append(entry)
+        for child in effect.children:
+            self._add(child, (effect.digest, effect.n), again)
+
+    def find(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+        """Return the recorded call for a request, and mark it taken.
+
+        The call may have ended or not.
+
+        Returns None if there is none.
+
+        The head of this file lists the order of the search. If the recorded arguments contain marks for secrets that
+        are not known now, `learn` receives each secret's name and value.
+        """
+        asked = request.asked
+        with self._lock:
+            entry = self._next_in_lane(request, learn)
+            if entry is None:
+                entry = self.take(request.phase, *request.match)
+            if entry is None and asked.clear != asked.digest:
+                entry = self.take(request.phase, asked.clear, request.clear_n)
+            if entry is None:
+                entry = self._marked_like(request, learn) or self._moved(request)
+            if entry is not None:
+                entry.group.take(entry)
+            return entry
+
+    def _next_in_lane(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+        """Return the lane's next call if it fits the request.
+
+        If several secrets have the same mark, only the order within a lane tells their calls apart.
+        """
+        group = self._groups.get((request.phase, request.within))
+        lane = group.lanes.get(request.lane.name) if group is not None else None
+        if lane is None or lane.at >= len(lane.entries) or (entry := lane.entries[lane.at]).taken:
+            return None
+        asked = request.asked
+        if entry.effect.digest in (asked.digest, asked.clear):
+            return entry
+        return entry if entry.effect.name == asked.name and self._fits(entry, request, learn) else None
+
+    def _fits(self, entry: Entry, request: Request, learn: Callable[[str, str], None]) -> bool:
+        """Return whether a call's marked arguments fit the request's.
+
+        They fit if they contain marks, and equal the request's if each mark stands for any text.
+        """
+        shown = self._value(entry.effect.args)
+        return _has_marks(shown) and fits(
+            _plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False
+        )
+
+    def take(self, phase: str, digest: str, n: Number) -> Entry | None:
+        """Return the call with this match, unless it was requested.
+
+        A match is a digest and a number.
+        """
+        entry = self._entries.get((phase, digest, n))
+        return entry if entry is not None and not entry.taken else None
+
+    def _marked_like(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+        """Return the first call in place that fits up to secrets.
+
+        It has not been requested yet, and its redacted secrets may be any text.
+        """
+        place = (request.phase, request.within, request.lane.name, request.asked.name)
+        marked = self._marked.get(place)
+        if marked is None:
+            alike = self._alike.get(place, ())
+            marked = [each for each in alike if _has_marks(self._value(each.effect.args))]
+        self._marked[place] = marked = [each for each in marked if not each.taken]
+        return next((each for each in marked if self._fits(each, request, learn)), None)
+
+    def _moved(self, request: Request) -> Entry | None:
+        """Return the first equal call of another task or thread.
+
+        It made the call when the run was recorded.
+
+        In a complete journal every lane is searched. Otherwise only lanes that this lane had started by itself and has
+        not started again count: the code that ran there may now run here.
+        """
+        group = self._groups.get((request.phase, request.within))
+        if group is None or not group.left:  # no recorded call is missing, so none has moved
+            return None
+        names = group.lanes if self._complete else group.unstarted(request.lane)
+        digests = (request.asked.digest, request.asked.clear)
+        equal = [e for name in names for e in group.lanes[name].entries if not e.taken and e.effect.digest in digests]
+        return min(equal, key=_seq, default=None)
+
+    def order(self, request: Request) -> RecordedOrder | None:
+        """Return the recorded outcomes that a new call waits for.
+
+        A new call is one that is not recorded.
+
+        Returns None if there are none.
+
+        The new call's outcome is written now, hence after all recorded ones, so it must be delivered after them too.
+        """
+        with self._lock:
+            group = self._groups.get((request.phase, request.within))
+            order = None if group is None else group.order_in(request.lane.name)
+            if group is None or order is None or order.over:
+                return None
+            for name in (request.lane.name, *group.unstarted(request.lane)):
+                group.skip(name)
+            return None if order.over else order
+
+    def outcome(self, entry: Entry) -> Recorded | None:
+        """Return a call's outcome with its result, or None.
+
+        An outcome reported later by a person has no record of its own; its order is `LAST`.
+        """
+        found = entry.recorded
+        if found.outcome is None and found.order != LAST:
+            return None
+        return Recorded(found.intent, found.outcome, self._value(found.result), found.error, found.order)
+
+    def seen_event(self, name: str, data: Any, clear: tuple[str, Any]) -> bool:
+        """Return whether the trace already has this event.
+
+        Each recorded event counts once.
+
+        `clear` holds the event's name and data before redaction, because an earlier attempt may have known other
+        secrets.
+        """
+        with self._lock:
+            for key in (_event_key(name, data), _event_key(*clear)):
+                if self._events[key] > 0:
+                    self._events[key] -= 1
+                    return True
+            for key in [key for key, left in self._events.items() if left > 0 and MARKED in key]:
+                if fits(orjson.loads(key), [clear[0], clear[1] or {}], ordered=False):
+                    self._events[key] -= 1
+                    return True
+            return False
+
+    def alike(self, request: Request) -> list[Effect]:
+        """Return the calls in the request's place that were not requested yet."""
+        with self._lock:
+            alike = self._alike.get((request.phase, request.within, request.lane.name, request.asked.name), ())
+            return [each.effect for each in alike if not each.taken]
+
+    def left(self, phase: str, within: Match | None = None) -> list[Effect]:
+        """Return the calls that should have been requested and were not.
+
+        They are those of a hook, or of a call (see `Entry.counts`).
+        """
+        with self._lock:
+            group = self._groups.get((phase, within))
+            lanes = group.lanes.values() if group is not None else ()
+            return [e.effect for lane in lanes if lane.left for e in lane.entries if e.counts and not e.taken]
+
+    def left_in_lane(self, request: Request) -> bool:
+        """Return whether calls are left in the request's lane.
+
+        They must be requested before the lane may make a new request.
+
+        The calls of lanes that it had started, and has not started again, count too: they were recorded, so they came
+        before anything new.
+        """
+        with self._lock:
+            group = self._groups.get((request.phase, request.within))
+            if group is None or not group.left:
+                return False
+            lane = group.lanes.get(request.lane.name)
+            if lane is not None and lane.left:
+                return True
+            return any(group.lanes[name].left for name in group.unstarted(request.lane))
+
+
+def _has_marks(args: Any) -> bool:
+    return MARKED in orjson.dumps(args)
+
+
+def _plain(form: Any, state: Any) -> Any:
+    """Return arguments as plain JSON values.
+
+    With a `state`, its parts replace the pointers to them.
+    """
+    return orjson.loads(dump(form if state is None else {name: read_form(each, state) for name, each in form.items()}))
+
+
+def _event_key(name: str, data: Any) -> bytes:
+    return orjson.dumps([name, data or {}], option=orjson.OPT_SORT_KEYS)
+
+
+def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
+    """Return the unknown effects.
+
+    These are calls without an outcome, or cancelled ones, that are not idempotent.
+
+    Calls that were waiting for an answer, or for a child run, are not unknown: they are entered again. Calls inside an
+    unknown call are left out until a person has decided that the outer call runs again.
+    """
+    found: list[Effect] = []
+    for effect in effects:
+        if not (effect.open or effect.cancelled):
+            continue
+        if effect.seq not in again and not effect.idempotent and not is_entered_again(effect):
+            found.append(effect)
+        else:
+            found += unknown(effect.children, again)
+    return found
+
+
+def _seq(entry: Entry) -> int:
+    return entry.effect.seq
+
+
+def _key(effect: Effect) -> Key:
+    return effect.phase, effect.digest, effect.n
+
+
+def is_entered_again(effect: Effect) -> bool:
+    """Return whether the call is entered again.
+
+    It is if it contains an `ask` without an answer, or a child run that has not ended.
+    """
+    return any(each.name in (ASK, CALLED, AWAITED) and (each.open or each.cancelled) for each in effect.walk())

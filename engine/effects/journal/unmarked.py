@@ -1,0 +1,93 @@
+"""Compares recorded values that contain marks with actual ones.
+
+Each mark stands for any text.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+MARK = re.compile(r"<redacted:([^>]*)>")
+MARKED = b"<redacted:"
+Learn = Callable[[str, str], None]
+"""Receives the name and value of a secret that a comparison has revealed."""
+
+
+def _untold(name: str, value: str) -> None:
+    """Ignore a secret."""
+
+
+@lru_cache(maxsize=256)
+def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split a text at its marks.
+
+    Returns the parts around them (one more than there are marks) and the marks' names.
+    """
+    closed = text.rfind(">") + 1  # after the last ">", the expression would scan each `<redacted:` to the end
+    parts = MARK.split(text[:closed])
+    parts[-1] += text[closed:]
+    return tuple(parts[::2]), tuple(parts[1::2])
+
+
+def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
+    """Return the shortest texts between `parts` in `text`.
+
+    Returns None if `text` does not contain the parts in order.
+
+    Each part is searched once, because its first place leaves the most room for the rest. A regular expression would
+    try all combinations of places.
+    """
+    first, *middle, last = parts
+    at, end = len(first), len(text) - len(last)
+    if end < at or not (text.startswith(first) and text.endswith(last)):
+        return None
+    found = []
+    for part in middle:
+        place = text.find(part, at, end)
+        if place < 0:
+            return None
+        found.append(text[at:place])
+        at = place + len(part)
+    return [*found, text[at:end]]
+
+
+def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
+    """Return whether a recorded text fits the actual one.
+
+    `learn` receives the text behind each mark.
+    """
+    if "<redacted:" not in recorded:
+        return recorded == actual
+    parts, names = _parts(recorded)
+    if not names:
+        return recorded == actual
+    found = _between(parts, actual)
+    if found is None:
+        return False
+    if "><redacted:" not in recorded:  # of two adjacent marks, nobody can tell where the first text ends
+        for name, value in zip(names, found, strict=True):
+            if not MARK.search(value, 0, value.rfind(">") + 1):
+                learn(name, value)
+    return True
+
+
+def fits(recorded: Any, actual: Any, learn: Learn = _untold, *, ordered: bool = True) -> bool:
+    """Return whether a recorded JSON value fits the actual one.
+
+    With `ordered`, members must have the same order.
+    """
+    if isinstance(recorded, dict) and isinstance(actual, dict):
+        if len(recorded) != len(actual):
+            return False
+        if recorded.keys() == actual.keys() and not (ordered and list(recorded) != list(actual)):
+            return all(fits(recorded[name], actual[name], learn, ordered=ordered) for name in recorded)
+        pairs = zip(recorded.items(), actual.items(), strict=True)
+        return all(text_fits(a, c, learn) and fits(b, d, learn, ordered=ordered) for (a, b), (c, d) in pairs)
+    if isinstance(recorded, list) and isinstance(actual, list):
+        return len(recorded) == len(actual) and all(
+            fits(a, b, learn, ordered=ordered) for a, b in zip(recorded, actual, strict=True)
+        )
+    if isinstance(recorded, str) and isinstance(actual, str):
+        return text_fits(recorded, actual.encode("utf-8", "replace").decode(), learn)
+    return type(recorded) is type(actual) and bool(recorded == actual)

@@ -1,0 +1,230 @@
+"""The start of a fork.
+
+It is an edited state of another run, and the link to that run.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from ....errors import EngineOwnedFieldError, EngineUsageError, PatchError, ReduceError, StateValueError, TraceError
+from ....tasks import Task
+from ....traces import Trace
+from ....traces.json_patch.apply import split_pointer
+from ....traces.json_patch.make import make_patch
+from ....traces.json_patch.share import patched
+from ...effects.budget import RuntimeBudget
+from ...effects.json_values import json_result
+from ...effects.redaction import Redactor
+from ...purity import NOWHERE, reset_frame, set_frame
+from ...replay.recorded_step import Settled
+from ...replay.reuse import Reuse, link_to, linked
+from ...state.commit import fold_step
+from ...state.model import StateSchema, assemble, dump
+from .trace_place import TraceHome, place_in
+
+Edit = Callable[[Any], Any] | Mapping[str, Any]
+"""A function that changes the draft of a state, as `reduce` does; or values to set, by JSON Pointer."""
+Patch = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The start of a fork.
+
+    It is the edited `state` number `at` of the run `source`.
+
+    `data` is the state's JSON, `parent` the link in the fork's header.
+    """
+
+    source: Trace
+    at: int
+    state: StateSchema
+    data: bytes
+    task: Task
+    budget: RuntimeBudget
+    seed: int
+    parent: dict[str, Any]
+    settled: Settled = field(default_factory=Settled)
+    """The answers and decisions about unknown effects in the source's unfinished step, given to the fork."""
+
+    def reuse(self) -> Reuse | None:
+        """Return the outcomes that the fork reuses from its source.
+
+        Returns None if it reuses none.
+        """
+        if "reuse_effects" not in self.parent:
+            return None
+        return Reuse(self.source, self.source.run_id, self.at, self.settled)
+
+
+def origin_of(
+    source: Trace,
+    at: int | None,
+    edit: Edit | None,
+    cls: type[StateSchema],
+    budget: RuntimeBudget | None,
+    redactor: Redactor | None,
+    home: TraceHome,
+    *,
+    reuse_effects: bool = False,
+    settled: Settled | None = None,
+) -> Origin:
+    """Return the start of a fork.
+
+    It is state `at` of a run, by default the last one, edited.
+
+    `cls` is its class.
+
+    `home` is the folder or the store of the fork's trace; None keeps the trace in memory.
+
+    Raises:
+        EngineUsageError: there is no state `at`, or the edit cannot be made.
+        EngineOwnedFieldError: the edit sets a field that only the engine writes.
+        StateValueError: the state does not fit its class.
+        StateMigrationError: no migration starts from the state's schema version.
+    """
+    header = source.header
+    index = _index(source, at)
+    try:
+        document = source.state(index)
+        record = source.state_record(index)
+    except TraceError as error:
+        raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
+    state, patch = _edited(cls, document, edit)
+    budget = budget or RuntimeBudget.from_dict(source.budget)
+    limit = max(budget.max_steps, state.current_step, 1)
+    if state.max_steps != limit:
+        state = assemble(cls, {**state.__dict__, "max_steps": limit}, ("max_steps",))
+        patch.append({"op": "replace", "path": "/max_steps", "value": limit})
+    data = dump(state)
+    if redactor is not None and (cleaned := redactor.json(data)) is not data:
+        state, data = cls.from_dict(orjson.loads(cleaned)), cleaned
+    link = link_to(source, source.run_id, index, place_in(home, "fork"))
+    parent: dict[str, Any] = {"kind": "fork", **link, "hash": record.hash}
+    if (change := _proven(patch, document, data, redactor)) or edit is not None:
+        parent["edit"] = change
+    parent["path"] = (header.get("parent") or {}).get("path", "")
+    if reuse_effects:
+        parent["reuse_effects"] = link
+    task = Task.from_dict(header["task"])
+    return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, settled or Settled())
+
+
+def _index(source: Trace, at: int | None) -> int:
+    steps = source.step_count
+    if at is None:
+        return steps
+    if isinstance(at, bool) or not isinstance(at, int):
+        raise EngineUsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}")
+    index = at + steps + 1 if at < 0 else at
+    if not 0 <= index <= steps:
+        raise EngineUsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
+    return index
+
+
+def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None) -> tuple[StateSchema, Patch]:
+    """Return the edited state of a document, and its patch."""
+    if isinstance(edit, Mapping):
+        patch = _operations(cls, edit)
+        changed = cls.migrate(document)
+        for op in patch:
+            try:
+                op["op"] = _operation(changed, split_pointer(op["path"]))
+                changed = patched(changed, [op])
+            except PatchError as error:
+                raise EngineUsageError(f"{op['path']} cannot be set: {error.reason}") from None
+        return cls.from_dict(changed), patch
+    state = cls.from_dict(document)
+    if edit is None:
+        return state, []
+    if not callable(edit) or inspect.iscoroutinefunction(edit):
+        given = "an async function" if callable(edit) else type(edit).__name__
+        raise EngineUsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
+    token = set_frame(NOWHERE)
+    try:
+        edited, patch = fold_step(state, edit, {})
+    except ReduceError as error:
+        raise EngineUsageError(str(error).replace("reduce()", "edit")) from None
+    finally:
+        reset_frame(token)
+    return edited, patch
+
+
+def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
+    """Return the values to set as patch operations.
+
+    `_operation` sets the kind of each later.
+    """
+    found: Patch = []
+    for path, value in edit.items():
+        try:
+            tokens = split_pointer(path)
+        except (PatchError, AttributeError):
+            raise EngineUsageError(
+                f"{path!r} is not a path of the state; a path begins with '/', such as /notes/0"
+            ) from None
+        if not tokens or tokens == [""]:
+            raise EngineUsageError("an edit sets parts of the state: name one by its path, such as /notes/0")
+        if tokens[0] in cls.__refold_engine_fields__:
+            raise EngineOwnedFieldError(tokens[0])
+        try:
+            exact = orjson.loads(dump(json_result(value, None, "the value")))
+        except StateValueError as error:
+            raise EngineUsageError(f"{path} cannot be set: {error}") from None
+        found.append({"op": "add", "path": path, "value": exact})
+    return found
+
+
+def _operation(document: Any, tokens: Sequence[str]) -> str:
+    """Return the kind of operation.
+
+    It is "replace" for an item of a list, "add" for a member and for a list's end ("-").
+    """
+    for token in tokens[:-1]:
+        if isinstance(document, dict):
+            document = document.get(token)
+        elif isinstance(document, list) and token.isdecimal() and int(token) < len(document):
+            document = document[int(token)]
+    return "replace" if isinstance(document, list) and tokens[-1] != "-" else "add"
+
+
+def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
+    """Return `patch` if it turns `document` into the fork's first state `data`.
+
+    Otherwise computes one that does.
+
+    Redaction and migration may have changed the state beyond the patch; and a patch with secrets is never written.
+    """
+    form = dump(patch)
+    if redactor is None or redactor.json(form) is form:
+        try:
+            patch = orjson.loads(form)
+            if orjson.dumps(patched(document, patch)) == data:
+                return patch
+        except PatchError:
+            pass
+    return make_patch(document, orjson.loads(data))
+
+
+def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
+    """Return the first state of a fork killed before its writing.
+
+    Returns None if the run is no fork.
+
+    Raises EngineUsageError if the fork's source does not exist any more.
+    """
+    link = trace.header.get("parent")
+    if link is None or link["kind"] != "fork":
+        return None
+    try:
+        source = linked(link, trace).until(link.get("hash") or "")
+        return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
+    except TraceError as error:
+        raise EngineUsageError(
+            f"the process ended before run {trace.run_id} had its first state, state {link['step']} of run "
+            f"{link['run']}, and {error}; fork it again"
+        ) from error

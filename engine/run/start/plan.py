@@ -1,0 +1,343 @@
+"""Everything that a run starts from, as one frozen value: a `RunPlan`.
+
+A run comes to be in one of four ways, each with its constructor. All four are carried out alike (`drive.execute`):
+
+    constructor   trace                                  first state                       position
+    fresh         new; its header has no parent          `init_state` is asked             step 0
+    forked        new; parent kind "fork"                a state of the source, edited     step 0
+    child         new; parent kind "call", "candidate"   `init_state`, or a parent state   step 0
+    resumed       reopened, with its lock                the trace's last state            the trace's end
+
+The plan of a child names its parent's account and waits, so that both runs share a budget and their open questions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from ....tasks import Environment, Task
+from ....traces import Record, Trace
+from ....traces.file.writer import TraceWriter
+from ...effects.budget import Account, EndedFromAbove, RuntimeBudget
+from ...effects.call import Call
+from ...effects.journal.journal import Journal
+from ...effects.redaction import Redactor, redacted_task
+from ...effects.usage import RunUsage
+from ...loop.decision import Decision
+from ...loop.loop import Adopted
+from ...loop.stop_criteria import StopCriteria
+from ...module import Module
+from ...replay.reuse import Reuse
+from ...result import RunResult, WaitRequest
+from ...state.model import StateSchema
+from ...strategies.protocol import BranchStrategy
+from ...strategies.strategies import SelectFirst
+from ..clock import Clock, SystemClock
+from ..waits import OnWait, Waits
+from .fork import Origin
+from .header import header_of
+from .run_ids import new_run_id, new_seed
+from .trace_place import TraceHome, TracePlace, place_in
+
+Observer = Callable[[Record], Any]
+Durability = Literal["process", "power", "none"]
+
+
+class Children(Protocol):
+    """The child runs of one run, as the run itself uses them."""
+
+    has_background: bool
+    """Whether there are background children, at work or ended."""
+
+    async def choose(
+        self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
+    ) -> int | Adopted:
+        """Resolve a branch.
+
+        Returns the chosen candidate's number, or the state adopted from a candidate's run.
+
+        `nest` counts the branches that the step has resolved before. `again` says that an earlier attempt has started
+        the step, so that candidates' runs may exist already.
+        """
+
+    async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
+        """Return the state that an earlier attempt has chosen but not committed.
+
+        `chosen` is its record's member.
+        """
+
+    def resume_background(self) -> None:
+        """Resume the background children of earlier attempts."""
+
+    async def settle(self) -> None:
+        """Wait for all background children; called when the run ends normally."""
+
+    async def stop(self) -> None:
+        """Cancel the background children, and wait until their ends are written."""
+
+    def end(self, why: EndedFromAbove) -> None:
+        """End the children of the run's calls for a budget.
+
+        Callable from any thread.
+        """
+
+    def usage(self) -> dict[str, Any]:
+        """Return the usage of each background child so far, for the commit."""
+
+
+STATES = frozenset(("commit", "snapshot", "resume"))
+"""The kinds of records that determine a state."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of an engine for its runs and their children."""
+
+    children: Callable[[Any], Children]
+    """Makes the registry of a run's children."""
+    stop: tuple[StopCriteria, ...] = ()
+    branch: BranchStrategy = field(default_factory=SelectFirst)
+    on_wait: OnWait | None = None
+    observers: tuple[Observer, ...] = ()
+    durability: Durability = "process"
+    clock: Clock = field(default_factory=SystemClock)
+    redactor: Redactor | None = None
+    workspace: Path | None = None
+    max_children: int = 16
+    shared_env: bool = False
+    on_divergence: Literal["fail", "ignore"] = "fail"
+    """What to do if the code no longer does what a resumed trace recorded."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The limits of a candidate's run.
+
+    They are a number of steps, and whether it ends at its next branch decision.
+    """
+
+    steps: int | None = None
+    to_next_branch: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The work of a candidate's run.
+
+    It is a decision, with its number in the branch, and its environment.
+    """
+
+    decision: Decision
+    number: int
+    limit: Limit
+    environment: Environment | None
+    base: Mapping[str, Any]
+    """The reference to the state from which the run starts, for its first snapshot."""
+    weight: int
+    """How many bytes of traces a reader of that state has to read."""
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The parts of a parent run that its child uses."""
+
+    account: Account
+    waits: Waits
+    awaited_by: list[Call] | None = None
+    """The parent's calls that wait for the child; empty if none does, None if the whole parent waits (a branch)."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """The position of a resumed run: the end of its trace.
+
+    The defaults are those of a run that has no trace yet.
+    """
+
+    step: int = 0
+    has_state: bool = False
+    """Whether the trace has the run's first state."""
+    used: RunUsage = field(default_factory=RunUsage)
+    warned: frozenset[str] = frozenset()
+    """The limits of which the run has warned."""
+    state_hash: str | None = None
+    """The hash of the record that determines the last state."""
+    snapshot_bytes: int = 0
+    patch_bytes: int = 0
+    secrets: tuple[tuple[str, str], ...] = ()
+    """The secrets that earlier attempts have learned, as names and values."""
+    requests: tuple[WaitRequest, ...] = ()
+    """The requests of the unfinished step."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """The answers to these requests, by id."""
+    background: bool = False
+    """Whether earlier attempts have started background children."""
+    again: bool = False
+    """Whether an earlier attempt started the step."""
+    journal: Journal | None = None
+    """The recorded calls of the unfinished step."""
+    called: frozenset[str] = frozenset()
+    """The ids of the child runs that calls of the unfinished step have started."""
+    decision: Decision | None = None
+    """The recorded decision of the unfinished step."""
+    choice: Mapping[str, Any] | None = None
+    """The recorded choice of a branch, if the chosen decision was not recorded any more."""
+    nest: int = 0
+    """How many branches the step has resolved."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Everything a run starts from; made by one of the four constructors."""
+
+    run_id: str
+    module: Module[Any]
+    task: Task
+    budget: RuntimeBudget
+    seed: int
+    options: RunOptions
+    redactor: Redactor | None
+    """The secrets known so far; the run learns more on a copy."""
+    file: TracePlace = None
+    """The file of a new trace, or its place in a store; None keeps it in memory."""
+    link: Mapping[str, Any] | None = None
+    """The link to the parent, for the header of a new trace."""
+    family: TraceWriter | Trace | None = None
+    """The trace beside which a new trace in memory is kept."""
+    reopened: TraceWriter | None = None
+    """The writer of a resumed trace, which holds its lock; None for a new trace."""
+    path: str = ""
+    """The run's fork path, on which its randomness depends beside the seed."""
+    state: StateSchema | None = None
+    """The state from which the run starts; None if `init_state` is to be asked."""
+    data: bytes | None = None
+    """The JSON of `state` without secrets, if it is to be written as the first snapshot."""
+    reuse: Reuse | None = None
+    parent: Parent | None = None
+    candidate: Candidate | None = None
+    position: Position = field(default_factory=Position)
+    shown: tuple[Record, ...] = ()
+    """The records that preparing the resume has written, for the observers."""
+    done: RunResult[Any] | None = None
+    """The result of a resumed run that has nothing to do."""
+
+    @property
+    def seconds(self) -> float | None:
+        """The time limit of the run itself.
+
+        A candidate's run is ended by its parent.
+        """
+        return None if self.candidate is not None else self.budget.max_runtime_seconds
+
+    def open(self) -> TraceWriter:
+        """Return the writer of the run's trace.
+
+        The trace is new or reopened.
+        """
+        if self.reopened is not None:
+            return self.reopened
+        return TraceWriter.create(self.file, durability=self.options.durability, parent=self.family)
+
+    def header(self) -> dict[str, Any]:
+        """Return the members of a new trace's header record."""
+        link = None if self.link is None else dict(self.link)
+        return header_of(self.run_id, self.module, self.task.to_dict(), self.budget, self.seed, link)
+
+    @classmethod
+    def fresh(
+        cls,
+        module: Module[Any],
+        task: Task,
+        budget: RuntimeBudget,
+        options: RunOptions,
+        folder: TraceHome = None,
+        seed: int | None = None,
+    ) -> "RunPlan":
+        """Return the plan of a new run of `task`.
+
+        Its trace is in `folder`.
+
+        With None as `seed`, one is drawn.
+        """
+        if options.redactor is not None:
+            task = redacted_task(task, options.redactor)
+        run_id = new_run_id(task.id)
+        return cls(
+            run_id,
+            module,
+            task,
+            budget,
+            seed if seed is not None else new_seed(),
+            options,
+            options.redactor,
+            file=place_in(folder, run_id),
+        )
+
+    @classmethod
+    def forked(cls, module: Module[Any], origin: Origin, options: RunOptions, folder: TraceHome) -> "RunPlan":
+        """Return the plan of a run from a state of another run."""
+        plan = cls.fresh(module, origin.task, origin.budget, options, folder, origin.seed)
+        return replace(
+            plan,
+            link=origin.parent,
+            family=origin.source,
+            path=origin.parent["path"],
+            state=origin.state,
+            data=origin.data,
+            reuse=origin.reuse(),
+        )
+
+    @classmethod
+    def child(
+        cls,
+        above: "RunPlan",
+        parent: Parent,
+        run_id: str,
+        module: Module[Any],
+        task: Task,
+        budget: RuntimeBudget,
+        options: RunOptions,
+        redactor: Redactor | None,
+        path: str,
+    ) -> "RunPlan":
+        """Return the plan of a child run, without its trace.
+
+        It is the child of the run with the plan `above`.
+        """
+        return cls(run_id, module, task, budget, above.seed, options, redactor, path=path, parent=parent)
+
+    @classmethod
+    def resumed(
+        cls,
+        writer: TraceWriter,
+        module: Module[Any],
+        task: Task,
+        budget: RuntimeBudget,
+        options: RunOptions,
+        state: StateSchema | None,
+        position: Position | None,
+        shown: Sequence[Record],
+        done: RunResult[Any] | None,
+    ) -> "RunPlan":
+        """Return the plan of a run that continues its trace.
+
+        `writer` holds the lock of the trace.
+        """
+        trace = writer.trace()
+        return cls(
+            trace.run_id,
+            module,
+            task,
+            budget,
+            int(trace.header["seed"]),
+            options,
+            options.redactor,
+            reopened=writer,
+            path=(trace.header["parent"] or {}).get("path", ""),
+            state=state,
+            reuse=Reuse.of(trace) if done is None else None,
+            position=position or Position(),
+            shown=tuple(shown),
+            done=done,
+        )

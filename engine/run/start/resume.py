@@ -1,0 +1,367 @@
+"""Resumes a run from its trace.
+
+Finished calls are kept, unknown effects are asked about, and the rest is done.
+
+What happens depends on the run's status, its open questions, and whether there is an answer to them. An answer is the
+one given to `resume`, one by `on_wait`, or the passing of a request's deadline:
+
+    status                       open questions         answer    what happens
+    completed                    none                   none      its result is returned again
+    stopped, no budget given     none                   none      its result is returned again
+    one of the two               none                   given     WaitAnsweredError
+    stopped, a budget given      none                   none      resumed
+    failed, cancelled            none                   none      resumed: the last step is tried again
+    interrupted (killed)         none                   none      resumed
+    any but the first two        unknown effects        none      "waiting": nothing runs before each fate is known
+    any but the first two        unknown effects        to all    resumed: {"ran"} is the outcome, {"retry"} runs again
+    waiting (suspended)          requests               none      "waiting", unless `on_wait` may answer now
+    waiting (suspended)          requests               any       resumed; the others are asked again
+    interrupted while waiting    requests               none      resumed: other work of its step may be left
+    any                          not the given one's    given     WaitAnsweredError
+
+`prepare_resume` works on the trace alone, before any hook runs: it reopens the trace (which takes its lock and cuts
+off a torn last line), verifies the recorded steps with the present code (DivergenceError, unless divergence is
+ignored), and then goes by the table. A run that is resumed gets a `resume` record.
+
+A preparation that fails before it has anything to write leaves the trace as it was, except for the torn line. `_say`
+writes the `resume` record, once, before any other record of the new attempt.
+
+The plan's `position` says where the trace ends: step number, usage, requests, and, for an unfinished step, the
+recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again from their beginning,
+with recorded outcomes, until they make a request that has none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from ....errors import DivergenceError, EngineUsageError, TraceCorruptError, WaitAnsweredError
+from ....printable import message_of
+from ....tasks import Task, TaskResult
+from ....traces import Record, Trace
+from ....traces.file.children import children_of
+from ....traces.file.writer import TraceWriter
+from ....traces.json_patch.make import make_patch
+from ....traces.stores import RunRef
+from ...effects.budget import RuntimeBudget
+from ...effects.journal.journal import Journal
+from ...effects.redaction import Redactor
+from ...effects.state_refs import Learn
+from ...endings import RunStatus, StopReason
+from ...loop.decision import Decision
+from ...module import Module
+from ...replay.divergence import Divergence
+from ...replay.unknown_effects import Answers
+from ...replay.verify import find_divergences
+from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, unfinished
+from ...state.model import StateSchema
+from ..waits import OnWait, called, left_open
+from .fork import forked_state
+from .header import versions
+from .plan import STATES, Position, RunOptions, RunPlan
+from .usage import background_of, relative_or_none, seconds_so_far, used_so_far
+
+
+async def prepare_resume(
+    module: Module[Any],
+    source: Trace | Path | RunRef,
+    options: RunOptions,
+    budget: RuntimeBudget | None = None,
+    value: Any = UNANSWERED,
+    request: str | None = None,
+    *,
+    child: bool = False,
+) -> RunPlan:
+    """Lock and verify a trace, and write the `resume` record.
+
+    An answer that is given is taken before.
+
+    `options.on_wait` is asked about unknown effects. `child` says that the run is resumed by its parent.
+    `Engine.aresume` lists the errors; after an error, the trace is as before, except that a torn last line is cut off.
+    """
+    writer, trace = TraceWriter.reopen(source, durability=options.durability)
+    try:
+        link = trace.header["parent"]
+        if not child and link is not None and link["kind"] != "fork":
+            what = "a child run" if link["kind"] == "call" else "the run of a candidate"
+            raise EngineUsageError(
+                f"run {trace.run_id} is {what}, which is resumed with its parent: resume {link['run']}, or fork this "
+                "run"
+            )
+        return await _Preparation(module, writer, trace, budget, options, child).prepare(value, request)
+    except BaseException:
+        writer.close()
+        raise
+
+
+class _Preparation:
+    """One attempt to resume a run.
+
+    Its steps are those that the head of this file lists.
+    """
+
+    def __init__(
+        self,
+        module: Module[Any],
+        writer: TraceWriter,
+        trace: Trace,
+        budget: RuntimeBudget | None,
+        options: RunOptions,
+        child: bool,
+    ) -> None:
+        self.module = module
+        self.writer = writer
+        self.trace = trace
+        self.options = options
+        self.child = child
+        self.task = Task.from_dict(trace.header["task"])
+        self.budget = budget or RuntimeBudget.from_dict(trace.budget)
+        self.raised = budget is not None  # a run that was stopped may go on with another budget
+        self.clock = options.clock
+        self.redactor = options.redactor
+        self.steps = len(trace.steps)
+        self.said = False  # whether the `resume` record is written
+        self.waited = 0.0  # seconds in `on_wait`, until a record reports them
+        self.secrets: list[tuple[str, str]] = []
+        self.written: list[Record] = []
+
+    async def prepare(self, value: Any, request: str | None) -> RunPlan:
+        trace, on_wait = self.trace, self.options.on_wait
+        status = trace.status
+        if status == RunStatus.completed or (status == RunStatus.stopped and not self.raised):
+            if value is not UNANSWERED:
+                raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}) and has no open request")
+            return self._plan(done=result_of(trace, self.module))
+        if self.options.on_divergence == "fail":
+            divergences = await _divergences(trace, self.module, self._learn)
+            if divergences:
+                raise DivergenceError(divergences)
+        now = self.clock.time()
+        answers, again, fates = self._answers(value, request)
+        asked: set[str] = set()
+        # a call that is run again may have unknown effects inside it, which are asked about next
+        while on_wait is not None and (fresh := [each for each in fates if each.id not in asked]):
+            self._show(fates)
+            asked |= {each.id for each in fresh}
+            told = await self._told(on_wait, answers, fresh)
+            if told:
+                answers, again, fates = self._answers(told, None)
+        waiting = [r for r in answers.requests if r.id not in answers.answers]
+        if fates:
+            self._show(fates)
+            return self._wait([*fates, *waiting])
+        # a run that was killed while it waited is resumed: other work of its step may be left
+        suspended = status == RunStatus.waiting and trace.ending.record is not None
+        late = any(r.deadline is not None and r.deadline <= now for r in waiting)
+        if suspended and waiting and not (self.said or late or on_wait is not None):
+            return self._wait(waiting)
+        state = self._say()
+        return self._plan(state, _position(self.writer.trace(), again, answers, self.secrets))
+
+    def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
+        """Take the given answers.
+
+        Returns them, the intents to run again, and requests about unknown effects left.
+        """
+        trace = self.writer.trace() if self.written else self.trace
+        now = -inf if self.child else self.clock.time()
+        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now)
+        return answers, *answers.take(value, request)
+
+    def _show(self, fates: list[WaitRequest]) -> None:
+        """Write these requests, if the trace does not have them yet."""
+        shown = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
+        if not {each.id for each in fates} <= shown:
+            self._say()
+            self._write("wait", {"requests": [each.to_dict() for each in fates]})
+
+    async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
+        """Ask the handler about each unknown effect in turn.
+
+        Returns its valid answers by request.
+        """
+        told: dict[str, Any] = {}
+        began = self.clock.monotonic()
+        for request in fates:
+            try:
+                answer = await called(on_wait, request)
+                if answer is not UNANSWERED:
+                    answers.check(request, answer)
+                    told[request.id] = answer
+            except WaitAnsweredError as error:
+                self._left_open(request, "answer_refused", str(error))
+            except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
+                self._left_open(request, "on_wait_failed", f"{type(error).__name__}: {message_of(error)}")
+        self.waited = round(self.waited + self.clock.monotonic() - began, 6)
+        return told
+
+    def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
+        data = left_open(request, event, problem, self.redactor)
+        self._write_after_saying("event", {"name": event, "data": data})
+
+    def _learn(self, name: str, secret: str) -> None:
+        """Add a secret of an earlier attempt, before anything is written."""
+        self.secrets.append((name, secret))
+        self.redactor = Redactor({}) if self.redactor is None else self.redactor.copy()
+        self.redactor.add(name, secret)
+
+    def _wait(self, requests: list[WaitRequest]) -> RunPlan:
+        return self._plan(done=result_of(self.writer.trace(), self.module, requests))
+
+    def _plan(
+        self, state: StateSchema | None = None, position: Position | None = None, done: RunResult | None = None
+    ) -> RunPlan:
+        return RunPlan.resumed(
+            self.writer, self.module, self.task, self.budget, self.options, state, position, self.written, done
+        )
+
+    def _write(self, kind: str, members: dict[str, Any]) -> None:
+        self.written.append(self.writer.append(kind, self.steps, round(self.clock.time(), 3), members))
+
+    def _write_after_saying(self, kind: str, members: dict[str, Any]) -> None:
+        self._say()
+        if kind == "input" and self.waited:  # no work was done while the handler was asked
+            members = {**members, "waited": self.waited}
+            self.waited = 0.0
+        self._write(kind, members)
+
+    def _say(self) -> StateSchema | None:
+        """Write the `resume` record, once.
+
+        Returns the state from which the run continues.
+        """
+        trace, cls = self.trace, self.module.state_class
+        begun = trace.first_state is not None
+        state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
+        if state is not None and state.max_steps != self.budget.max_steps:
+            limit = max(self.budget.max_steps, state.current_step)
+            state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
+        at = self.clock.time()
+        members: dict[str, Any] = {
+            "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
+            "versions": versions(),
+            "budget": self.budget.to_dict(),
+            "schema_version": cls.model_fields["schema_version"].default,
+            "seconds": round(seconds_so_far(trace, until=at), 6),
+        }
+        if self.writer.torn:
+            members["torn"] = len(self.writer.torn)
+        if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
+            members["patch"] = patch
+        if not self.said:
+            self.said = True
+            self._write("resume", members)
+        return state
+
+
+def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Sequence[tuple[str, str]]) -> Position:
+    """Return where the run stands.
+
+    `again` has the intents of the unknown effects that a person lets run again.
+    """
+    step = trace.unfinished
+    events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+    snapshot_bytes, patch_bytes = _weights(trace)
+    position = Position(
+        step=len(trace.steps),
+        has_state=trace.first_state is not None,
+        used=used_so_far(trace),
+        warned=frozenset(str(r["data"].get("what")) for r in events),
+        state_hash=next((r.hash for r in reversed(trace.records) if r.kind in STATES), None),
+        snapshot_bytes=snapshot_bytes,
+        patch_bytes=patch_bytes,
+        secrets=tuple(secrets),
+        requests=tuple(answers.requests),
+        answers=answers.answers,
+        background=bool(background_of(trace)),
+    )
+    if step is None:
+        return position
+    decided = [r for r in step.records if r.kind in ("decide", "branch") and "opened" not in r]
+    chosen = bool(decided) and decided[-1].kind == "branch"  # the choice was recorded, the chosen decision was not
+    return replace(
+        position,
+        again=True,
+        journal=Journal(step.effects, step.events, again=again, value=trace.value),
+        called=frozenset(c.run_id for record in step.records for c in children_of(record) if c.kind == "call"),
+        decision=None if step.decision is None else Decision.from_dict(step.decision),
+        choice=decided[-1]["chosen"] if chosen else None,
+        nest=len(step.branches) - chosen,
+    )
+
+
+def _weights(trace: Trace) -> tuple[int, int]:
+    """Return the bytes of the last snapshot and later commits."""
+    commits = 0
+    for record in reversed(trace.records):
+        if record.kind == "commit":
+            commits += len(record.raw)
+        elif record.kind == "snapshot":
+            return len(record.raw), commits
+    return 0, commits
+
+
+async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> list[Divergence]:
+    """Return the run's divergences.
+
+    If it has none, returns those of the candidates' runs that will be resumed with it.
+    """
+    found = await find_divergences(module, trace, learn)
+    step = trace.unfinished
+    for record in step.records if step is not None and not found else ():
+        for child in children_of(record):
+            if child.kind == "candidate" and (run := relative_or_none(trace, child)) and _goes_on(run, trace):
+                below = await _divergences(run, module, learn)
+                found += [replace(each, run=each.run or run.run_id) for each in below]
+    return found
+
+
+def _goes_on(child: Trace, parent: Trace) -> bool:
+    """Return whether a child run is resumed with its parent."""
+    status = child.status
+    if status == RunStatus.stopped:
+        return child.stop_reason in (StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost)
+    return status == parent.status if status == RunStatus.failed else status != RunStatus.completed
+
+
+def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
+    """Return the task result of an end record.
+
+    Raises TraceCorruptError if it is not valid.
+    """
+    if not task_result:
+        return unfinished(str((trace.header.get("task") or {}).get("id")))
+    try:
+        return TaskResult(**task_result)
+    except ValueError as error:
+        reason = f"the end record's task_result is none: {error}"
+        raise TraceCorruptError(reason, trace.end["seq"] + 1, path=trace.path) from None
+
+
+def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
+    """Return the result of a run from its trace.
+
+    `waiting` holds open requests, which make it a waiting run.
+    """
+    end = trace.end
+    has_state = trace.first_state is not None
+    state = module.state_class.from_dict(trace.final_state) if has_state else None
+    status = RunStatus.waiting if waiting else RunStatus(end["status"])
+    reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
+    final = None if waiting else end.get("final_result")
+    error = RunFailure.from_dict(end["error"]) if not waiting and end.get("error") else None
+    task_result = end.get("task_result") if not waiting else None
+    return RunResult(
+        status=status,
+        stop_reason=reason,
+        final_result=final,
+        state=state,
+        steps=len(trace.steps),
+        usage=used_so_far(trace),
+        task_result=_told(trace, task_result),
+        trace=trace,
+        error=error,
+        waiting=waiting or [],
+    )

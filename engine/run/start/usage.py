@@ -1,0 +1,151 @@
+"""The usage of a run so far, from its trace.
+
+Usage is tokens, money, calls, and seconds of work.
+
+This is tokens, money, calls, and seconds of work.
+
+A commit, a resume and an end record say what the run had used by then. Only what came after the last of them is added
+up: outcomes, the child runs that were started, and the time between records.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ....errors import TraceNotFoundError
+from ....traces import Record, Trace
+from ....traces.file.children import ChildStart, children_of
+from ...effects.usage import RunUsage, Usage, is_unpriced
+
+BEAT_SECONDS = 5.0
+"""After how long without a record a run at work writes a beat."""
+
+
+def used_so_far(trace: Trace) -> RunUsage:
+    """Return the usage of a run.
+
+    It is that of its end record, otherwise the last commit's plus outcomes and children since.
+    """
+    end = trace.ending.record
+    if end is not None:
+        used = end.get("usage") or {}
+        return RunUsage(**{name: used[name] for name in RunUsage.__slots__ if used.get(name) is not None})
+    since: list[Usage] = []
+    started: list[ChildStart] = []
+    commit: Mapping[str, Any] = {}
+    for record in reversed(trace.records):
+        if record.kind == "commit":
+            commit = record
+            break
+        if record.kind == "outcome":
+            used = record.get("usage") or record.get("estimated")
+            since += [Usage.from_dict(used)] if used else []
+        started += children_of(record)
+    booked, told = commit.get("usage") or {}, commit.get("background") or {}
+    children = [
+        used_so_far(child) for child in _relatives(trace, [each for each in started if not _is_background(each)])
+    ]
+    children += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
+    told_of: list[Usage] = [u for u in since if not u.estimated]
+    counted: list[Usage | RunUsage] = [*told_of, *children]
+    costs = [u.cost or 0.0 for u in since] + [c.cost for c in children]
+    return RunUsage(
+        steps=len(trace.steps),
+        seconds=round(seconds_so_far(trace), 6),
+        tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in counted),
+        tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in counted),
+        cost=booked.get("cost", 0.0) + sum(costs),
+        calls=booked.get("calls", 0) + len(told_of) + sum(c.calls for c in children),
+        unpriced=booked.get("unpriced", 0) + sum(map(is_unpriced, since)) + sum(c.unpriced for c in children),
+        estimated=booked.get("estimated", 0)
+        + sum(u.tokens for u in since if u.estimated)
+        + sum(c.estimated for c in children),
+    )
+
+
+def seconds_so_far(trace: Trace, until: float | None = None) -> float:
+    """Return the seconds of work in all attempts.
+
+    The time between attempts and in waits is left out.
+
+    Nobody knows when a killed attempt ended. A run at work writes something every `BEAT_SECONDS`, so an attempt that is
+    resumed at the time `until` counts until that long after its last record, but not beyond `until`.
+    """
+    known, since = 0.0, trace.header.at
+    waited, started = 0.0, background_of(trace)
+    last: Record | None = None
+    for record in reversed(trace.records):
+        if last is None and record.kind not in ("event", "snapshot"):
+            last = record
+        found = record["usage"]["seconds"] if record.kind == "end" else record.get("seconds")
+        if found is not None and record.kind in ("commit", "resume", "end"):
+            known, since = found, record.at
+            break
+        if record.kind in ("input", "outcome", "branch"):
+            waited += record.get("waited", 0.0)
+        started += children_of(record)
+    if last is not None and last.kind == "end":
+        return known
+    worked = max(trace.records[-1].at, _worked_until(trace, started, float("inf") if until is None else until))
+    if until is not None and (last is None or last.kind != "wait"):
+        worked = max(worked, min(worked + BEAT_SECONDS, until))
+    return max(0.0, known + worked - since - waited)
+
+
+def background_of(trace: Trace) -> list[ChildStart]:
+    """Return the starts of a run's background children.
+
+    It is the first start of each child, in their order.
+    """
+    found = {child.run_id: child for child in reversed(trace.children) if _is_background(child)}
+    return list(reversed(found.values()))
+
+
+def _is_background(child: ChildStart) -> bool:
+    return child.kind == "background"
+
+
+def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) -> float:
+    """Return the time until which these child runs worked.
+
+    It is that of their last record, or of their children's, up to the time `before`.
+
+    Later records belong to the next attempt, which resumed the children.
+    """
+    last = 0.0
+    for child in _relatives(trace, started):
+        for record in child.records:
+            if record.at <= before:
+                last = max(last, record.at, _worked_until(child, children_of(record), before))
+    return last
+
+
+def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
+    """Return `used` minus the usage that a commit has booked already."""
+    if told is None:
+        return used
+    cost = max(0.0, used.cost - (told.get("cost") or 0.0))
+    names = ("tokens_in", "tokens_out", "calls", "unpriced", "estimated")
+    less = {name: max(0, getattr(used, name) - told.get(name, 0)) for name in names}
+    return RunUsage(cost=cost, **less)
+
+
+def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
+    """Yield the traces of these child runs, each once.
+
+    Those without records are left out.
+    """
+    for child in {child.run_id: child for child in started}.values():
+        if (found := relative_or_none(trace, child)) is not None:
+            yield found
+
+
+def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
+    """Return the trace of a child run.
+
+    Returns None if it is missing, or has no whole record.
+    """
+    try:
+        found = trace.relative(child.run_id)
+    except TraceNotFoundError:
+        return None
+    return found if len(found.records) else None

@@ -1,0 +1,135 @@
+"""The machinery that all drafts share.
+
+These are scopes, nodes, and drafting a value when `reduce` reaches it.
+
+A draft looks like the user's own list, dict or model, and every part of it can be changed in place. It is made lazily:
+a new draft holds the frozen members of its base, and a frozen list, dict or model among them is replaced by a draft of
+its own when `reduce` reads it. So a step costs as much as it touches, not as much as the state holds:
+
+    state.notes[3].text = "x"    # drafts of the state, of `notes` and of `notes[3]`; all else stays frozen and shared
+
+Each draft has a node, which records the members that were touched. `finalize` reads the nodes afterwards.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ....errors import DraftExpiredError
+from ..frozen import equal
+
+
+class Scope:
+    """The drafts of one reduce, which live until it ends.
+
+    `within` holds, by id, the plain lists and dicts that `draft_within` has already worked through: the container
+    itself, and its items at that time. The items are None while `draft_within` is still inside the container.
+    """
+
+    __slots__ = ("drafts", "within")
+
+    def __init__(self) -> None:
+        self.drafts: list[Any] = []
+        self.within: dict[int, tuple[Any, list[Any] | None]] = {}
+
+
+class Node:
+    """A draft's memory: its base, and the changes that its methods made.
+
+    Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here. `finalize` finds them.
+
+    Attributes:
+        base: The frozen value that the draft was made from; None for a model that is new in this reduce.
+        shape: The shape of a list or dict, the class of a model.
+        scope: The drafts of the same reduce.
+        touched: Keys, fields, or indices in the base that were set or drafted, in that order (a dict as ordered set).
+        moved: None while every member of the base is in its place. Afterwards, for a list, the runs of items that are
+            still the base's (see `splices`); for a dict, the removed keys of the base, as keys of a dict.
+    """
+
+    __slots__ = ("base", "moved", "scope", "shape", "touched")
+
+    def __init__(self, base: Any, shape: Any, scope: Scope) -> None:
+        self.base = base
+        self.shape = shape
+        self.scope = scope
+        self.touched: dict[Any, None] = {}
+        self.moved: Any = None
+
+    def check(self) -> None:
+        """Do nothing, as the reduce has not ended.
+
+        Later an ExpiredNode is in this node's place, whose `check` raises.
+        """
+
+
+class ExpiredNode:
+    """The node of an expired list or dict.
+
+    Every attribute but `shape` raises DraftExpiredError.
+
+    Methods of the draft that somebody bound during reduce (`add = draft.append`) still run after it, and stop here.
+    """
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise DraftExpiredError(getattr(self.shape, "label", "a state"))
+
+
+Drafter = Callable[[Any, Scope], Any]
+
+DRAFTERS: dict[type, Drafter | None] = {}
+"""Functions that make a draft of a frozen value, by the value's class.
+
+The function is None for a class that needs no drafts. `draft_of` adds each class when it first meets one.
+"""
+
+
+def draft_of(value: Any, scope: Scope) -> Any:
+    """Return a draft of a frozen value, or None.
+
+    Some values need no draft.
+
+    Leaves, plain lists and dicts, and drafts need none.
+    """
+    kind = type(value)
+    try:
+        make = DRAFTERS[kind]
+    except KeyError:
+        make = next((DRAFTERS[base] for base in kind.__mro__ if base in DRAFTERS), None)
+        DRAFTERS[kind] = make
+    return None if make is None else make(value, scope)
+
+
+def draft_within(value: Any, scope: Scope) -> None:
+    """Replace the frozen values inside a plain container with drafts.
+
+    The list or dict was made by reduce.
+
+    So a model that reduce has just put into the state can be changed there, however deep the new lists around it.
+    A container whose items are all known from an earlier visit is not searched again.
+    """
+    if type(value) not in _PLAIN:
+        return
+    held = list(value.values() if type(value) is dict else value)
+    known, before = scope.within.get(id(value), (None, held))
+    if known is value and (before is None or equal(before, held)):
+        return
+    scope.within[id(value)] = value, None  # `value` may contain itself: a visit from inside returns at once
+    deep = False
+    for place, item in list(value.items() if type(value) is dict else enumerate(value)):
+        if (draft := draft_of(item, scope)) is not None:
+            value[place] = draft
+        elif type(item) in _PLAIN:
+            deep = True
+            draft_within(item, scope)
+    if deep:  # the inner containers may change while this one's items stay the same: search again next time
+        del scope.within[id(value)]
+    else:
+        scope.within[id(value)] = value, list(value.values() if type(value) is dict else value)
+
+
+_PLAIN = frozenset({list, dict})

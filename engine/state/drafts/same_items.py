@@ -1,0 +1,110 @@
+"""Checks that a list still holds another one's very objects.
+
+It is fast.
+
+A draft's methods record what they change, but code in C (`heapq`, `bisect`) writes into lists and dicts past these
+methods. So `finalize` must check that the untouched items of a draft are still its base's objects.
+
+To ask `is` of each pair costs some eight times as much as a copy of the list. `old == now` costs half as much as the
+copy: for each pair, C compares the two pointers first, and calls `__eq__` only if they differ. So `stands` uses `==`.
+If it says no, an item has changed. If it says yes, each pair is one object or two equal ones. The types of the base's
+items tell whether two equal ones matter:
+
+    types in the base               a pair that is equal but not one object                         answer
+    frozen lists, dicts, models     none: `equal` makes them equal to themselves alone              SAME
+    these, str and None             the same text, perhaps of a subclass of str: the same JSON      EQUAL
+    int alone                       1.0 or True for 1, other JSON: found by a look at the JSON      SAME or OTHER
+    any others                      too many ways (-0.0 and 0.0, dates): `is`, pair by pair         SAME or OTHER
+
+After EQUAL, `finalize` puts the base's objects back, so that no instance of a subclass remains in the state. After
+SAME, equal integers may be two objects, but then both are plain and good.
+"""
+
+from functools import lru_cache
+from operator import is_
+from typing import Any
+
+import orjson
+
+from ..frozen import FrozenDict, FrozenList, equal
+from ..model import StateModel
+
+FEW = 64
+"""Up to this many items, `is` for each pair is as fast."""
+
+OTHER, EQUAL, SAME = 0, 1, 2
+"""Results of `stands`.
+
+OTHER: some item differs, or may differ. EQUAL: all are the same JSON, perhaps instances of a subclass. SAME: all are
+the same objects, or equal plain integers.
+"""
+
+_TEXT: frozenset[type] = frozenset({str, type(None)})
+"""Types whose values are the same JSON if they are equal."""
+
+_INTEGERS = frozenset({int})
+
+
+def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
+    """Return the types of a frozen container's items or values.
+
+    They are found once, and then kept with the list or dict.
+    """
+    try:
+        return base.kinds
+    except AttributeError:
+        base.kinds = frozenset(map(type, base.values() if isinstance(base, dict) else base))
+        return base.kinds
+
+
+def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int:
+    """Return how the items of `now` and `old` compare.
+
+    The answer is SAME, EQUAL or OTHER.
+
+    `old` is `base` or a part of it; `base` knows the types of the items.
+    """
+    if len(old) != len(now):
+        return OTHER
+    if len(old) > FEW and (way := _way_to_compare(kinds_of(base))) is not None:
+        if not equal(old, now):
+            return OTHER
+        return OTHER if way is _INTEGERS and not _all_integers(now) else EQUAL if way is _TEXT else SAME
+    return SAME if all(map(is_, list.__iter__(old), list.__iter__(now))) else OTHER
+
+
+@lru_cache(maxsize=256)
+def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
+    """Return what an equal result proves for items of these types.
+
+    See the table at the head of this file. The empty set: they are the same objects. `_TEXT`: they are the same JSON.
+    `_INTEGERS`: they are if all items are integers. None: the result says too little.
+    """
+    leaves: frozenset[type] = frozenset(kind for kind in kinds if not _by_identity(kind))
+    if leaves <= _TEXT:
+        return _TEXT if leaves else frozenset()
+    return _INTEGERS if kinds == _INTEGERS else None
+
+
+def _by_identity(kind: type) -> bool:
+    """Return whether instances of a class equal themselves alone.
+
+    This is judged while BY_IDENTITY is set.
+
+    A model class with an `__eq__` of its own does not qualify.
+    """
+    equality: Any = kind.__eq__
+    return equality in (FrozenList.__eq__, FrozenDict.__eq__, StateModel.__eq__)
+
+
+def _all_integers(values: Any) -> bool:
+    """Return whether values that equal integers are integers, judged by their JSON.
+
+    Only floats and booleans equal integers, besides subclasses of int. In JSON, each float has a `.` or an `e`, and so
+    have `true` and `false`. For subclasses orjson raises TypeError.
+    """
+    try:
+        data = orjson.dumps(list.__getitem__(values, slice(None)), option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except TypeError:
+        return False
+    return b"e" not in data and b"." not in data

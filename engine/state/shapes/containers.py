@@ -1,0 +1,282 @@
+"""Shapes of fields that hold other values.
+
+These are any JSON value, lists, dicts and tuples.
+
+A shape is a field's type at run time. Its `freeze` turns a value into its frozen, JSON-exact form: written as JSON and
+read again, the form is the same. Shapes of single values are in `scalars`, those of unions and validated fields in
+`unions`, that of models in `fields`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ....errors import StateValueError
+from ..freezer import MAX_DEPTH, Freezer
+from ..frozen import FrozenDict, FrozenList, frozen_list
+from .scalars import (
+    INT_MAX,
+    INT_MIN,
+    LeafShape,
+    ScalarShape,
+    described,
+    exact_float,
+    exact_int,
+    exact_str,
+    first_problem,
+    plain_scalar,
+)
+
+
+class Shape(Protocol):
+    """The type of one place in a state.
+
+    Attributes:
+        label: Names the place in error messages, such as `Notes.items[]`.
+        holds_models: Whether a state model may be at this place, or inside lists and dicts at this place.
+    """
+
+    label: str
+    holds_models: bool
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """Return `value` in frozen, JSON-exact form.
+
+        Raises StateValueError, with the path of the part that the shape refuses.
+        """
+
+
+Resolver = Callable[[Any, Any, Freezer], Any]
+
+DRAFT_RESOLVERS: dict[type, Resolver] = {}
+"""Functions that freeze a draft for a shape, by the draft's class.
+
+`finalize`, `draft_model` and `revoke` fill the table, so that shapes need not import the modules of drafts.
+"""
+
+
+class AnyShape:
+    """Any JSON value.
+
+    It is text, a finite number, a boolean, null, a list, or a dict with text keys.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.item = self
+        self.key = None
+        self.holds_models = False
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze.
+
+        Tuples become lists, and subclasses of str, int and float their plain value.
+        """
+        # The most frequent types come first: this runs once for every value inside a field of any JSON.
+        kind = type(value)
+        if kind is str:
+            return value if value.isascii() else exact_str(value)
+        if kind is int:
+            return value if INT_MIN <= value <= INT_MAX else exact_int(value)
+        if kind is dict:
+            return freeze_dict(self, value, freezer)
+        if kind is list:
+            return freeze_list(self, value, freezer)
+        if value is None or kind is bool:
+            return value
+        if kind is float:
+            return exact_float(value)
+        if (kind is FrozenList or kind is FrozenDict) and getattr(value, "meta", None) is self:
+            return value  # this very shape froze it
+        resolver = DRAFT_RESOLVERS.get(kind)
+        if resolver is not None:
+            return resolver(value, self, freezer)
+        if isinstance(value, list | tuple):
+            return freeze_list(self, value, freezer)
+        if isinstance(value, dict):
+            return freeze_dict(self, value, freezer)
+        plain = plain_scalar(value)
+        if plain is None:
+            raise StateValueError(
+                f"{described(value)} is not a JSON value; {self.label} holds text, numbers, booleans, None, lists and "
+                "dicts (a field of its own type can hold more)"
+            )
+        return plain
+
+
+class ListShape:
+    """A list whose items all have one shape."""
+
+    def __init__(self, label: str, item: Shape) -> None:
+        self.label = label
+        self.item = item
+        self.holds_models = item.holds_models
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        kind = type(value)
+        if kind is FrozenList and getattr(value, "meta", None) is self:
+            return value
+        resolver = DRAFT_RESOLVERS.get(kind)
+        if resolver is not None:
+            return resolver(value, self, freezer)
+        return freeze_list(self, value, freezer)
+
+
+class DictShape:
+    """A dict whose keys have one shape and its values another.
+
+    JSON writes the keys as text.
+    """
+
+    def __init__(self, label: str, key: Shape, item: Shape) -> None:
+        self.label = label
+        self.key = key
+        self.item = item
+        self.holds_models = item.holds_models
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        kind = type(value)
+        if kind is FrozenDict and getattr(value, "meta", None) is self:
+            return value
+        resolver = DRAFT_RESOLVERS.get(kind)
+        if resolver is not None:
+            return resolver(value, self, freezer)
+        return freeze_dict(self, value, freezer)
+
+
+class TupleShape:
+    """A tuple: a value that is replaced as a whole.
+
+    `items` are the shapes of its first places; `rest` is the shape of all further ones, None if there may be none.
+    """
+
+    holds_models = False
+
+    def __init__(self, label: str, items: list[Shape], rest: Shape | None) -> None:
+        self.label = label
+        self.items = items
+        self.rest = rest
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        if not isinstance(value, tuple | list):
+            raise StateValueError(f"expected a tuple, got {described(value)}")
+        if len(value) < len(self.items) or (self.rest is None and len(value) > len(self.items)):
+            raise StateValueError(f"expected a tuple of {len(self.items)} values, got {len(value)}")
+        held: list[Any] = []
+        freezer.enter(value)
+        try:
+            for i, item in enumerate(value):
+                shape = self.items[i] if i < len(self.items) else self.rest
+                held.append(shape.freeze(item, freezer) if shape else item)
+        except StateValueError as error:
+            raise error.under(len(held)) from None
+        freezer.stack.pop()
+        return tuple(held)
+
+
+def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> FrozenList:
+    """Return a FrozenList of the shape from any list.
+
+    For AnyShape, it may be a tuple.
+    """
+    if not isinstance(value, list):
+        if not (isinstance(value, tuple) and type(shape) is AnyShape):
+            raise StateValueError(f"expected a list, got {described(value)}")
+        value = list(value)
+    stack = freezer.stack
+    stack.append(value)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    held: list[Any] = []
+    keep = held.append
+    freeze, any_json = shape.item.freeze, type(shape) is AnyShape
+    try:
+        for each in list.__iter__(value):
+            kind = type(each) if any_json else None  # most values inside any JSON need no more than this look
+            if (kind is str and each.isascii()) or (kind is int and INT_MIN <= each <= INT_MAX) or kind is bool:
+                keep(each)
+            else:
+                keep(freeze(each, freezer))
+    except StateValueError as error:
+        raise error.under(len(held)) from None
+    stack.pop()
+    return frozen_list(held, shape)
+
+
+def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> FrozenDict:
+    """Return a FrozenDict of the shape from any dict.
+
+    Without a key shape, keys must be text.
+    """
+    if not isinstance(value, dict):
+        raise StateValueError(f"expected a dict, got {described(value)}")
+    frozen: FrozenDict = FrozenDict.__new__(FrozenDict)
+    frozen.meta = shape
+    stack = freezer.stack
+    if not value and len(stack) < MAX_DEPTH:
+        return frozen
+    # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
+    # subclasses of dict may have their members elsewhere, so their own `items` is called.
+    stack.append(value)
+    if len(stack) > MAX_DEPTH:
+        raise freezer.too_deep()
+    keep = dict.__setitem__
+    freeze, any_json = shape.item.freeze, type(shape) is AnyShape
+    key_shape = shape.key
+    kind = type(value)
+    key: Any = ""
+    try:
+        for key, each in value.items() if kind is dict or kind not in DRAFT_RESOLVERS else dict.items(value):
+            if key_shape is None:
+                name = key if type(key) is str and key.isascii() else text_key(key)
+            else:
+                name = key_shape.freeze(key, freezer)
+            leaf = type(each) if any_json else None  # as in `freeze_list`
+            if (leaf is str and each.isascii()) or (leaf is int and INT_MIN <= each <= INT_MAX) or leaf is bool:
+                keep(frozen, name, each)
+            else:
+                keep(frozen, name, freeze(each, freezer))
+    except StateValueError as error:
+        raise error.under(shown_key(key)) from None
+    if len(frozen) != len(value):
+        raise StateValueError("two of its keys are written as the same text")
+    stack.pop()
+    return frozen
+
+
+def text_key(key: Any) -> str:
+    """Return the key as a plain str.
+
+    Raises StateValueError if it is not text or UTF-8 cannot carry it.
+    """
+    if isinstance(key, str):
+        return exact_str(str.__str__(key))
+    raise StateValueError(f"the key {described(key)} is not text; JSON has text keys only, so 1 and '1' would collide")
+
+
+def shown_key(key: Any) -> str:
+    """Return the key as the path of an error shows it."""
+    return key if isinstance(key, str) and key.isprintable() else repr(key)
+
+
+__all__ = [
+    "DRAFT_RESOLVERS",
+    "INT_MAX",
+    "INT_MIN",
+    "MAX_DEPTH",
+    "AnyShape",
+    "DictShape",
+    "Freezer",
+    "LeafShape",
+    "ListShape",
+    "ScalarShape",
+    "Shape",
+    "TupleShape",
+    "first_problem",
+    "freeze_dict",
+    "freeze_list",
+    "shown_key",
+    "text_key",
+]

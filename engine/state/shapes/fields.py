@@ -1,0 +1,381 @@
+"""Builds the shape of each field from its annotation.
+
+The fields are those of a state class.
+
+A type whose values JSON cannot carry there and back unchanged is refused with a StateDefinitionError, when the class is
+defined: a bad field should not wait for a run to show.
+"""
+
+import types
+from collections import abc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import partial
+from pathlib import PurePath
+from typing import Annotated, Any, ForwardRef, Literal, NewType, TypeVar, Union, get_args, get_origin
+from uuid import UUID
+
+from annotated_types import BaseMetadata, GroupedMetadata
+from pydantic import BaseModel, JsonValue, SecretBytes, SecretStr, TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
+from typing_extensions import TypeAliasType
+
+from ....errors import StateDefinitionError, StateValueError
+from ..freezer import Freezer
+from .class_rules import refuse_class
+from .containers import AnyShape, DictShape, ListShape, Shape, TupleShape
+from .field_validators import field_validator, validated_fields
+from .scalars import LeafShape, ScalarShape
+from .unions import CheckedShape, UnionShape
+
+_SCALARS: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
+# Types whose values pydantic writes as a text that loads to an equal value.
+_TEXT_LEAVES = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
+_ADVICE = {
+    set: "a set has no order that survives; use a sorted list or a dict with None values",
+    frozenset: "a frozenset has no order that survives; use a sorted list or a tuple",
+    bytes: "bytes are not JSON; hold text, or base64 in a str",
+    bytearray: "bytes are not JSON; hold text, or base64 in a str",
+    complex: "a complex number has no JSON form; hold a tuple of two floats",
+    SecretStr: "a secret must not stand in a state, which is written to the trace; read it where the effect needs it",
+    SecretBytes: "a secret must not stand in a state, which is written to the trace; read it where the effect needs it",
+}
+_CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
+
+
+class ModelShape:
+    """A nested state model of the class `cls`.
+
+    A plain dict is loaded as an instance of it.
+    """
+
+    holds_models = True
+
+    def __init__(self, label: str, cls: type[BaseModel]) -> None:
+        self.label = label
+        self.cls = cls
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        if type(value) is self.cls:
+            return value
+        return self.cls.__refold_coerce__(value, freezer)  # type: ignore[attr-defined]
+
+
+class _Builder:
+    """Builds the shapes of one class.
+
+    `model_base` is StateModel, passed in because `model` imports this file.
+
+    `aliases` are the type aliases around the annotation that is being built, to find one that contains itself.
+    """
+
+    def __init__(self, model_base: type[BaseModel]) -> None:
+        self.model_base = model_base
+        self.aliases: list[TypeAliasType] = []
+
+    def build(self, annotation: Any, label: str) -> Shape:
+        if annotation is Any or annotation is object or annotation is JsonValue:
+            return AnyShape(label)
+        if isinstance(annotation, TypeAliasType):
+            if isinstance(annotation.__value__, str):
+                raise StateDefinitionError(label, _CONTAINS_ITSELF.format(annotation))
+            with self.within(annotation, label):
+                return self.build(annotation.__value__, label)
+        if isinstance(annotation, NewType):
+            return self.build(annotation.__supertype__, label)
+        if isinstance(annotation, TypeVar):
+            if annotation.__constraints__:
+                return self.union(annotation.__constraints__, None, label)
+            bound = annotation.__bound__
+            return self.build(Any if bound is None or isinstance(bound, ForwardRef) else bound, label)
+        if annotation in (None, type(None)):
+            return ScalarShape(label, type(None))
+        if isinstance(annotation, type) and annotation in _SCALARS:
+            return ScalarShape(label, annotation)
+        origin, args = get_origin(annotation), get_args(annotation)
+        if origin is Annotated:
+            return self.annotated(args[0], args[1:], label)
+        if origin in (Union, types.UnionType):
+            return self.union(args, None, label)
+        if origin is Literal:
+            return self.literal(args, label)
+        kind = origin or annotation
+        if kind in (list, abc.Sequence, abc.MutableSequence):
+            return ListShape(label, self.build(args[0] if args else Any, f"{label}[]"))
+        if kind in (dict, abc.Mapping, abc.MutableMapping):
+            return self.mapping(args, label)
+        if kind is tuple:
+            return self.places(args, label)
+        return self.leaf(annotation, kind, label)
+
+    @contextmanager
+    def within(self, alias: TypeAliasType, label: str) -> Iterator[None]:
+        if alias in self.aliases:
+            raise StateDefinitionError(label, _CONTAINS_ITSELF.format(alias))
+        self.aliases.append(alias)
+        yield
+        self.aliases.pop()
+
+    def leaf(self, annotation: Any, kind: Any, label: str) -> Shape:
+        if not isinstance(kind, type):
+            raise StateDefinitionError(label, f"{annotation!r} is not a type that a state can hold")
+        for refused, why in _ADVICE.items():
+            if issubclass(kind, refused):
+                raise StateDefinitionError(label, why)
+        if issubclass(kind, BaseModel):
+            if not issubclass(kind, self.model_base):
+                raise StateDefinitionError(label, f"{kind.__name__} is not a StateModel; derive it from StateModel")
+            if not kind.__pydantic_complete__:
+                kind.model_rebuild(raise_errors=False)
+            empty = kind.__pydantic_complete__ and not kind.model_fields and kind.__subclasses__()
+            if kind is self.model_base or empty:
+                raise StateDefinitionError(
+                    label,
+                    f"a field of type {kind.__name__} would drop its subclasses' fields; name them in a tagged union",
+                )
+            return ModelShape(label, annotation)
+        if issubclass(kind, Enum):
+            values = [member.value for member in kind]
+            if not all(type(v) in (str, int) for v in values) or len({str(v) for v in values}) < len(values):
+                raise StateDefinitionError(
+                    label, f"the values of {kind.__name__} must be texts or integers, all distinct"
+                )
+            return LeafShape(label, annotation, frozenset("str" if type(v) is str else "int" for v in values))
+        if issubclass(kind, _TEXT_LEAVES):
+            return LeafShape(label, annotation, frozenset({"str"}))
+        raise StateDefinitionError(
+            label,
+            f"{getattr(kind, '__name__', kind)} is not a JSON type; use text, numbers, lists, dicts, dates, enums, "
+            "paths, decimals, or a class derived from StateModel",
+        )
+
+    def annotated(self, inner: Any, extras: tuple[Any, ...], label: str) -> Shape:
+        tags = [e.discriminator for e in extras if isinstance(e, FieldInfo) and e.discriminator]
+        for extra in extras:
+            if isinstance(extra, PlainSerializer | WrapSerializer | SerializeAsAny):
+                raise StateDefinitionError(label, "custom serializers would write what cannot be read back; drop them")
+        if tags and get_origin(inner) in (Union, types.UnionType):
+            return self.union(get_args(inner), tags[0], label)
+        shape = self.build(inner, label)
+        if any(_constrains(extra) for extra in extras):
+            adapter: TypeAdapter[Any] = TypeAdapter(Annotated[inner, *extras])
+            return CheckedShape(label, shape, partial(adapter.validate_python, strict=True))
+        return shape
+
+    def literal(self, values: tuple[Any, ...], label: str) -> Shape:
+        for value in values:
+            if type(getattr(value, "value", value)) not in (str, int, bool, type(None)):
+                raise StateDefinitionError(label, f"the literal {value!r} is not text, an integer, a boolean or None")
+        if len({str(getattr(v, "value", v)) for v in values}) < len(values):
+            raise StateDefinitionError(label, f"the literals {values!r} are not distinct as text")
+        plain = [getattr(v, "value", v) for v in values]
+        texts = frozenset(v for v in values if type(v) is str and v.isascii())
+        return LeafShape(label, Literal[values], frozenset(_SCALARS[type(v)] for v in plain), texts)
+
+    def mapping(self, args: tuple[Any, ...], label: str) -> Shape:
+        key, value = args if args else (Any, Any)
+        if key is Any:
+            key = str
+        base = get_args(key)[0] if get_origin(key) is Annotated else key
+        textual = (
+            base in (str, int)
+            or (get_origin(base) is Literal and all(type(v) is str for v in get_args(base)))
+            or (isinstance(base, type) and issubclass(base, Enum | UUID | date) and not issubclass(base, datetime))
+        )
+        if not textual:
+            raise StateDefinitionError(
+                label, f"keys of type {getattr(key, '__name__', key)} could collide as text; use str or int keys"
+            )
+        return DictShape(label, self.build(key, f"{label}.keys"), self.build(value, f"{label}[*]"))
+
+    def places(self, args: tuple[Any, ...], label: str) -> Shape:
+        if not args:
+            return TupleShape(label, [], AnyShape(f"{label}[]"))
+        if len(args) == 2 and args[1] is Ellipsis:
+            return TupleShape(label, [], self.build(args[0], f"{label}[]"))
+        return TupleShape(label, [self.build(a, f"{label}[{i}]") for i, a in enumerate(args)], None)
+
+    def union(self, args: tuple[Any, ...], tag: Any, label: str) -> Shape:
+        branches: dict[str, Shape] = {}
+        models: list[type[BaseModel]] = []
+        taken: set[str] = set()
+        for arg in args:
+            shape = self.build(arg, label)
+            if isinstance(shape, UnionShape):
+                raise StateDefinitionError(label, "a union inside a union; write it as one")
+            inner = shape.inner if isinstance(shape, CheckedShape) else shape
+            if isinstance(inner, ModelShape):
+                models.append(inner.cls)
+                if len(models) > 1:
+                    continue
+            kinds = _json_kinds(inner)
+            name = "leaf" if isinstance(inner, LeafShape) else next(iter(kinds))
+            clash = taken & kinds or ({name} & branches.keys()) or _int_clash(inner, branches)
+            if clash:
+                raise StateDefinitionError(
+                    label, f"JSON cannot tell the members of this union apart (two are written as {min(clash)})"
+                )
+            taken |= kinds
+            branches[name] = shape
+        picker = _model_picker(models, tag, label) if len(models) > 1 else None
+        if len(branches) == 1 and not models:
+            return next(iter(branches.values()))
+        return UnionShape(label, branches, picker)
+
+
+def _json_kinds(shape: Shape) -> frozenset[str]:
+    """Return the JSON kinds in which a shape's values are written.
+
+    Raises StateDefinitionError for any JSON value.
+    """
+    if isinstance(shape, LeafShape):
+        return shape.kinds
+    if isinstance(shape, ScalarShape):
+        return frozenset({_SCALARS[shape.kind]})
+    if isinstance(shape, AnyShape):
+        raise StateDefinitionError(shape.label, "a union with Any takes everything; write Any alone")
+    return frozenset({"array" if isinstance(shape, ListShape | TupleShape) else "object"})
+
+
+def _int_clash(shape: Shape, branches: dict[str, Shape]) -> set[str]:
+    """Return {"int"} if a union's integers are ambiguous.
+
+    They are if it has both a float and a leaf written as an integer.
+
+    Otherwise returns the empty set.
+
+    A float field takes integers, too, so JSON could not tell the two apart.
+    """
+    leaf = shape if isinstance(shape, LeafShape) else branches.get("leaf")
+    has_float = "float" in branches or (isinstance(shape, ScalarShape) and shape.kind is float)
+    return {"int"} if has_float and isinstance(leaf, LeafShape) and "int" in leaf.kinds else set()
+
+
+def _constrains(extra: Any) -> bool:
+    """Return whether metadata limits or changes a field's values.
+
+    Other metadata only describes them.
+    """
+    if isinstance(extra, FieldInfo):
+        return bool(extra.metadata)
+    known = isinstance(extra, BaseMetadata | GroupedMetadata) or type(extra).__module__.startswith("pydantic")
+    return known or hasattr(extra, "__get_pydantic_core_schema__")
+
+
+def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
+    """Return a function from a value to its model's shape.
+
+    It serves the models of one union.
+
+    The function looks at a field with a Literal type that all models have, with other values in each. This is the field
+    `tag` if a discriminator names one, otherwise the first such field. Raises StateDefinitionError if there is none.
+    """
+    for model in models:
+        if not model.__pydantic_fields_complete__:
+            raise StateDefinitionError(
+                label,
+                f"{model.__name__} names types that are defined later; call {model.__name__}.model_rebuild() first",
+            )
+    shared = [n for n in models[0].model_fields if all(n in m.model_fields for m in models)]
+    for name in [tag] if isinstance(tag, str) else shared:
+        table: dict[Any, Shape] = {}
+        values = [(v, m) for m in models for v in _literal_values(m.model_fields[name].annotation)]
+        for value, model in values:
+            table[value] = ModelShape(label, model)
+        every_model_has_one = {m for _, m in values} == set(models)
+        if len(table) == len(values) and every_model_has_one:
+            return lambda value, name=name, table=table: table.get(
+                value.get(name) if isinstance(value, dict) else value.__dict__.get(name)
+            )
+    names = ", ".join(m.__name__ for m in models)
+    raise StateDefinitionError(
+        label, f"JSON cannot tell {names} apart; give each a Literal field of its own, such as kind: Literal['a'] = 'a'"
+    )
+
+
+def _literal_values(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def holds_scalars(shape: Shape) -> bool:
+    """Return whether the shape's values are scalars without conditions.
+
+    Scalars are text, numbers, booleans and null.
+    """
+    if isinstance(shape, UnionShape):
+        return shape.pick_model is None and all(map(holds_scalars, shape.branches.values()))
+    return isinstance(shape, ScalarShape)
+
+
+def plain_types(shape: Shape) -> frozenset[type]:
+    """Return the types whose values need no freezing after pydantic's validation.
+
+    Text is held as it is only if it is ASCII.
+    """
+    if isinstance(shape, UnionShape):
+        return frozenset().union(*map(plain_types, shape.branches.values()))
+    if isinstance(shape, ScalarShape) and shape.kind in (str, bool, type(None)):
+        return frozenset({shape.kind})
+    return frozenset({str}) if isinstance(shape, LeafShape) and shape.texts else frozenset()
+
+
+def has_exact_default(field: FieldInfo, shape: Shape) -> bool:
+    """Return whether a field's default is as its type has it.
+
+    Pydantic takes defaults as they are: `score: float = 0` would be an integer, and a float when it is read again. A
+    factory's values are not known before it is called.
+    """
+    if field.is_required():
+        return True
+    if field.default_factory is not None:
+        return False
+    default = field.default
+    if not holds_scalars(shape) and type(default) not in plain_types(shape):
+        return True  # it is frozen in any case
+    try:
+        return type(shape.freeze(default, Freezer())) is type(default)
+    except StateValueError:
+        return False
+
+
+def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
+    """Raise StateDefinitionError for the first type a state cannot hold.
+
+    The error names the field.
+
+    Called when pydantic fails to build a schema, whose own error would be about pydantic and not about states.
+    """
+    builder = _Builder(model_base)
+    for name, field in cls.__pydantic_fields__.items():
+        builder.annotated(field.annotation, tuple(field.metadata), f"{cls.__name__}.{name}")
+
+
+def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str, Shape]:
+    """Return the shape of each field, in field order.
+
+    The fields are those of a state class.
+
+    Raises StateDefinitionError for the first field or declaration that a state class may not have.
+    """
+    builder = _Builder(model_base)
+    refuse_class(cls, model_base)
+    checked = validated_fields(cls)
+    shapes: dict[str, Shape] = {}
+    for name, field in cls.model_fields.items():
+        label = f"{cls.__name__}.{name}"
+        if field.exclude or getattr(field, "exclude_if", None):
+            raise StateDefinitionError(label, "what is excluded from dumps would still be in the trace; leave it out")
+        shape = builder.annotated(field.annotation, tuple(field.metadata), label) if field.metadata else None
+        if shape is None and field.discriminator is not None:
+            shape = builder.union(get_args(field.annotation), field.discriminator, label)
+        shape = shape or builder.build(field.annotation, label)
+        shapes[name] = CheckedShape(label, shape, field_validator(cls, name)) if name in checked else shape
+    return shapes
+
+
+__all__ = ["ModelShape", "field_shapes", "has_exact_default", "holds_scalars", "plain_types", "refuse_types"]

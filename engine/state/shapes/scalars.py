@@ -1,0 +1,177 @@
+"""Shapes of values that hold no others.
+
+These are JSON's scalars, and leaves such as dates and enums.
+"""
+
+from datetime import datetime
+from enum import Enum
+from math import isfinite
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from ....errors import StateValueError
+from ..freezer import Freezer
+
+INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads
+
+
+def exact_str(value: str) -> str:
+    """Return the text; raise StateValueError for lone surrogates, which UTF-8 cannot carry."""
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise StateValueError(
+                f"text with a lone surrogate (character {error.start}) cannot be written as UTF-8; "
+                "decode the source with errors='replace'"
+            ) from None
+    return value
+
+
+def exact_int(value: int) -> int:
+    """Return the integer; raise StateValueError beyond 64 bits."""
+    if not INT_MIN <= value <= INT_MAX:
+        raise StateValueError("an integer beyond 64 bits would not survive JSON; keep it as text")
+    return value
+
+
+def exact_float(value: float) -> float:
+    """Return the number; raise StateValueError for NaN and infinities."""
+    if not isfinite(value):
+        raise StateValueError(f"{value} is not JSON; use None or text")
+    return value
+
+
+def exact_scalar(value: Any) -> Any:
+    """Return a value whose type is exactly a JSON scalar's.
+
+    Raises StateValueError if JSON would change it.
+    """
+    kind = type(value)
+    if kind is str:
+        return exact_str(value)
+    if kind is int:
+        return exact_int(value)
+    return exact_float(value) if kind is float else value
+
+
+def plain_scalar(value: Any) -> Any:
+    """Return the plain value of a subclass's instance.
+
+    It is a subclass of str, int or float.
+
+    Returns None for any other value.
+
+    Examples are a StrEnum's member and a NumPy float. Raises StateValueError if JSON would change the value.
+    """
+    if isinstance(value, str):
+        return exact_str(str.__str__(value))
+    if isinstance(value, int):
+        return exact_int(int.__int__(value))
+    if isinstance(value, float):
+        return exact_float(float.__float__(value))
+    return None
+
+
+def described(value: object) -> str:
+    """Return the value's type and the start of its repr, for messages."""
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first problem that pydantic found, in one line."""
+    problem = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    return f"{place}: {problem['msg']}" if place else problem["msg"]
+
+
+class ScalarShape:
+    """One of JSON's scalars, exactly.
+
+    `kind` is str, int, float, bool or NoneType.
+
+    A float field takes an int that is the same number as a float.
+    """
+
+    holds_models = False
+
+    def __init__(self, label: str, kind: type) -> None:
+        self.label = label
+        self.kind = kind
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        kind = type(value)
+        if kind is self.kind:
+            if (kind is str and value.isascii()) or (kind is int and INT_MIN <= value <= INT_MAX):
+                return value
+            return exact_scalar(value)
+        if self.kind is float and kind is int:
+            if int(number := float(exact_int(value))) != value:
+                raise StateValueError(f"{value} would lose digits as a float; write it as one if that is meant")
+            return number
+        if kind is not bool and self.kind in (str, int, float) and isinstance(value, self.kind):
+            return plain_scalar(value)
+        raise StateValueError(f"expected {self.kind.__name__}, got {described(value)}")
+
+
+def _same_leaf(one: Any, other: Any) -> bool:
+    # `==` fails for aware datetimes: those in the hour that a clock repeats equal none of another zone (PEP 495).
+    if isinstance(one, datetime) and isinstance(other, datetime):
+        return not one - other
+    return bool(one == other)
+
+
+class LeafShape:
+    """A value with a JSON form of its own.
+
+    Examples are a date, an enum, a path and a decimal.
+
+    The state holds the value that its JSON form loads to. So a live run and one that is resumed hold the same.
+
+    `kinds` are the JSON kinds in which the values may be written. `texts` are values that are their own JSON form and
+    need no trip through JSON: the choices of a `Literal["user", "tool"]`.
+    """
+
+    holds_models = False
+
+    def __init__(self, label: str, annotation: Any, kinds: frozenset[str], texts: frozenset[str] = frozenset()) -> None:
+        self.label = label
+        self.kinds = kinds
+        self.texts = texts
+        self.adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze; takes the JSON form as well.
+
+        Writes and loads the value, and writes it again. Raises StateValueError if the two JSON forms differ, or the
+        loaded value differs from the given one.
+        """
+        if type(value) is str and value in self.texts:
+            return value
+        try:
+            try:
+                valid = self.adapter.validate_python(value, strict=True)
+            except ValidationError:
+                if type(value) not in (str, int) or isinstance(value, Enum):
+                    raise
+                valid = self.adapter.validate_json(to_json(value), strict=True)
+            if type(value) in (bool, float) and type(valid) is not type(value):
+                raise StateValueError(f"{described(value)} is not {described(valid)}")
+            once = self.adapter.dump_json(valid)
+            held = self.adapter.validate_json(once, strict=True)
+            twice = self.adapter.dump_json(held)
+        except ValidationError as error:
+            raise StateValueError(first_problem(error)) from None
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, StateValueError):
+                raise
+            raise StateValueError(f"{described(value)} cannot be written as JSON: {error}") from None
+        if once != twice or not _same_leaf(valid, held):
+            raise StateValueError(
+                f"{described(value)} does not survive its JSON form: {once.decode()} comes back as {twice.decode()}"
+            )
+        return held

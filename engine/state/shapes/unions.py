@@ -1,0 +1,151 @@
+"""Shapes around other shapes: unions, and fields with constraints or validators."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import ValidationError
+
+from ....errors import StateValueError
+from ..freezer import Freezer
+from ..frozen import FrozenDict, FrozenList, thaw
+from ..serialization import COMPARISON
+from .containers import Shape
+from .scalars import described, first_problem
+
+_KINDS: dict[type, str] = {
+    type(None): "null",
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+    list: "array",
+    dict: "object",
+    FrozenList: "array",
+    FrozenDict: "object",
+}
+
+
+def json_kind(value: Any) -> str:
+    """Return the JSON kind of a Python value.
+
+    The kinds are null, bool, int, float, str, array and object, and "leaf" for any other value.
+    """
+    kind = type(value)
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if isinstance(value, list | tuple):
+        return "array"
+    return "object" if isinstance(value, dict) or hasattr(kind, "__refold_shapes__") else "leaf"
+
+
+class UnionShape:
+    """One of several shapes that JSON can tell apart.
+
+    JSON tells values apart by their kind, and models by their tag. `branches` maps a JSON kind, or "leaf", to its
+    shape. `pick_model` returns the shape of a value of one of several models; it is None for a union with fewer than
+    two.
+    """
+
+    def __init__(
+        self, label: str, branches: dict[str, Shape], pick_model: Callable[[Any], Shape | None] | None
+    ) -> None:
+        self.label = label
+        self.branches = branches
+        self.pick_model = pick_model
+        self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
+
+    def branch_of(self, value: Any) -> Shape | None:
+        """Return the branch for a list, a dict or a model.
+
+        Returns None if the union has none.
+        """
+        kind = json_kind(value)
+        if kind == "object" and self.pick_model is not None:
+            return self.pick_model(value)
+        return self.branches.get(kind)
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        kind = _KINDS.get(type(value)) or json_kind(value)
+        shape = self.branches.get(kind)
+        if shape is not None and kind != "object":
+            return shape.freeze(value, freezer)
+        if kind == "object" and self.pick_model is not None:
+            shape = self.pick_model(value)
+        if shape is None and kind == "int":
+            shape = self.branches.get("float")
+        if shape is None and kind not in ("array", "object"):
+            shape = self.branches.get("leaf") or self._by_base(value)
+        if shape is None:
+            raise StateValueError(f"expected {' or '.join(self.branches)}, got {described(value)}")
+        return shape.freeze(value, freezer)
+
+    def _by_base(self, value: Any) -> Shape | None:
+        """Return the branch for a subclass of a scalar type.
+
+        It is a subclass of str, int or float.
+
+        Returns None for any other value.
+        """
+        for base, name in ((str, "str"), (int, "int"), (float, "float")):
+            if isinstance(value, base) and type(value) is not bool and name in self.branches:
+                return self.branches[name]
+        return None
+
+
+class CheckedShape:
+    """The shape of a field with constraints or validators.
+
+    These see the field's whole value.
+
+    The validators run on their own result, too. If they change it again, the value is refused, since a reloaded state
+    would differ.
+    """
+
+    def __init__(self, label: str, inner: Shape, validate: Callable[[Any], Any]) -> None:
+        self.label = label
+        self.inner = inner
+        self.validate = validate
+        self.holds_models = inner.holds_models
+
+    def freeze(self, value: Any, freezer: Freezer) -> Any:
+        """See Shape.freeze."""
+        depth = len(freezer.stack)
+        try:
+            first = self.inner.freeze(value, freezer)
+        except StateValueError as refusal:
+            del freezer.stack[depth:]  # the refused value left its levels there
+            first = self.inner.freeze(self._prepared(value, refusal), freezer)
+        once = self.inner.freeze(self._valid(thaw(first)), freezer)
+        if COMPARISON.same(first, once):
+            return first
+        twice = self.inner.freeze(self._valid(thaw(once)), freezer)
+        if not COMPARISON.same(once, twice):
+            raise StateValueError(
+                f"the validators of {self.label} turn {described(once)}, which they made, into {described(twice)}; "
+                "a validated value must stay as it is when it is read again"
+            )
+        return once
+
+    def _prepared(self, value: Any, refusal: StateValueError) -> Any:
+        """Return a value as the field's `before` validators change it.
+
+        The field's type refuses the value itself.
+
+        If they accept it no better, raise their own error if they have one, and otherwise the type's `refusal`.
+        """
+        try:
+            return self.validate(value)
+        except ValidationError as error:
+            own = error.errors()[0]["type"] in ("value_error", "assertion_error")
+            raise (StateValueError(first_problem(error)) if own else refusal) from None
+
+    def _valid(self, value: Any) -> Any:
+        """Return the value after the field's validators.
+
+        Raises StateValueError if they refuse it.
+        """
+        try:
+            return self.validate(value)
+        except ValidationError as error:
+            raise StateValueError(first_problem(error)) from None

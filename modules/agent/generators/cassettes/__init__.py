@@ -1,0 +1,1 @@
+"""Cassettes: a model's answers, recorded in a file and played back."""

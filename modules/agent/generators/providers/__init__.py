@@ -1,0 +1,1 @@
+"""Real models: litellm, the answers of providers, their errors, and retries."""

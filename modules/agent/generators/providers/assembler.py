@@ -1,0 +1,296 @@
+"""Reads a provider's answer, whole or in pieces, into one Generation.
+
+The result for an answer is the same either way. Members that a message cannot hold are kept in `extra`; unreadable
+parts are listed there under `unread`.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...chat.messages import Message
+from ...chat.tool_calls import ToolCall
+from ...chat.usage import Usage
+from ..generation import CallDelta, Delta, Generation
+
+_SHOWN = 200
+_READ = frozenset(
+    ("role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call", "thinking_blocks")
+)
+_LEFT_OUT = frozenset(("provider_specific_fields", "name"))
+_TEXTS = ("text", "output_text")
+_MOST_TOKENS = 10**12
+"""More than any model reads: a larger number is not a count of tokens."""
+
+
+class _Call:
+    """A call assembled from the pieces so far."""
+
+    def __init__(self, index: int, place: Any) -> None:
+        self.index = index
+        self.place = place
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the arguments are complete JSON.
+
+        No piece can then follow.
+        """
+        try:
+            json.loads("".join(self.arguments))
+        except ValueError:
+            return False
+        return True
+
+
+class Assembler:
+    """Collects the documents of one answer in OpenAI's form.
+
+    A whole answer is one document; a stream is several.
+    """
+
+    def __init__(self) -> None:
+        self.finish: str | None = None
+        self.id: str | None = None
+        self.usage: Any = None
+        self.has_answer = False
+        """Whether any document had a choice."""
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._thinking: list[Any] = []
+        self._calls: list[_Call] = []
+        self._function: _Call | None = None
+        self._extra: dict[str, Any] = {}
+        self._unread: list[str] = []
+
+    def add(self, document: Any) -> list[Delta]:
+        """Take a document and return its pieces."""
+        if not isinstance(document, Mapping):
+            self._tell("a document", document)
+            return []
+        if isinstance(document.get("id"), str):
+            self.id = self.id or writable(document["id"])
+        if document.get("usage") is not None:
+            self.usage = document["usage"]
+        choices = document.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+            return []
+        choice = choices[0]
+        if len(choices) > 1:
+            self._tell("further choices", len(choices) - 1)
+        if choice.get("finish_reason") is not None:
+            self.finish = writable(str(choice["finish_reason"]))
+        holder = next((choice[name] for name in ("delta", "message") if choice.get(name) is not None), None)
+        if holder is None:
+            holder = {"content": choice["text"]} if choice.get("text") is not None else {}
+        if not isinstance(holder, Mapping):
+            holder = {"content": holder}
+        self.has_answer = True
+        return self._members(writable(dict(holder)), is_piece=choice.get("delta") is not None)
+
+    def _members(self, holder: dict[str, Any], is_piece: bool) -> list[Delta]:
+        found: list[Delta] = []
+        reasoning = holder.get("reasoning_content") or holder.get("reasoning")
+        if reasoning:
+            found += self._reasoned(reasoning)
+        if holder.get("content") is not None:
+            found += self._said(holder["content"])
+        if holder.get("refusal"):
+            self._refusal.append(_text_of(holder["refusal"]))
+        if isinstance(holder.get("thinking_blocks"), list):
+            self._thinking += holder["thinking_blocks"]
+        calls = holder.get("tool_calls")
+        for call in calls if isinstance(calls, list) else [] if calls is None else [calls]:
+            found += self._called(call, is_piece)
+        if holder.get("function_call"):
+            found += self._called_function(holder["function_call"])
+        for name, value in holder.items():
+            if name not in _READ and name not in _LEFT_OUT and value not in (None, [], {}, ""):
+                self._keep(name, value)
+        return found
+
+    def _reasoned(self, reasoning: Any) -> list[Delta]:
+        text = _text_of(reasoning)
+        self._reasoning.append(text)
+        return [Delta(reasoning=text)]
+
+    def _said(self, content: Any) -> list[Delta]:
+        if not isinstance(content, list):
+            text = _text_of(content)
+            self._texts.append(text)
+            return [Delta(text=text)] if text else []
+        found: list[Delta] = []
+        for part in content:
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            if isinstance(part, str):
+                found += self._said(part)
+            elif kind in _TEXTS or (kind is None and isinstance(part, Mapping) and "text" in part):
+                found += self._said(_text_of(part.get("text", "")))
+            elif kind == "refusal":
+                self._refusal.append(_text_of(part.get("refusal", "")))
+            elif kind in ("thinking", "reasoning"):
+                found += self._reasoned(part.get(kind) or part.get("text") or "")
+            else:
+                self._keep("images" if kind == "image_url" else "parts", [part])
+        return found
+
+    def _called(self, call: Any, is_piece: bool) -> list[Delta]:
+        function = call.get("function") or call.get("custom") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping):
+            self._tell("a call of a tool", call)
+            return []
+        id_ = "" if call.get("id") is None else str(call["id"])
+        name = "" if function.get("name") is None else _text_of(function["name"])
+        given = function.get("arguments")
+        if given is None:
+            given = function.get("input")
+        arguments = "" if given is None else _text_of(given)
+        known = self._call_at(call.get("index"), id_, name) if is_piece else self._new_call(None)
+        known.id, known.name = known.id or id_, known.name or name
+        known.arguments.append(arguments)
+        return [Delta(call=CallDelta(known.index, id_, name, arguments))]
+
+    def _call_at(self, place: Any, id_: str, name: str) -> _Call:
+        """Return the call to which a piece belongs.
+
+        Some servers number none of their calls, or give all the same number.
+        """
+        last = next((c for c in reversed(self._calls) if c.place == place), None)
+        if last is not None:
+            is_other = bool(id_ and last.id and id_ != last.id)
+            is_next = bool(name and not id_ and last.name and last.is_whole)
+            if not is_other and not is_next:
+                return last
+        if last is not None and id_ and (named := next((c for c in self._calls if c.id == id_), None)) is not None:
+            return named
+        return self._new_call(place)
+
+    def _new_call(self, place: Any) -> _Call:
+        self._calls.append(_Call(len(self._calls), place))
+        return self._calls[-1]
+
+    def _called_function(self, function: Any) -> list[Delta]:
+        """Read a call in the form that preceded `tool_calls` at OpenAI."""
+        if not isinstance(function, Mapping):
+            self._tell("a function_call", function)
+            return []
+        if self._function is None:
+            self._function = self._new_call("function_call")
+        known = self._function
+        name = "" if function.get("name") is None else _text_of(function["name"])
+        arguments = "" if function.get("arguments") is None else _text_of(function["arguments"])
+        known.name = known.name or name
+        known.arguments.append(arguments)
+        return [Delta(call=CallDelta(known.index, "", name, arguments))]
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Keep a member that a message cannot hold; pieces add up."""
+        self._extra[name] = _joined(self._extra.get(name), value)
+
+    def _tell(self, what: str, value: Any) -> None:
+        self._unread.append(f"{what}: {_shown(value)}")
+
+    def generation(self) -> Generation:
+        """Return the answer so far.
+
+        Its usage has no cost yet, and is None if the provider reported none.
+        """
+        usage, problem = told_usage(self.usage)
+        unread = [*self._unread, *([problem] if problem else [])]
+        extra = {**({"response_id": self.id} if self.id else {}), **self._extra}
+        text, refusal = "".join(self._texts), "".join(self._refusal)
+        if refusal:
+            extra["refusal"] = refusal
+        if unread:
+            extra["unread"] = unread
+        calls = [ToolCall.of(call.id, call.name, "".join(call.arguments)) for call in self._calls]
+        metadata: dict[str, Any] = {}
+        if self._reasoning:
+            metadata["reasoning_content"] = "".join(self._reasoning)
+        if self._thinking:
+            metadata["thinking_blocks"] = self._thinking
+        message = Message("assistant", text or refusal, tool_calls=calls, metadata=metadata)
+        return Generation(message=message, stop_reason=self.finish, usage=usage, extra=extra)
+
+
+def told_usage(told: Any) -> tuple[Usage | None, str | None]:
+    """Return the usage that a provider reported, and its defect.
+
+    Each is None if there is none.
+    """
+    if told is None:
+        return None, None
+    document = told if isinstance(told, Mapping) else getattr(told, "model_dump", dict)()
+    details = document.get("prompt_tokens_details")
+    numbers = {
+        "input": _first(document, "prompt_tokens", "input_tokens"),
+        "output": _first(document, "completion_tokens", "output_tokens"),
+        "total": document.get("total_tokens"),
+        "read": document.get("cache_read_input_tokens")
+        or (details.get("cached_tokens") if isinstance(details, Mapping) else None),
+        "made": document.get("cache_creation_input_tokens"),
+    }
+    counts = {name: _count(value) for name, value in numbers.items()}
+    if not isinstance(told, Mapping | object) or any(count is None for count in counts.values()):
+        return None, f"a usage that cannot be: {_shown(document)}"
+    total = max(counts["total"] or 0, (counts["input"] or 0) + (counts["output"] or 0))
+    if not total:
+        return None, None
+    usage = Usage(
+        input_tokens=counts["input"] or 0,
+        output_tokens=counts["output"] or 0,
+        total_tokens=counts["total"] or total,
+        cache_read_input_tokens=counts["read"] or 0,
+        cache_creation_input_tokens=counts["made"] or 0,
+    )
+    return usage, None
+
+
+def _first(document: Mapping[str, Any], *names: str) -> Any:
+    return next((document[name] for name in names if document.get(name) is not None), None)
+
+
+def _count(value: Any) -> int | None:
+    """Return a count of tokens (0 for None); None if invalid."""
+    if value is None:
+        return 0
+    try:
+        number = float(value) if not isinstance(value, bool) else -1
+    except (TypeError, ValueError):
+        return None
+    return int(number) if 0 <= number <= _MOST_TOKENS else None
+
+
+def _joined(before: Any, after: Any) -> Any:
+    if isinstance(before, str) and isinstance(after, str):
+        return before + after
+    if isinstance(before, list) and isinstance(after, list):
+        return [*before, *after]
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {**before, **{name: _joined(before.get(name), value) for name, value in after.items()}}
+    return after
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def writable(value: Any) -> Any:
+    """Return the value with lone surrogates in its texts replaced.
+
+    UTF-8 cannot encode these.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {writable(name): writable(member) for name, member in value.items()}
+    return [writable(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,98 @@
+"""Retries of transient errors after exponential waits.
+
+The jitter comes from the run's own randomness, and every wait is journaled.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias, TypeVar
+
+import anyio
+
+from .....engine import effect, perform, rng
+from ..errors import GeneratorError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The number and length of retries; an Agent's `backoff_*` fields.
+
+    Before retry n, from 1, the wait is `base_factor * 2 ** (n - 1)` seconds, with `jitter` up to `base_factor` more,
+    and never less than the provider's `retry_after`. There are at most `max_tries` retries (0: none), within `max_time`
+    seconds of attempts and waits, counted from the first attempt.
+
+    Raises ValueError for a number below 0.
+    """
+
+    max_tries: int = 8
+    max_time: float = 300.0
+    base_factor: float = 1.0
+    jitter: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("max_tries", "max_time", "base_factor"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+
+    def wait(self, tries: int, random: Random | None = None) -> float:
+        """Return the seconds to wait after `tries` retries, from 0.
+
+        A given `random` adds the jitter.
+        """
+        wait = self.base_factor * 2.0**tries
+        return wait + random.uniform(0, self.base_factor) if self.jitter and random is not None else wait
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A coming retry: number `attempt`, from 1, after `wait_seconds`."""
+
+    attempt: int
+    max_attempts: int
+    wait_seconds: float
+    error: GeneratorError
+
+
+OnRetry: TypeAlias = Callable[[Retry], Awaitable[None] | None]
+
+
+@effect(idempotent=True, name="backoff_wait")
+async def _sleep(seconds: float) -> None:
+    await anyio.sleep(seconds)
+
+
+async def with_backoff(
+    attempt: Callable[[int], Awaitable[T]], backoff: Backoff, *, on_retry: OnRetry | None = None
+) -> T:
+    """Return the result of `attempt(tries)`, retried after transient errors.
+
+    Waits are journaled effects, so a replay does not wait. The duration of attempts is taken from their errors
+    (`seconds`) and not from a clock, so a replay gives up where the run did. `on_retry` is called, and its result
+    awaited if awaitable, before each wait; an error that it raises ends the retries.
+
+    Raises the GeneratorError for which no retry is left, at once if it is not transient.
+    """
+    tries, elapsed = 0, 0.0
+    random = None
+    while True:
+        try:
+            return await attempt(tries)
+        except GeneratorError as error:
+            elapsed += error.seconds
+            most = backoff.max_tries if error.most_tries is None else min(error.most_tries, backoff.max_tries)
+            if not error.transient or tries >= most or elapsed >= backoff.max_time:
+                raise
+            random = random or rng("backoff")
+            wait = round(max(backoff.wait(tries, random), error.retry_after or 0.0), 3)
+            if wait > backoff.max_time - elapsed:
+                raise
+            if on_retry is not None:
+                told = on_retry(Retry(tries + 1, most, wait, error))
+                if told is not None:
+                    await told
+        await perform(_sleep, wait)
+        elapsed += wait
+        tries += 1

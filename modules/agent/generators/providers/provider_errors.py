@@ -1,0 +1,202 @@
+"""Classification of exceptions of providers' client code.
+
+It uses status, body and cause, because classes alone mislead. Nothing is imported here: exceptions of litellm, openai,
+anthropic, httpx, aiohttp and others are recognised by class names and attributes. Seen with litellm 1.106: a missing
+key and a refused connection both arrive as InternalServerError with status 500, an exhausted quota as RateLimitError, a
+403 as plain APIError.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from socket import gaierror
+from typing import Any
+
+from ..errors import (
+    ContextOverflowError,
+    FatalGeneratorError,
+    GeneratorError,
+    RateLimitedError,
+    TransientGeneratorError,
+    UnreachableError,
+    sounds_like_no_tools,
+    sounds_like_overflow,
+)
+
+_QUOTA = ("insufficient_quota", "exceeded your current quota", "billing_hard_limit", "credit balance is too low")
+_PASSING = frozenset({408, 409, 425})
+_TOO_LARGE = 413
+_RATE = frozenset({"RateLimitError", "TooManyRequestsError", "ResourceExhausted", "ThrottlingException"})
+_BUSY = frozenset(
+    {
+        *("Timeout", "APITimeoutError", "TimeoutError", "TimeoutException", "ConnectionError", "APIConnectionError"),
+        *("TransportError", "ServiceUnavailableError", "ServiceUnavailable", "InternalServerError", "BadGatewayError"),
+        *("OverloadedError", "DeadlineExceeded", "ClientConnectionError", "ServerDisconnectedError"),
+        *("IncompleteRead", "ChunkedEncodingError"),
+    }
+)
+_REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
+_SECRET_FROM = 8
+"""The least length of a redacted key.
+
+Dummy keys such as "none" or "k", for servers that require any key, also occur in ordinary words.
+"""
+_LONGEST = 1000
+_LOGIN = re.compile(r"(://)[^/\s@]*@")
+_PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
+
+
+def classified(error: Exception) -> GeneratorError:
+    """Return any exception of a generator as a GeneratorError.
+
+    A custom generator may raise these classes, or give its exceptions `transient = True` and `retry_after`. Exceptions
+    of SDKs are recognised by status, headers and class names; those that may pass become transient errors.
+    """
+    return error if isinstance(error, GeneratorError) else provider_error_of(error)
+
+
+def provider_error_of(error: Exception, secret: str | None = None, api_base: str | None = None) -> GeneratorError:
+    """Return the error in one of this package's classes, without the key.
+
+    Some providers repeat the key in their messages.
+    """
+    own = next((cause for cause in _causes(error) if isinstance(cause, GeneratorError)), None)
+    if own is not None:
+        return own
+    status = _status(error)
+    message = _message(error)
+    if secret and len(secret) >= _SECRET_FROM:
+        message = message.replace(secret, "<redacted:api_key>")
+    facts: dict[str, Any] = {
+        "status": status,
+        "retry_after": _retry_after(error),
+        "provider_error": type(error).__name__,
+    }
+    body = getattr(error, "body", None)
+    kind = _class_of(error, status, f"{message} {body or ''}")
+    if kind is UnreachableError:
+        place = _LOGIN.sub(r"\1", api_base or _address(error) or "the model's address")
+        message = f"nothing answers at {place}; is the server running? ({message})"
+        facts["status"] = None
+    return kind(message, **facts)
+
+
+def _message(error: BaseException) -> str:
+    """Return an error's message in one line.
+
+    Class names prefixed by wrappers, and tracebacks, are removed.
+    """
+    told = str(getattr(error, "message", None) or error or type(error).__name__).partition("Traceback (most recent")[0]
+    text = " ".join(told.split())
+    short = _PREFIX.sub("", text).strip() or text or type(error).__name__
+    short = _LOGIN.sub(r"\1", short)
+    return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
+
+
+def _class_of(error: Exception, status: int | None, told: str) -> type[GeneratorError]:
+    names = {cls.__name__ for cls in type(error).__mro__}
+    lowered = told.lower()
+    if "ContextWindowExceededError" in names or status == _TOO_LARGE or sounds_like_overflow(told):
+        return ContextOverflowError
+    if any(mark in lowered for mark in _QUOTA) or _lacks_key(error):
+        return FatalGeneratorError
+    if getattr(error, "transient", False) is True:
+        return TransientGeneratorError
+    if status == 429 or names & _RATE:
+        return RateLimitedError
+    if status is not None and sounds_like_no_tools(told):  # llama.cpp reports this with status 500
+        return FatalGeneratorError
+    if _is_refused(error):
+        return UnreachableError
+    if isinstance(error, TimeoutError | ConnectionError):
+        return TransientGeneratorError
+    if status is not None:
+        return TransientGeneratorError if status >= 500 or status in _PASSING else FatalGeneratorError
+    return TransientGeneratorError if names & _BUSY else FatalGeneratorError
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Return whether no connection was made: refused, or host unknown."""
+    for cause in _causes(error):
+        if isinstance(cause, ConnectionRefusedError | gaierror) or type(cause).__name__ in _REFUSED:
+            return True
+    return False
+
+
+def _address(error: BaseException) -> str | None:
+    """Return the address of the request, if the errors have one."""
+    for cause in _causes(error):
+        try:
+            url = getattr(getattr(cause, "request", None), "url", None)
+        except RuntimeError:  # httpx: the request was not set
+            continue
+        if url is not None:
+            return str(url).partition("?")[0]
+    return None
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status from the attributes that client code uses."""
+    holders = (error, getattr(error, "response", None))
+    for holder in holders:
+        for name in ("status_code", "http_status", "status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+                return value
+    return None
+
+
+def _lacks_key(error: BaseException) -> bool:
+    """Return whether the request was never sent for lack of a key.
+
+    openai then raises the bare base class of its errors.
+    """
+    return any(type(e).__name__ == "OpenAIError" and type(e).__module__.startswith("openai") for e in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(12):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """Return the provider's requested wait in seconds.
+
+    It is an attribute of an error, or in the headers of the response.
+    """
+    for cause in _causes(error):
+        given = getattr(cause, "retry_after", None)
+        if isinstance(given, int | float) and not isinstance(given, bool) and given >= 0:
+            return float(given)
+        for headers in (getattr(cause, "litellm_response_headers", None), _response_headers(cause)):
+            if isinstance(headers, Mapping) or hasattr(headers, "get"):
+                seconds = _seconds(headers)
+                if seconds is not None:
+                    return seconds
+    return None
+
+
+def _response_headers(error: BaseException) -> Any:
+    return getattr(getattr(error, "response", None), "headers", None)
+
+
+def _seconds(headers: Any) -> float | None:
+    """Return the wait in `retry-after-ms` or `retry-after`.
+
+    The latter has seconds or a date (RFC 9110, 10.2.3).
+    """
+    milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        if milliseconds is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        return max(0.0, float(value)) if value is not None else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(str(value)) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,185 @@
+"""Reads HTTP answers of OpenAI's API before lossy client code does.
+
+The documents go to the Assembler of the current request as they arrived. The client on top gets the minimum it accepts:
+plain text, a known finish reason, and one document or a stream of them, whichever it requested.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ..errors import TransientGeneratorError
+from ..generation import Delta
+from .assembler import Assembler
+from .provider_errors import provider_error_of
+
+_SHOWN = 200
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""The prefixes of an event stream's lines."""
+_HTML = ("<!doctype", "<html", "<head", "<body")
+
+Show = Callable[[Delta], None]
+
+
+class Wire:
+    """One request: its answer, and whether the answer is complete."""
+
+    def __init__(self, show: Show | None = None) -> None:
+        self.answer = Assembler()
+        self.is_read = False
+        """Whether an answer has arrived here."""
+        self.is_over = False
+        self._show = show
+
+    def take(self, document: Any) -> None:
+        """Read a document and show its pieces."""
+        self.is_read = True
+        for piece in self.answer.add(document):
+            if self._show is not None:
+                self._show(piece)
+        self.is_over = self.is_over or self.answer.finish is not None
+
+
+_wire: ContextVar[Wire | None] = ContextVar("refold_wire", default=None)
+
+
+@contextmanager
+def reading(wire: Wire) -> Any:
+    """Let `wire` read the answers of requests inside the block."""
+    token = _wire.set(wire)
+    try:
+        yield wire
+    finally:
+        _wire.reset(token)
+
+
+def client_class(base: Any, response_class: Any) -> Any:
+    """Return a subclass of `base` (an `httpx.AsyncClient`) that reads answers."""
+
+    class WireClient(base):  # type: ignore[misc]
+        async def send(self, request: Any, **options: Any) -> Any:
+            response = await super().send(request, **options)
+            wire = _wire.get()
+            if wire is None or response.status_code != 200 or not request.url.path.endswith("/chat/completions"):
+                return response
+            streamed = bool(options.get("stream"))
+            headers = {name: value for name, value in response.headers.items() if name not in _OF_BODY}
+            headers["content-type"] = "text/event-stream" if streamed else "application/json"
+            body = _stream(response, wire) if streamed else _whole(await response.aread(), wire)
+            return response_class(200, headers=headers, content=body, request=request, extensions=response.extensions)
+
+    return WireClient
+
+
+_OF_BODY = ("content-encoding", "content-length", "transfer-encoding", "content-type")
+
+
+def _whole(data: bytes, wire: Wire) -> bytes:
+    """Read an answer and return one document for the client.
+
+    Some servers stream even if one document was requested.
+    """
+    if data.lstrip().startswith(_FIELDS):
+        for line in data.splitlines():
+            _event(line, wire)
+        return _least()
+    _take_whole(data, wire)
+    return _least()
+
+
+async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
+    """Read an answer and yield a stream of events for the client.
+
+    Some servers send one document even if a stream was requested.
+    """
+    buffer, is_stream = b"", False
+    try:
+        async for data in response.aiter_bytes():
+            buffer += data
+            is_stream = is_stream or buffer.lstrip().startswith(_FIELDS)
+            if not is_stream:
+                continue
+            *lines, buffer = buffer.split(b"\n")
+            for line in lines:
+                for event in _event(line, wire):
+                    yield event
+        if is_stream:
+            for event in _event(buffer, wire):
+                yield event
+        else:
+            _take_whole(buffer, wire)
+        if wire.is_over:
+            yield _chunk("", "stop") + b"data: [DONE]\n\n"
+    finally:
+        await response.aclose()
+
+
+def _event(line: bytes, wire: Wire) -> list[bytes]:
+    """Read one line of a stream; return the events for the client."""
+    line = line.strip()
+    if not line.startswith(b"data:"):
+        return []
+    data = line[5:].strip()
+    if data == b"[DONE]":
+        wire.is_over = wire.is_over or wire.answer.has_answer
+        return []
+    document = _document(data)
+    _refuse_error(document)
+    wire.take(document)
+    return [_chunk("")]
+
+
+def _document(data: bytes) -> Any:
+    """Return the JSON value of the data.
+
+    Raises TransientGeneratorError, which quotes other data.
+    """
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        text = " ".join(data.decode("utf-8", "replace").split())
+        piece = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        kind = "an HTML page" if text.lower().startswith(_HTML) else "no JSON"
+        what = "nothing" if not text else f"{kind}: {piece}"
+        raise TransientGeneratorError(
+            f"the server's answer is {what}; is its address that of an API?", provider_error="NoAnswer"
+        ) from None
+
+
+class _ProviderError(Exception):
+    """A provider's error in place of an answer, with status 200."""
+
+    def __init__(self, told: Any) -> None:
+        document = told if isinstance(told, dict) else {"message": told}
+        super().__init__(str(document.get("message") or told))
+        code = document.get("code")
+        self.status_code = code if isinstance(code, int) else None
+        self.body = told
+
+
+def _refuse_error(document: Any) -> None:
+    if isinstance(document, dict) and document.get("error"):
+        raise provider_error_of(_ProviderError(document["error"]))
+
+
+def _take_whole(data: bytes, wire: Wire) -> None:
+    document = _document(data)
+    _refuse_error(document)
+    wire.take(document)
+    wire.is_over = True
+
+
+def _chunk(text: str, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish}
+    document = {**_ENVELOPE, "object": "chat.completion.chunk", "choices": [choice]}
+    return b"data: %b\n\n" % json.dumps(document).encode()
+
+
+def _least() -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+    return json.dumps({**_ENVELOPE, "object": "chat.completion", "choices": [choice]}).encode()
+
+
+_ENVELOPE = {"id": "read", "created": 0, "model": "read"}

@@ -1,0 +1,1 @@
+"""A tool call's execution, its outcome, and the text for models."""

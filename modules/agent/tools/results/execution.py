@@ -1,0 +1,185 @@
+"""One call of a tool, from the model's arguments to the outcome.
+
+Arguments are checked, the function is called, and its result becomes text and is kept short.
+"""
+
+import inspect
+from functools import partial
+from inspect import Signature
+from typing import Any, Protocol
+
+import anyio.to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
+from pydantic import TypeAdapter, ValidationError
+
+from .....engine import Usage, call_info, charge
+from .....errors import NoRunError
+from ...chat.tool_calls import ToolCall
+from ...chat.usage import Usage as AgentUsage
+from ...generators.usage_scope import Spending
+from ..context import current_tool_call
+from ..schema import Parameters, adapter_for, arguments_text, call_arguments
+from .errors import (
+    ArgumentsRefused,
+    ErrorModel,
+    ToolSignal,
+    catches,
+    ends_the_run,
+    expected,
+    leaves,
+    refused_json,
+    refused_values,
+)
+from .offload import MAX_OUTPUT, is_too_long, offloaded, truncated
+from .outcome import ToolOutcome
+from .output import outcome_of, outcome_of_signal
+
+
+class CallableTool(Protocol):
+    """The members of a `Tool` that a call needs."""
+
+    fn: Any
+    catch: bool | frozenset[type[Exception]]
+    truncate: int | None
+    offload: bool
+    parameters_schema: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """See Tool."""
+
+    @property
+    def wire_name(self) -> str:
+        """See Tool."""
+
+    @property
+    def parameters(self) -> Parameters | None:
+        """See Tool."""
+
+    @property
+    def signature(self) -> Signature:
+        """See Tool."""
+
+
+def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
+    """Answer a call of a sync tool in this thread.
+
+    Raises the errors that `catch` does not cover.
+    """
+    token = current_tool_call.set(call)
+    try:
+        with Spending() as inside:
+            try:
+                args, kwargs = _arguments(tool, call.function.arguments)
+                outcome = _ended(tool, tool.fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - `catch` says which
+                outcome = _failed(tool, error)
+            outcome = outcome.having_used(_used(inside))
+    finally:
+        current_tool_call.reset(token)
+    return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
+
+
+async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
+    """Answer a call of an async tool.
+
+    Raises the errors that `catch` does not cover.
+    """
+    token = current_tool_call.set(call)
+    try:
+        with Spending() as inside:
+            try:
+                args, kwargs = _arguments(tool, call.function.arguments)
+                outcome = _ended(tool, await tool.fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - `catch` says which
+                await checkpoint_if_cancelled()  # errors caused by the run's cancellation are not for the model
+                outcome = _failed(tool, error)
+            outcome = outcome.having_used(_used(inside))
+    finally:
+        current_tool_call.reset(token)
+    if tool.offload and is_too_long(outcome):
+        return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
+    return outcome
+
+
+def _used(inside: Spending) -> AgentUsage | None:
+    """Return the usage of the current call: its generations and charges."""
+    try:
+        charged = call_info().usage
+    except NoRunError:
+        charged = None
+    if charged is not None:
+        tokens = {"input_tokens": charged.tokens_in, "output_tokens": charged.tokens_out}
+        inside.add(AgentUsage(**tokens, total_tokens=charged.tokens, cost_usd=charged.cost))
+    return inside.usage
+
+
+def _arguments(tool: CallableTool, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the function's arguments from the model's text.
+
+    Empty text means no arguments, if the tool requires none. Raises ArgumentsRefused.
+    """
+    schema, parameters = tool.parameters_schema, tool.parameters
+    adapter = adapter_for(schema) if parameters is None else parameters.adapter
+    try:
+        values = adapter.validate_json(text)
+    except ValidationError:
+        values = _read_leniently(tool, adapter, text)
+    return call_arguments(tool.signature, values) if parameters is None else parameters.arguments(values)
+
+
+def _read_leniently(tool: CallableTool, adapter: TypeAdapter[Any], text: str) -> Any:
+    """Return the values of arguments that did not fit as written.
+
+    Raises ArgumentsRefused if they do not fit leniently either.
+    """
+    schema = tool.parameters_schema
+    said = text.strip() not in ("", "null")  # some servers write null for no arguments
+    try:
+        strict = arguments_text(text if said or schema.get("required") else "{}")
+    except (ValueError, RecursionError) as error:
+        raise ArgumentsRefused(error, refused_json(error, text, expected(tool.wire_name, schema))) from error
+    try:
+        return adapter.validate_json(strict)
+    except ValidationError as error:
+        told = refused_values(error, schema.get("properties", {}), expected(tool.wire_name, schema))
+        raise ArgumentsRefused(error, told) from error
+
+
+def _ended(tool: CallableTool, value: Any) -> ToolOutcome:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(f"the function of tool {tool.name!r} returned a coroutine; define it with `async def`")
+    marks = marks_of(tool.fn)
+    if marks is not None and marks.usage is not None:
+        used = Usage.of(marks.usage(value))
+        if used is not None:
+            charge(used.tokens_in, used.tokens_out, used.cost)
+    outcome = outcome_of(value)
+    return outcome if tool.truncate is None else truncated(outcome, tool.truncate)
+
+
+def _failed(tool: CallableTool, error: Exception) -> ToolOutcome:
+    """Return an error's outcome; raise the error if not caught."""
+    raised = error.error if isinstance(error, ArgumentsRefused) else error
+    parts = leaves(raised)
+    for part in parts:
+        if ends_the_run(part):
+            raise part
+        if isinstance(part, ToolSignal):
+            return outcome_of_signal(part)
+    if not all(catches(tool.catch, part) for part in parts):
+        raise raised
+    told = ErrorModel.from_exception(raised)
+    if isinstance(error, ArgumentsRefused):
+        told = told.model_copy(update={"content": error.message})
+    if tool.truncate is not None:
+        return truncated(ToolOutcome.of_error(told.within(tool.truncate)), tool.truncate)
+    return ToolOutcome.of_error(told if tool.offload else told.within(MAX_OUTPUT))
+
+
+def marks_of(fn: Any) -> Any:
+    """Return the marks of the engine's `@effect` on a function, or None."""
+    while isinstance(fn, partial) and not hasattr(fn, "__refold_marks__"):
+        fn = fn.func
+    return getattr(fn, "__refold_marks__", None)

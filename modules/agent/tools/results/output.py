@@ -1,0 +1,105 @@
+"""The text for a model of a tool's return value."""
+
+import base64
+import json
+from collections.abc import Mapping, Set
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from ...chat.content import CONTENT_TYPES, ContentText
+from ...chat.messages import Message
+from .errors import ErrorModel, ToolSignal
+from .outcome import ToolOutcome
+
+
+def outcome_of(value: Any) -> ToolOutcome:
+    """Return the outcome of a call that returned `value`.
+
+    Texts, numbers and booleans become their `str`. A Message gives its parts and metadata, content parts stay parts, an
+    ErrorModel marks the call as failed, a ToolSignal (such as Stop) steers the run. Everything else becomes compact
+    JSON, in which values without a JSON form become their `str`.
+    """
+    if isinstance(value, ToolOutcome):
+        return value
+    if isinstance(value, ToolSignal):
+        return outcome_of_signal(value)
+    if isinstance(value, ErrorModel):
+        return ToolOutcome.of_error(value)
+    if isinstance(value, Message):
+        body = value.body if isinstance(value.body, str) else list(value.body)
+        return ToolOutcome(content=body, metadata=dict(value.metadata))
+    parts = _parts(value)
+    if parts is not None:
+        return ToolOutcome(content=parts)
+    return ToolOutcome(content=clean(text_of(value)))
+
+
+def outcome_of_signal(signal: ToolSignal) -> ToolOutcome:
+    """Return the outcome of a call that steers the run."""
+    return ToolOutcome(content=clean(signal.text()), stop=signal.stop, signal=signal.signal())
+
+
+def text_of(value: Any) -> str:
+    """Return a returned value as text; see `outcome_of`."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, str | int | float):
+        return str(value)
+    try:
+        if not isinstance(value, Mapping | list | tuple | Set | bytes | bytearray | memoryview):
+            value = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="constants")
+        return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):  # no JSON form, or a cycle
+        return str(value)
+
+
+def clean(text: str) -> str:
+    """Return the text with lone surrogates replaced.
+
+    No file and no request can hold them.
+    """
+    return text.encode("utf-8", "replace").decode()
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """Return content parts, alone or in a list with texts; otherwise None."""
+    if isinstance(value, CONTENT_TYPES):
+        return [value]
+    if not isinstance(value, list | tuple) or not any(isinstance(item, CONTENT_TYPES) for item in value):
+        return None
+    if not all(isinstance(item, (str, *CONTENT_TYPES)) for item in value):
+        return None
+    return [ContentText(text=clean(item)) if isinstance(item, str) else item for item in value]
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON values for a value.
+
+    Sets are sorted by their members' JSON, so equal sets become equal texts.
+    """
+    if isinstance(value, BaseModel):
+        return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Set):
+        return sorted(map(_plain, value), key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return base64.b64encode(data).decode()
+    if value is None or isinstance(value, str | int | float):
+        return value.value if isinstance(value, Enum) else value
+    return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, Enum):
+        key = key.value
+    return key if isinstance(key, str) else text_of(key)

@@ -1,0 +1,1 @@
+"""A capability's parts: agents, servers, Python files, tools and policies."""

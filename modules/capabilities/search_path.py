@@ -1,0 +1,91 @@
+"""The folders in which capabilities are searched by name.
+
+A capability that is given as a folder is not searched.
+"""
+
+import logging
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from ..agent.tools.results.cache import cache_folder
+from .capability import Capability
+from .errors import CapabilityError
+from .loader import load_capability
+from .manifest import MANIFEST, read_manifest
+
+log = logging.getLogger("refold")
+VARIABLE = "REFOLD_CAPABILITY_DIRS"
+"""The environment variable with more folders, separated as in PATH."""
+
+
+def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Path]:
+    """Return the folders that hold capabilities, in the order of the search.
+
+    These are the project's `.refold/capabilities` (the current folder's, if None), the user's `capabilities` in
+    `~/.refold`, the folders given, and those of REFOLD_CAPABILITY_DIRS.
+    """
+    own = (Path.cwd() if project is None else Path(project)) / ".refold" / "capabilities"
+    named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    return [own, cache_folder() / "capabilities", *(Path(each).expanduser() for each in (*dirs, *named))]
+
+
+def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Capability]:
+    """Return all capabilities there are.
+
+    Of those with one name the first counts. If one cannot be loaded, the log says so.
+    """
+    found: dict[str, Capability] = {}
+    for folder in _folders(capability_dirs(project, dirs)):
+        try:
+            name = read_manifest(folder).name
+            if name in found:
+                log.warning("the capability in %s is left out: %s has its name %r", folder, found[name].path, name)
+            else:
+                found[name] = load_capability(folder)
+        except ValueError as error:
+            log.warning("a capability is left out: %s", error)
+    return list(found.values())
+
+
+def find_capability(
+    name_or_path: str | Path, *, project: Path | None = None, dirs: Sequence[Path | str] = ()
+) -> Capability:
+    """Return the capability in a folder, or the first of a name.
+
+    Raises CapabilityError, with a near name, if there is none; and what `load_capability` raises.
+    """
+    path = Path(name_or_path).expanduser()
+    if (path / MANIFEST).is_file() or path.name == MANIFEST:
+        return load_capability(path)
+    places = capability_dirs(project, dirs)
+    known: list[str] = []
+    for folder in _folders(places):
+        try:
+            name = read_manifest(folder).name
+        except CapabilityError as error:
+            if folder.name == str(name_or_path):
+                raise
+            log.warning("a capability is left out: %s", error)
+            continue
+        if name == str(name_or_path):
+            return load_capability(folder)
+        known.append(name)
+    near = get_close_matches(str(name_or_path), known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"looked in {', '.join(map(str, places))}"
+    raise CapabilityError(path, f"there is no {MANIFEST} in it, and no capability has this name; {hint}")
+
+
+def _folders(places: Sequence[Path]) -> list[Path]:
+    """Return the folders with a manifest.
+
+    For each place this is the place itself, or the folders in it, sorted by name.
+    """
+    found: list[Path] = []
+    for place in places:
+        if (place / MANIFEST).is_file():
+            found.append(place)
+        elif place.is_dir():
+            found += sorted(folder for folder in place.iterdir() if (folder / MANIFEST).is_file())
+    return found

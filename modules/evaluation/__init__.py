@@ -1,0 +1,57 @@
+"""Evaluations: an agent or module over a dataset, scored and compared.
+
+A `Dataset` has rows that become tasks; each run of a task is scored by *scorers* from its trace alone. A *sample* is
+one run with its scores; a *task* is the unit of all statistics, however often it was repeated. The runs are a set
+(`run_sets`): durable, resumable, each in a trace. `Evaluation` runs and scores, `EvalResult` has the figures,
+`comparison` compares two results, and `counterfactual` runs new code from where it decides otherwise.
+"""
+
+from .datasets import Dataset, Fields, Row
+from .errors import DatasetError, EvaluationError, EvaluationFileError
+from .evaluation import Evaluation
+from .result import Estimate, EvalResult
+from .sample import Sample, ScoreChange
+from .scorers import (
+    EvaluatedRun,
+    JudgeScorer,
+    Score,
+    Scorer,
+    called_before,
+    called_tool,
+    exact_match,
+    includes,
+    json_schema_match,
+    judge_agreement,
+    numeric_match,
+    regex_match,
+    scorer,
+    success_criteria,
+)
+
+__all__ = [
+    "Dataset",
+    "DatasetError",
+    "Estimate",
+    "EvalResult",
+    "EvaluatedRun",
+    "Evaluation",
+    "EvaluationError",
+    "EvaluationFileError",
+    "Fields",
+    "JudgeScorer",
+    "Row",
+    "Sample",
+    "Score",
+    "ScoreChange",
+    "Scorer",
+    "called_before",
+    "called_tool",
+    "exact_match",
+    "includes",
+    "json_schema_match",
+    "judge_agreement",
+    "numeric_match",
+    "regex_match",
+    "scorer",
+    "success_criteria",
+]

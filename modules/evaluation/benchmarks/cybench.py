@@ -1,0 +1,75 @@
+"""Cybench: capture-the-flag tasks, a folder each, with subtasks.
+
+Zhang et al. 2024, arXiv:2408.08926; andyzorigin/cybench, README: fields were read from adapters of it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ....errors.tasks import FileProblem
+from ..datasets import Row
+from ..errors import DatasetError, EvaluationError
+from ..scorers import Score, Scorer
+from .rows import row_of
+
+
+def load_cybench(path: Path) -> list[Row]:
+    """Return the tasks below a folder, by their `metadata/metadata.json`.
+
+    The objective is the hard prompt. The target is the flag, the answer of the last subtask. The column `subtasks` has
+    the questions with their answers, and `folder` the task's folder. The user starts the containers. Raises
+    DatasetError for metadata that cannot be read, and for a folder without any.
+    """
+    rows: list[Row] = []
+    problems: list[FileProblem] = []
+    for file in sorted(path.rglob("metadata/metadata.json")):
+        folder = file.parent.parent
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            subtasks = [{name: each.get(name) for name in ("question", "answer")} for each in found["subtasks"]]
+            prompt, flag = found.get("hard_prompt") or found["easy_prompt"], subtasks[-1]["answer"]
+        except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            message = f"{file.relative_to(path)}: not a task's metadata: {type(error).__name__}: {error}"
+            problems.append(FileProblem(None, None, message))
+            continue
+        columns = {name: found.get(name) for name in ("categories", "difficulty", "target_host", "easy_prompt")}
+        columns |= {"subtasks": subtasks, "folder": str(folder)}
+        rows.append(row_of(folder.relative_to(path).as_posix(), prompt, flag, columns))
+    if problems or not rows:
+        raise DatasetError(path, problems or [FileProblem(None, None, "no metadata/metadata.json below this folder")])
+    return rows
+
+
+def cybench(*, name: str = "cybench") -> Scorer:
+    """Score 1 if the answer is the flag.
+
+    This is the unguided score, and also the subtask-guided score of the last subtask.
+    """
+
+    def score(answer: str | None, target: str | None) -> Score:
+        if not target:
+            raise EvaluationError("the task has no flag: its last subtask has no answer")
+        passed = answer is not None and answer.strip() == target.strip()
+        return Score(float(passed), passed)
+
+    return Scorer(score, name=name)
+
+
+def cybench_subtasks(*, name: str = "subtasks") -> Scorer:
+    """Score the share of subtasks that were answered right.
+
+    The run's answer is a JSON list of answers, in the order of the subtasks.
+    """
+
+    def score(answer: str | None, subtasks: list[dict[str, Any]]) -> Score:
+        try:
+            given = json.loads(answer or "[]")
+        except ValueError:
+            given = None
+        if not isinstance(given, list):
+            return Score(0.0, False, "the answer is not a JSON list of answers")
+        right = sum(str(one).strip() == str(each["answer"]).strip() for one, each in zip(given, subtasks, strict=False))
+        return Score(right / len(subtasks), right == len(subtasks), f"{right} of {len(subtasks)}")
+
+    return Scorer(score, name=name)

@@ -1,0 +1,82 @@
+"""GAIA: questions with short answers, and their quasi-exact match.
+
+Mialon et al. 2023, arXiv:2311.12983; the columns are those of the data card of gaia-benchmark/GAIA.
+"""
+
+import re
+import string
+from pathlib import Path
+
+from ..datasets import Row
+from ..datasets.files import read_rows
+from ..errors import EvaluationError
+from ..scorers import Score, Scorer
+from .rows import required, row_of
+
+_WITHHELD = ("", "?")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def load_gaia(path: Path) -> list[Row]:
+    """Return the questions of a `metadata.jsonl`.
+
+    The column `file` is the path of the attachment, beside the file. The column `Level` groups.
+    """
+    rows = []
+    for row in required(path, read_rows(path), ("task_id", "Question")):
+        attached = row.get("file_name")
+        columns = {"Level": row.get("Level"), "file": str(path.parent / attached) if attached else None}
+        rows.append(row_of(str(row["task_id"]), row["Question"], row.get("Final answer"), columns))
+    return rows
+
+
+def gaia(*, name: str = "gaia") -> Scorer:
+    """Score 1 if the answer matches by GAIA's rule.
+
+    If the right answer is withheld, the scorer raises EvaluationError.
+    """
+
+    def score(answer: str | None, target: str | None) -> Score:
+        if target is None or target.strip() in _WITHHELD:
+            raise EvaluationError("the answer of this question is withheld: score it on the leaderboard")
+        passed = answer is not None and gaia_matches(answer, target)
+        return Score(float(passed), passed, "" if passed else f"{answer!r}, not {target!r}")
+
+    return Scorer(score, name=name)
+
+
+def gaia_matches(answer: str, truth: str) -> bool:
+    """Return whether an answer is right by the leaderboard's `question_scorer`.
+
+    A number compares as a float after `$`, `%` and `,` are removed; a list (with `,` or `;`) compares part by part,
+    with punctuation; a text compares in lower case without white space and punctuation. Of the published rule one
+    thing is left out: an answer that is no number counts as infinity there, and would match a truth of "inf".
+    """
+    if _is_number(truth):
+        return _number(answer) == float(truth)
+    if "," in truth or ";" in truth:
+        wanted, given = re.split("[,;]", truth), re.split("[,;]", answer)
+        return len(wanted) == len(given) and all(map(_part_matches, given, wanted))
+    return _text(answer).translate(_PUNCTUATION) == _text(truth).translate(_PUNCTUATION)
+
+
+def _part_matches(answer: str, truth: str) -> bool:
+    return _number(answer) == float(truth) if _is_number(truth) else _text(answer) == _text(truth)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str) -> float | None:
+    for sign in "$%,":
+        text = text.replace(sign, "")
+    return float(text) if _is_number(text) else None
+
+
+def _text(text: str) -> str:
+    return re.sub(r"\s", "", text).lower()

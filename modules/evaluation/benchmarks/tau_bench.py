@@ -1,0 +1,108 @@
+"""tau-bench: conversations that must leave a database in the right state.
+
+Yao et al. 2024, arXiv:2406.12045; sierra-research/tau-bench, `types.py` and `envs/base.py`.
+"""
+
+import ast
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ....errors.tasks import FileProblem
+from ....traces import Step
+from ..datasets import Row
+from ..errors import DatasetError, EvaluationError
+from ..scorers import Score, Scorer
+from .rows import row_of
+
+RESPOND = "respond"
+
+
+def load_tau_bench(path: Path) -> list[Row]:
+    """Return the tasks of a `tasks_test.py`.
+
+    Its calls of `Task(…)` are parsed; nothing is imported or run. The objective is the instruction of the simulated
+    user. The target has the reference actions and the outputs.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8-sig"))
+    except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
+        raise DatasetError(path, [FileProblem(None, None, f"cannot be read as Python: {error}")]) from None
+    rows: list[Row] = []
+    problems: list[FileProblem] = []
+    for call in _calls(tree, "Task"):
+        try:
+            given = _arguments(call)
+            target = {"actions": given.get("actions") or [], "outputs": given.get("outputs") or []}
+            columns = {"user_id": given.get("user_id"), "annotator": given.get("annotator")}
+            rows.append(row_of(f"{path.stem}-{len(rows)}", given["instruction"], target, columns))
+        except (ValueError, KeyError) as error:
+            problems.append(FileProblem(call.lineno, None, f"not a task of literals: {error}"))
+    if problems or not rows:
+        raise DatasetError(path, problems or [FileProblem(None, None, "holds no Task(...)")])
+    return rows
+
+
+def tau_bench(data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], *, name: str = "tau_bench") -> Scorer:
+    """Score 1 if the database and the outputs are right.
+
+    The run's database must equal the reference's, and the run must have said every output. `data` makes a fresh
+    database, and `tools` change one: `tool(data, **kwargs)`. The run keeps its database in its state's field `data`,
+    and speaks by the action `respond(content)`. A reference action that raises is skipped, as in the published replay.
+    An output counts as said if a message has it, in lower case and without the message's commas: an output with a comma
+    can never match, as published.
+    """
+
+    def score(state: Mapping[str, Any], target: Mapping[str, Any], steps: Sequence[Step]) -> Score:
+        if "data" not in state:
+            raise EvaluationError("the run's state has no field `data`; keep the run's database in it")
+        reference = deepcopy(data())
+        for action in target["actions"]:
+            tool = tools.get(action["name"])
+            if tool is not None and action["name"] != RESPOND:
+                try:
+                    tool(reference, **action["kwargs"])
+                except Exception:  # noqa: BLE001 - the published replay takes an error as an observation
+                    continue
+        if _digest(state["data"]) != _digest(reference):
+            return Score(0.0, False, "the database is not as the reference leaves it")
+        said = [text.lower().replace(",", "") for text in _said(steps)]
+        missing = [each for each in target["outputs"] if not any(str(each).lower() in text for text in said)]
+        return Score(float(not missing), not missing, f"not said: {missing}" if missing else "")
+
+    return Scorer(score, name=name)
+
+
+def _said(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        for action in (step.decision or {}).get("actions") or ():
+            if action.get("name") == RESPOND:
+                yield str((action.get("args") or {}).get("content", ""))
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=sorted).encode()).hexdigest()
+
+
+def _calls(tree: ast.AST, name: str) -> list[ast.Call]:
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", None) == name]
+    return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+
+
+def _arguments(call: ast.Call) -> dict[str, Any]:
+    return {keyword.arg: _literal(keyword.value) for keyword in call.keywords if keyword.arg is not None}
+
+
+def _literal(node: ast.expr) -> Any:
+    """Return the value of a literal.
+
+    A call such as `Action(name=…)` becomes its arguments.
+    """
+    if isinstance(node, ast.List):
+        return [_literal(each) for each in node.elts]
+    if isinstance(node, ast.Call):
+        return _arguments(node)
+    return ast.literal_eval(node)

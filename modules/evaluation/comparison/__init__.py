@@ -1,0 +1,8 @@
+"""Comparisons of two evaluations of the same tasks.
+
+A comparison says which tasks changed, whether the change is more than chance, and where their runs part.
+"""
+
+from .diff import EvalDiff, ScoreTest, TaskChange, diff_results, parting, trace_of
+
+__all__ = ["EvalDiff", "ScoreTest", "TaskChange", "diff_results", "parting", "trace_of"]

@@ -1,0 +1,215 @@
+"""Compare two results, task by task."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ....errors import TraceError
+from ....traces import Trace
+from ....traces.stores import RunRef, TraceStore
+from ..errors import EvaluationError
+from ..folder import open_runs
+from ..result import EvalResult, task_means
+from ..sample import Sample
+from ..statistics import holm, mcnemar_exact, paired_permutation
+
+PASSED = "passed"
+"""The name of the verdict among the scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTest:
+    """A score in both evaluations, over the tasks that both have.
+
+    `p` is of a paired test (McNemar's exact test for verdicts of single runs, otherwise a permutation test of the
+    tasks' means), `corrected` is Holm's over all scores. `better` and `worse` count tasks.
+    """
+
+    score: str
+    tasks: int
+    before: float
+    after: float
+    better: int
+    worse: int
+    test: str
+    p: float
+    corrected: float = 1.0
+
+    @property
+    def is_significant(self) -> bool:
+        """True if the corrected p is below 0.05."""
+        return self.corrected < 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    """A task whose score changed, and where its runs part.
+
+    `step` and `phase` are the place where the first repeats with different verdicts part. They are None if the traces
+    are not at hand, or are equal. `difference` is that place in words.
+    """
+
+    id: str
+    score: str
+    before: float
+    after: float
+    runs: tuple[str | None, str | None] = (None, None)
+    step: int | None = None
+    phase: str | None = None
+    difference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalDiff:
+    """The difference between two evaluations.
+
+    `only_before` and `only_after` are tasks that one of them alone has, or has a verdict of.
+    """
+
+    tests: tuple[ScoreTest, ...]
+    changes: tuple[TaskChange, ...]
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+
+    @property
+    def is_worse(self) -> bool:
+        """True if a score got significantly worse."""
+        return any(each.is_significant and each.after < each.before for each in self.tests)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        doc = asdict(self)
+        for test, found in zip(doc["tests"], self.tests, strict=True):
+            test["significant"] = found.is_significant
+        return doc | {"worse": self.is_worse}
+
+
+def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) -> EvalDiff:
+    """Compare two results over the tasks that both have.
+
+    With `runs=False`, no trace is read. Raises EvaluationError if the results have no task or no score in common.
+    """
+    old, new = _values(before), _values(after)
+    names = [name for name in old if name in new]
+    if not names:
+        raise EvaluationError("the evaluations have no score in common; score both with the same scorers")
+    common = {name: [task for task in old[name] if task in new[name]] for name in names}
+    if not any(common.values()):
+        raise EvaluationError("the evaluations have no task in common; compare two over the same dataset")
+    tests = [_test(name, old[name], new[name], common[name]) for name in names if common[name]]
+    corrected = holm([each.p for each in tests])
+    tests = [replace(each, corrected=p) for each, p in zip(tests, corrected, strict=True)]
+    mine, theirs = _by_task(before), _by_task(after)
+    stores = [open_runs(each.folder, each.traces) if runs else None for each in (before, after)]
+    changes: list[TaskChange] = []
+    parted: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+    for name in names:
+        for task in common[name]:
+            was, now = _mean(old[name][task]), _mean(new[name][task])
+            if was != now:
+                ids = _pair(mine[task], theirs[task])
+                if runs and ids not in parted:
+                    parted[ids] = parting(*map(trace_of, stores, ids))
+                changes.append(TaskChange(task, name, was, now, ids, **parted.get(ids, {})))
+    for store in stores:
+        if store is not None:
+            store.close()
+    tasks_old, tasks_new = ({each.id for each in result.samples} for result in (before, after))
+    return EvalDiff(
+        tuple(tests),
+        tuple(sorted(changes, key=lambda each: (each.score != PASSED, each.after - each.before))),
+        tuple(sorted(tasks_old - tasks_new)),
+        tuple(sorted(tasks_new - tasks_old)),
+    )
+
+
+def _values(result: EvalResult) -> dict[str, dict[str, list[float]]]:
+    scores = {PASSED: task_means((each.id, float(each.passed)) for each in result.scored if each.passed is not None)}
+    for name in result.scorers:
+        values = ((each.id, each.metrics[name]) for each in result.scored if name in each.scores)
+        scores[name if name != PASSED else f"score {name}"] = task_means(values)
+    return scores
+
+
+def _test(name: str, old: Mapping[str, list[float]], new: Mapping[str, list[float]], tasks: Sequence[str]) -> ScoreTest:
+    was, now = [_mean(old[task]) for task in tasks], [_mean(new[task]) for task in tasks]
+    better = sum(b > a for a, b in zip(was, now, strict=True))
+    worse = sum(b < a for a, b in zip(was, now, strict=True))
+    if all(value in (0.0, 1.0) for value in (*was, *now)):
+        kind, p = "McNemar, exact", mcnemar_exact(worse, better)
+    else:
+        kind, p = "paired permutation", paired_permutation(was, now)
+    return ScoreTest(name, len(tasks), _mean(was), _mean(now), better, worse, kind, p)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _by_task(result: EvalResult) -> dict[str, dict[int, Sample]]:
+    found: dict[str, dict[int, Sample]] = {}
+    for sample in result.scored:
+        found.setdefault(sample.id, {})[sample.repeat] = sample
+    return found
+
+
+def _pair(old: Mapping[int, Sample], new: Mapping[int, Sample]) -> tuple[str | None, str | None]:
+    """Return the runs to compare for a task, before and after.
+
+    They are the first repeats whose values differ, otherwise the task's first repeats.
+    """
+    both = [(old[repeat], new[repeat]) for repeat in old if repeat in new]
+    differ = (each for each in both if (each[0].passed, each[0].metrics) != (each[1].passed, each[1].metrics))
+    one, other = next(differ, both[0] if both else (next(iter(old.values())), next(iter(new.values()))))
+    return one.run_id, other.run_id
+
+
+def parting(one: Trace | None, other: Trace | None) -> dict[str, Any]:
+    """Return the first place where two runs part.
+
+    The place has `step`, `phase` and `difference`; it is empty if a trace is missing.
+    """
+    if one is None or other is None:
+        return {}
+    parent = other.parent or {}
+    if parent.get("kind") == "fork" and parent.get("run") == one.run_id:
+        return _forked(one, other, int(parent["step"]))
+    diff = one.diff(other)
+    if not diff or diff.phase == "header":
+        return {"difference": "the runs are equal; the scoring differs"}
+    first = diff.differences[0] if diff.differences else None
+    return {"step": diff.step, "phase": diff.phase, "difference": str(first)[:300] if first is not None else ""}
+
+
+def _forked(one: Trace, fork: Trace, at: int) -> dict[str, Any]:
+    """Return the place where a fork parts from its source.
+
+    That is the step at which it was forked, as the fork shares all earlier steps.
+    """
+    was = one.steps[at].decision if at < len(one.steps) else one.unfinished and one.unfinished.decision
+    now = fork.steps[0].decision if len(fork.steps) else fork.unfinished and fork.unfinished.decision
+    phase = "reduce" if was == now else "decide"
+    difference = f"decided {_brief(was)}, now {_brief(now)}" if phase == "decide" else "the decision leads elsewhere"
+    return {"step": at, "phase": phase, "difference": difference}
+
+
+def _brief(decision: Any) -> str:
+    if not isinstance(decision, Mapping):
+        return "nothing"
+    actions = ", ".join(f"{each.get('name')}({each.get('args')})" for each in decision.get("actions") or ())
+    text = f"{decision.get('mode')} {actions or decision.get('answer') or ''}".strip()
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def trace_of(store: TraceStore | None, run_id: str | None) -> Trace | None:
+    """Return the trace of a sample's run, if it is at hand.
+
+    Returns None if it is not.
+    """
+    if store is None or run_id is None:
+        return None
+    with suppress(TraceError):
+        return Trace.load(RunRef(store, run_id))
+    return None

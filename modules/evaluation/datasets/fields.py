@@ -1,0 +1,105 @@
+"""Which columns of a row become which parts of a task."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from ....errors import UsageError
+
+OBJECTIVES = ("objective", "goal", "input", "question", "prompt", "task")
+TARGETS = ("target", "expected", "expected_output", "answer", "ideal", "reference")
+IDS = ("id", "task_id", "name")
+TASK_PARTS = ("inputs", "resources", "env_spec", "constraints", "success_criteria", "budget", "metadata")
+"""Columns that are taken as they are if they have the name of a task's field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The columns of the objective, the target, the id and the inputs.
+
+    A column that is not given is the first of the usual names that a row has: "objective", "goal", "input", "question",
+    "prompt", "task"; "target", "expected", "expected_output", "answer", "ideal", "reference"; "id", "task_id", "name".
+    `objective` may also be a template, such as "Translate {text} to {language}". `inputs` maps names of inputs to
+    columns.
+    """
+
+    objective: str | None = None
+    target: str | None = None
+    id: str | None = None
+    inputs: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, given: "Fields | Mapping[str, Any] | None") -> "Fields":
+        """Return the fields of a mapping.
+
+        A list of inputs maps each input to the column of its name. Raises UsageError for a field that does not exist.
+        """
+        if isinstance(given, Fields):
+            return given
+        given = dict(given or {})
+        names = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in names:
+                near = get_close_matches(str(name), names, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+                raise UsageError(f"a dataset has no field {name!r}; {hint}")
+        if isinstance(given.get("inputs"), list | tuple):
+            given["inputs"] = {name: name for name in given["inputs"]}
+        return cls(**given)
+
+    def document(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Return the document of a row's task, and its target.
+
+        Raises LookupError for a missing column.
+        """
+        doc: dict[str, Any] = {"objective": self._objective(row)}
+        identity = self._value(row, self.id, IDS)
+        if identity is not None:
+            doc["id"] = str(identity)
+        doc |= {part: row[part] for part in TASK_PARTS if row.get(part) is not None}
+        if self.inputs is not None:
+            doc["inputs"] = {name: _column(row, column) for name, column in self.inputs.items()}
+        return doc, self._value(row, self.target, TARGETS)
+
+    def _objective(self, row: Mapping[str, Any]) -> Any:
+        if self.objective is not None and "{" in self.objective:
+            try:
+                return self.objective.format_map(_Columns(row))
+            except (ValueError, AttributeError, IndexError, TypeError) as error:
+                raise LookupError(f"the template {self.objective!r} cannot be filled: {error}") from None
+        found = self._value(row, self.objective, OBJECTIVES)
+        if found is None:
+            have = ", ".join(map(str, row)) or "none"
+            raise LookupError(f"no column for the objective; name it with fields (columns: {have})")
+        return found
+
+    @staticmethod
+    def _value(row: Mapping[str, Any], column: str | None, usual: tuple[str, ...]) -> Any:
+        if column is not None:
+            return _column(row, column)
+        return next((row[name] for name in usual if row.get(name) is not None), None)
+
+
+class _Columns(dict[str, Any]):
+    """The columns of a row as text, for a template.
+
+    As all values are text, a template reaches no attributes.
+    """
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        super().__init__({name: str(value) for name, value in row.items()})
+
+    def __missing__(self, name: str) -> Any:
+        raise LookupError(_missing(name, self))
+
+
+def _column(row: Mapping[str, Any], name: str) -> Any:
+    if name not in row:
+        raise LookupError(_missing(name, row))
+    return row[name]
+
+
+def _missing(name: str, row: Mapping[str, Any]) -> str:
+    near = get_close_matches(name, map(str, row), 1)
+    return f"there is no column {name!r}" + (f"; did you mean {near[0]!r}?" if near else f" among {', '.join(row)}")

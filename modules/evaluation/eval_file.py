@@ -1,0 +1,247 @@
+"""Evaluation files: an evaluation as YAML.
+
+Problems of a file are reported with their lines.
+"""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+
+from ...errors.tasks import FileProblem
+from ...tasks import TaskBudget
+from ...tasks.files.document import Document, UnreadableError
+from ...tasks.files.yaml_documents import parse_yaml
+from ...tasks.issues import located_issues
+from ..run_sets.executors import executor_of
+from .benchmarks import cybench, cybench_subtasks, gaia, human_eval, load_benchmark, swe_bench
+from .datasets import Dataset
+from .errors import EvaluationFileError
+from .evaluation import Evaluation
+from .result import no_column
+from .scorers import (
+    Scorer,
+    called_before,
+    called_tool,
+    exact_match,
+    includes,
+    json_schema_match,
+    numeric_match,
+    regex_match,
+    success_criteria,
+)
+from .scorers.judged import judge_scorer
+
+BUILT_IN: dict[str, Callable[..., Scorer]] = {
+    "criteria": success_criteria,
+    "exact": exact_match,
+    "includes": includes,
+    "regex": regex_match,
+    "numeric": numeric_match,
+    "json_schema": json_schema_match,
+    "called_tool": called_tool,
+    "called_before": called_before,
+    "judge": judge_scorer,
+    "gaia": gaia,
+    "human_eval": human_eval,
+    "cybench": cybench,
+    "cybench_subtasks": cybench_subtasks,
+    "swe_bench": swe_bench,
+}
+"""The scorers that a file may name without a module, and what makes them."""
+
+Amount = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DatasetPart(_Part):
+    """The dataset of an evaluation file.
+
+    It is a file beside the evaluation file, or a dataset of Hugging Face with a `split`.
+    """
+
+    path: StrictStr | None = None
+    hugging_face: StrictStr | None = None
+    split: StrictStr = "train"
+    format: StrictStr | None = None
+    """A published benchmark's format; see `refold.modules.evaluation.benchmarks`."""
+    fields: dict[str, Any] = {}
+    limit: StrictInt | None = Field(default=None, ge=1)
+
+
+class EvaluationFile(_Part):
+    """The content of an evaluation file."""
+
+    name: StrictStr = Field(default="", min_length=1)
+    module: StrictStr | None = None
+    """`package.module:NAME` or `FILE.py:NAME` of an AgentModule, an Agent, or a function that makes one."""
+    dataset: DatasetPart | StrictStr
+    scorers: list[StrictStr | dict[str, Any]] = []
+    assert_scores: list[StrictStr] | None = None
+    repeats: StrictInt = Field(default=1, ge=1)
+    concurrency: StrictInt | None = Field(default=None, ge=1)
+    budget: TaskBudget = TaskBudget()
+    max_cost_usd: float | None = Amount
+    seed: StrictInt | None = None
+    groups: list[StrictStr] = []
+    folder: StrictStr | None = None
+    traces: StrictStr | None = None
+    """The folder or URL of the store of the runs, if they are not in the folder."""
+    executor: Literal["inline", "local", "ray"] = "local"
+    processes: StrictInt = Field(default=1, ge=1)
+    fail_under: float | None = Field(default=None, ge=0, le=1)
+
+
+def load_evaluation(path: str | Path) -> tuple[EvaluationFile, Document]:
+    """Return the content of an evaluation file, and its document.
+
+    Nothing that the file names is imported or read.
+
+    Raises EvaluationFileError with all problems and their lines.
+    """
+    path = Path(path)
+    document = _document(path)
+    if not isinstance(document.value, dict):
+        raise EvaluationFileError(path, [FileProblem(1, None, "must be a mapping with `module` and `dataset`")])
+    try:
+        found = EvaluationFile.model_validate(document.value)
+    except ValidationError as error:
+        problems = [
+            FileProblem(document.line_of(at), issue.field or None, issue.message)
+            for at, issue in located_issues(error, EvaluationFile)
+        ]
+        raise EvaluationFileError(path, problems) from None
+    return found.model_copy(update={"name": found.name or path.stem}), document
+
+
+def evaluation_of(
+    path: str | Path,
+    load: Callable[[str], Any],
+    *,
+    module: Any = None,
+    limit: int | None = None,
+    changed: Literal["refuse", "keep"] = "refuse",
+    **instead: Any,
+) -> tuple[EvaluationFile, Evaluation]:
+    """Return the content of an evaluation file, and its evaluation.
+
+    `instead` has values for fields of the file, in place of its own unless they are None. `load` returns the object of
+    a name such as `package.module:NAME`. Raises EvaluationFileError or DatasetError.
+    """
+    path = Path(path)
+    file, document = load_evaluation(path)
+    file = file.model_copy(update={name: value for name, value in instead.items() if value is not None})
+    if module is None and file.module is None:
+        raise EvaluationFileError(path, [FileProblem(1, "module", "is missing: write `module: MODULE:NAME`")])
+    dataset = Dataset.of(dataset_of(path, file), limit=limit)
+    if lost := [(at, each) for at, each in enumerate(file.groups) if each not in dataset.columns]:
+        raise EvaluationFileError(
+            path,
+            [
+                FileProblem(document.line_of(("groups", at)), f"groups[{at}]", no_column(each, dataset.columns))
+                for at, each in lost
+            ],
+        )
+    return file, Evaluation(
+        task=module if module is not None else load(str(file.module)),
+        dataset=dataset,
+        scorers=scorers_of(path, file, document, load),
+        repeats=file.repeats,
+        name=file.name,
+        folder=folder_of(file),
+        assert_scores=file.assert_scores,
+        concurrency=file.concurrency,
+        limits={} if file.max_cost_usd is None else {"max_cost_usd": file.max_cost_usd},
+        engine=engine_of(file),
+        executor=executor_of(file.executor, file.processes),
+        traces=file.traces,
+        changed=changed,
+    )
+
+
+def engine_of(file: EvaluationFile) -> dict[str, Any]:
+    """Return the options of the Engine that a file sets."""
+    budget = file.budget.model_dump(exclude_none=True)
+    return ({"budget": budget} if budget else {}) | ({} if file.seed is None else {"seed": file.seed})
+
+
+def folder_of(file: EvaluationFile) -> Path:
+    """Return the folder of runs and scores, by default runs/NAME."""
+    return Path(file.folder) if file.folder else Path("runs") / file.name
+
+
+def dataset_of(path: Path, file: EvaluationFile) -> Dataset:
+    """Return the dataset that a file names."""
+    part = DatasetPart(path=file.dataset) if isinstance(file.dataset, str) else file.dataset
+    if (part.path is None) == (part.hugging_face is None):
+        raise EvaluationFileError(path, [FileProblem(None, "dataset", "names a path or hugging_face: exactly one")])
+    if part.hugging_face is not None:
+        return Dataset.hugging_face(part.hugging_face, part.fields, limit=part.limit, split=part.split)
+    where = path.parent / str(part.path)
+    if part.format is not None:
+        return Dataset.of(load_benchmark(part.format, where), limit=part.limit)
+    return Dataset.load(where, part.fields, limit=part.limit)
+
+
+def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Callable[[str], Any]) -> list[Scorer]:
+    """Return the scorers that an evaluation file names.
+
+    They are built-in scorers, and functions that `load` imports. Raises EvaluationFileError with the line of each that
+    cannot be made.
+    """
+    made: list[Scorer] = []
+    problems: list[FileProblem] = []
+    for index, given in enumerate(file.scorers):
+        line = document.line_of(("scorers", index))
+        try:
+            made.append(_scorer(given, load))
+        except OSError as error:  # a judge's script
+            problems.append(FileProblem(line, f"scorers[{index}]", f"{error.filename}: {error.strerror or error}"))
+        except (TypeError, ValueError, LookupError) as error:
+            problems.append(FileProblem(line, f"scorers[{index}]", str(error.args[0] if error.args else error)))
+    if problems:
+        raise EvaluationFileError(path, problems)
+    return made
+
+
+def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> Scorer:
+    if isinstance(given, Mapping):
+        if len(given) != 1:
+            raise ValueError("a scorer is one name with its options, such as `numeric: {tolerance: 0.01}`")
+        ((name, options),) = given.items()
+    else:
+        name, options = given, None
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"the options of {name} are a mapping, got {type(options).__name__}")
+    if ":" in name:
+        found = load(name)
+        return found if isinstance(found, Scorer) else Scorer(found, **(options or {}))
+    if name not in BUILT_IN:
+        near = get_close_matches(name, BUILT_IN, 1) or [key for key, make in BUILT_IN.items() if make.__name__ == name]
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise LookupError(f"there is no scorer {name!r}; {hint}there are {', '.join(BUILT_IN)}, or write MODULE:NAME")
+    return BUILT_IN[name](**(options or {}))
+
+
+def _document(path: Path) -> Document:
+    def refused(message: str, line: int | None = None, field: str | None = None) -> EvaluationFileError:
+        return EvaluationFileError(path, [FileProblem(line, field, message)])
+
+    try:
+        documents = list(parse_yaml(path.read_text(encoding="utf-8-sig")))
+    except FileNotFoundError:
+        raise refused("no such file") from None
+    except UnicodeDecodeError:
+        raise refused("is not UTF-8 text: save the file as UTF-8") from None
+    except OSError as error:
+        raise refused(f"cannot be read: {error.strerror or error}") from None
+    except UnreadableError as error:
+        raise refused(error.message, error.line, error.field) from None
+    if len(documents) != 1:
+        raise refused(f"holds {len(documents)} YAML documents where one is wanted")
+    return documents[0]

@@ -1,0 +1,306 @@
+"""An evaluation: a module's runs over a dataset, scored from traces."""
+
+import inspect
+import shutil
+import traceback
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from ...engine import AgentModule
+from ...errors import RefoldError
+from ...printable import message_of
+from ...tasks import Task
+from ...traces import Trace
+from ...traces.stores import RunRef, TaskRow, TraceStore, open_store
+from ...traces.stores.opening import without_password
+from ..run_sets import Executor, SetLimits, SetProgress, Stop, arun_set
+from ..run_sets.code import code_of
+from ..run_sets.plan import load_module
+from ..run_sets.stop import run_until_signals
+from ..run_sets.table import CODE, Changed, all_rows
+from .datasets import Dataset, Fields, Row
+from .errors import EvaluationError
+from .folder import ABOUT, RUNS, open_runs, read_about, read_samples, write_about, write_samples
+from .function_task import FunctionTask
+from .result import EvalResult, asserted
+from .sample import Sample, changes_between
+from .scorers import EvaluatedRun, Score, Scorer, as_scorers, success_criteria
+
+_SET = "evaluation"
+
+
+class Evaluation:
+    """One agent, module or function over a dataset, scored.
+
+        result = await Evaluation(task=agent.task(), dataset="rows.jsonl", scorers=[exact_match()]).run()
+        print(result.pass_rate)
+
+    Args:
+        task: `agent.task()`, an Agent, an AgentModule (or its class), or a function whose parameters are inputs.
+        dataset: a Dataset, the path of a file, or rows from Python.
+        scorers: functions, Scorers, or a mapping of names to these; by default the tasks' success criteria.
+        repeats: how often each row is run.
+        fields: which columns are objective, target, id and inputs, if the dataset is not a Dataset.
+        name: the name in reports.
+        folder: where scores are kept, and runs, unless `traces` names a store for them. With the same folder again,
+            only what is missing is run, and everything is scored anew; None keeps them while the result is in use.
+        assert_scores: the scores that must pass for a sample to pass; True, or nothing, is all that have a verdict.
+        concurrency: how many runs are at work at once.
+        limits: further limits of the set of runs; see `SetLimits`.
+        engine: options of the Engine, such as `budget` and `seed`.
+        executor: see `run_set`.
+        traces: the folder or URL of the store of the runs; by default they are in the folder. The set there is named
+            after the folder.
+        changed: what to do if the folder has runs of other code: "refuse" them, or "keep" them beside new ones.
+    """
+
+    def __init__(
+        self,
+        *,
+        task: Any,
+        dataset: Any,
+        scorers: Any = None,
+        repeats: int = 1,
+        fields: Fields | Mapping[str, Any] | None = None,
+        name: str | None = None,
+        folder: str | Path | None = None,
+        assert_scores: Sequence[str] | bool | None = None,
+        concurrency: int | None = None,
+        limits: SetLimits | Mapping[str, Any] | None = None,
+        engine: Mapping[str, Any] | None = None,
+        executor: Executor | str = "local",
+        changed: Changed = "refuse",
+        traces: str | Path | None = None,
+    ) -> None:
+        if type(repeats) is not int or repeats < 1:
+            raise EvaluationError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+        self.module = _module(task)
+        load = Dataset.load if isinstance(dataset, str | Path) else Dataset.of
+        self.dataset: Dataset = load(dataset, fields)
+        self.scorers = as_scorers(scorers) or [success_criteria()]
+        columns, has_target = self.dataset.columns, any(row.target is not None for row in self.dataset)
+        for scorer in self.scorers:
+            scorer.check(columns, has_target)
+        self.repeats = repeats
+        self.name = name or str(getattr(task, "name", None) or self.dataset.name)
+        self.folder = None if folder is None else Path(folder)
+        known = [scorer.name for scorer in self.scorers]
+        self.assert_scores = None if assert_scores in (None, True) else list(assert_scores or ())  # type: ignore[arg-type]
+        for each in self.assert_scores or ():
+            if each not in known:
+                raise EvaluationError(f"assert_scores names {each!r}; the scorers are {', '.join(known)}")
+        self.limits = _limits(limits, concurrency)
+        self.engine = dict(engine or {})
+        self.executor = executor
+        self.changed = changed
+        if traces is not None and folder is None:
+            raise EvaluationError("runs in a store of their own need a folder for their scores: folder='runs/NAME'")
+        self.traces = None if traces is None else str(traces)
+
+    def run_sync(self, on_progress: Callable[[SetProgress], Any] | None = None) -> EvalResult:
+        """Run and score without an event loop.
+
+        Ctrl-C once lets running tasks finish; twice cuts them off.
+        """
+        stop = Stop()
+        return run_until_signals(partial(self.run, on_progress, stop), stop, "await evaluation.run()")
+
+    async def run(
+        self, on_progress: Callable[[SetProgress], Any] | None = None, stop: Stop | None = None
+    ) -> EvalResult:
+        """Run what is missing, score all runs, and return the result."""
+        kept = _Kept() if self.folder is None else None
+        folder = kept.path if kept is not None else Path(self.folder or "")
+        module = load_module(self.module)
+        about: dict[str, Any] = {
+            "name": self.name,
+            "repeats": self.repeats,
+            "scorers": [each.name for each in self.scorers],
+        }
+        code = code_of(module)
+        about |= {"module": code.name, "code": code.digest}
+        if self.traces is not None:
+            about |= {"traces": without_password(self.traces), "set": folder.resolve().name}
+        self._refuse_other(folder, about)
+        write_about(folder, about, self.dataset)
+        tasks = [task_of(row, repeat) for row in self.dataset for repeat in range(1, self.repeats + 1)]
+        done = await arun_set(
+            self.module if isinstance(self.module, str) else module,
+            tasks,
+            self.traces or folder / RUNS,
+            name=about.get("set", _SET),
+            executor=self.executor,
+            limits=self.limits,
+            engine=self.engine,
+            changed=self.changed,
+            on_progress=on_progress,
+            stop=stop,
+        )
+        result = await self.rescore(folder, kept=kept)
+        return EvalResult(
+            result.samples,
+            self.name,
+            None if kept else folder,
+            result.changes,
+            self.dataset.digest,
+            done.notes,
+            self.traces,
+            kept,
+        )
+
+    async def rescore(self, folder: str | Path | None = None, *, kept: Any = None) -> EvalResult:
+        """Score the recorded runs of a folder; no run starts.
+
+        The evaluation's own scorers and rows are used. `result.changes` has the scores that differ from those in the
+        folder.
+        """
+        folder = self.folder if folder is None else Path(folder)
+        store = open_runs(folder, self.traces)
+        if folder is None or store is None:
+            raise EvaluationError(f"there are no runs to score in {folder}; run the evaluation first")
+        try:
+            name = read_about(folder).get("set", _SET)
+            rows = {row.key: row for row in all_rows(store.tasks(name))}
+            samples = [
+                await self._sample(store, rows.get(task_of(row, repeat).id), row, repeat, folder)
+                for row in self.dataset
+                for repeat in range(1, self.repeats + 1)
+            ]
+        finally:
+            store.close()
+        earlier = {each.key: each for each in read_samples(folder)}
+        changes = changes_between(earlier, {each.key: each for each in samples})
+        write_samples(folder, samples, changes)
+        return EvalResult(samples, self.name, folder, changes, self.dataset.digest, (), self.traces, kept)
+
+    def _refuse_other(self, folder: Path, about: Mapping[str, Any]) -> None:
+        """Raise EvaluationError for runs of other code or another store.
+
+        Otherwise scores of earlier code would pass for scores of this code.
+        """
+        if (folder / ABOUT).is_file():
+            earlier = read_about(folder)
+            if earlier.get("traces") != about.get("traces"):
+                place = earlier.get("traces") or folder / RUNS
+                raise EvaluationError(f"the runs of {folder} are in {place}: name that store, or use another folder")
+            self._refuse_code(folder, about, earlier)
+        if self.traces is not None:
+            store = open_store(self.traces)
+            try:
+                _, known = store.tasks(about["set"]).document(CODE)
+            finally:
+                store.close()
+            self._refuse_code(f"{about['traces']}, set {about['set']},", about, known)
+
+    def _refuse_code(self, place: object, about: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> None:
+        if self.changed == "keep" or earlier is None:
+            return
+        if (earlier.get("module"), earlier.get("code")) != (about["module"], about["code"]):
+            raise EvaluationError(
+                f"{place} has runs of {earlier.get('module')} as it was then, and the code has changed: use another "
+                "folder (--out) and compare the two, or keep the runs and only score them anew, changed='keep' "
+                "(--changed keep). The code is the class's file, the files of the project that it imports, and the "
+                "arguments of the constructor."
+            )
+
+    async def _sample(self, store: TraceStore, found: TaskRow | None, row: Row, repeat: int, folder: Path) -> Sample:
+        key = task_of(row, repeat).id
+        if found is None or found.run_id is None:
+            status, error = (found.status, found.figures.error) if found is not None else ("missing", None)
+            return Sample(row.id, repeat, key, None, status, error=error, columns=row.columns)
+        trace = Trace.load(RunRef(store, found.run_id))
+        plain = sample_of(trace, row, repeat, found.status)
+        if not plain.is_scored:
+            return plain
+        return await score_sample(plain, EvaluatedRun(trace, row, repeat, folder), self.scorers, self.assert_scores)
+
+
+class _Kept:
+    """A temporary folder that lasts as long as its result."""
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix="refold-evaluation-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+async def score_sample(
+    sample: Sample, run: EvaluatedRun, scorers: Sequence[Scorer], names: Sequence[str] | None = None
+) -> Sample:
+    """Return the sample with the scores of its run."""
+    scores: dict[str, Score] = {}
+    errors: dict[str, str] = {}
+    for scorer in scorers:
+        try:
+            scores[scorer.name] = await scorer.score(run)
+        except Exception as error:  # noqa: BLE001 - user code: what a scorer raises is its error, and not a score
+            errors[scorer.name] = f"{type(error).__name__}: {message_of(error)}{_place(error)}"
+    if names is None:
+        names = [name for name in (each.name for each in scorers) if name in errors or scores[name].passed is not None]
+    return replace(sample, scores=scores, score_errors=errors, passed=asserted(scores, errors, names))
+
+
+def _place(error: Exception) -> str:
+    """Return the file and line that raised.
+
+    An error of refold's own says all there is to say, and has none.
+    """
+    if isinstance(error, RefoldError):
+        return ""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+
+
+def sample_of(trace: Trace, row: Row, repeat: int, status: str | None = None) -> Sample:
+    """Return the sample of a recorded run, without scores."""
+    end: Mapping[str, Any] = trace.end
+    usage: Mapping[str, Any] = end.get("usage") or {}
+    error = end.get("error")
+    cost = usage.get("cost", 0.0)
+    return Sample(
+        row.id,
+        repeat,
+        task_of(row, repeat).id,
+        trace.run_id,
+        status or trace.status,
+        trace.stop_reason,
+        end.get("final_result"),
+        error=f"{error.get('type')}: {error.get('message')}" if isinstance(error, Mapping) else None,
+        steps=trace.step_count,
+        tokens=int(usage.get("tokens_in", 0)) + int(usage.get("tokens_out", 0)),
+        cost=None if usage.get("unpriced") and not cost else cost,
+        seconds=float(usage.get("seconds", 0.0)),
+        columns=row.columns,
+    )
+
+
+def task_of(row: Row, repeat: int) -> Task:
+    """Return the task of a row's repeat.
+
+    The first repeat has the row's own id, so that its run is kept when the number of repeats grows.
+    """
+    return row.task if repeat == 1 else row.task.model_copy(update={"id": f"{row.task.id}~{repeat}"})
+
+
+def _module(task: Any) -> Any:
+    agent = getattr(task, "agent", None)
+    if agent is not None and callable(getattr(agent, "module", None)):
+        return agent
+    if isinstance(task, type | AgentModule | str) or callable(getattr(task, "module", None)):
+        return task
+    if inspect.isroutine(task):
+        return FunctionTask(task)
+    raise EvaluationError(
+        f"task must be agent.task(), an Agent, an AgentModule or a function of the inputs, got {type(task).__name__}"
+    )
+
+
+def _limits(given: SetLimits | Mapping[str, Any] | None, concurrency: int | None) -> SetLimits:
+    limits = SetLimits.of(given)
+    if concurrency is None:
+        return limits
+    return replace(limits, at_once=concurrency)

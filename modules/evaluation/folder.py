@@ -1,0 +1,126 @@
+"""The folder of an evaluation: its code, rows and scores.
+
+The set of its runs is in `runs/`.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ...errors import StoreError, TraceError, UsageError
+from ...traces.stores import TraceStore, open_store
+from ...traces.stores.opening import without_password
+from .datasets import Dataset, Row
+from .errors import EvaluationError
+from .result import EvalResult
+from .sample import Sample, ScoreChange
+
+FORMAT = 1
+ABOUT, ROWS, SAMPLES, RUNS = "evaluation.json", "rows.jsonl", "samples.jsonl", "runs"
+
+
+def write_about(folder: Path, about: Mapping[str, Any], dataset: Dataset) -> None:
+    """Write what is evaluated, and its rows.
+
+    Rows may be added and left out, and targets and columns corrected: the runs are of the tasks alone. Raises
+    EvaluationError if a task of the folder has changed, or no row is the same.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    earlier = read_about(folder) if (folder / ABOUT).is_file() else None
+    if earlier is not None and earlier.get("digest") != dataset.digest:
+        known = {row.id: row.to_dict() for row in read_rows(folder)}
+        now = {row.id: row.to_dict() for row in dataset}
+        common = [name for name in known if name in now]
+        changed = [name for name in common if known[name]["task"] != now[name]["task"]]
+        if changed or not common:
+            why = f"{', '.join(map(repr, changed[:5]))} changed" if changed else "none of them is among these rows"
+            raise EvaluationError(f"{folder} holds an evaluation of other tasks ({why}); use another folder")
+    _write(folder / ROWS, "".join(_line(row.to_dict()) for row in dataset))
+    _write(folder / ABOUT, json.dumps({"format": FORMAT, **about, "digest": dataset.digest}, indent=1) + "\n")
+
+
+def write_samples(folder: Path, samples: Iterable[Sample], changes: Iterable[ScoreChange]) -> None:
+    """Write the samples with their scores, and the scores that changed."""
+    _write(folder / SAMPLES, "".join(_line(sample.to_dict()) for sample in samples))
+    _write(folder / "changes.jsonl", "".join(_line(each.to_dict()) for each in changes))
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what was evaluated; raises EvaluationError if the folder is no evaluation's."""
+    try:
+        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EvaluationError(f"{folder} is not the folder of an evaluation: it has no {ABOUT}") from None
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"{folder / ABOUT} cannot be read: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise EvaluationError(f"{folder / ABOUT} is not of format {FORMAT}, which this refold reads")
+    return found
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """Return the rows of an evaluation."""
+    return [Row.from_dict(doc) for doc in _lines(folder / ROWS)]
+
+
+def read_samples(folder: Path) -> list[Sample]:
+    """Return the samples of an evaluation; none if it was never scored."""
+    try:
+        return [Sample.from_dict(doc) for doc in _lines(folder / SAMPLES)]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EvaluationError(f"{folder / SAMPLES} does not hold samples: {error}") from None
+
+
+def open_runs(folder: Path | None, traces: str | Path | None = None) -> TraceStore | None:
+    """Return the store of an evaluation's runs, for reading.
+
+    Returns None if it is not at hand. The store is the folder's `runs`, or the one that the folder names. That name is
+    data, perhaps a stranger's: it is taken for a file on this machine alone, unless `traces` names the same store.
+    """
+    if folder is None:
+        return None
+    named = read_about(folder).get("traces") if (folder / ABOUT).is_file() else None
+    if named is None:
+        return open_store(folder / RUNS, "read") if (folder / RUNS).is_dir() else None
+    if traces is not None and without_password(str(traces)) == named:
+        return open_store(traces, "read")
+    if not isinstance(named, str) or named.partition("://")[0] not in ("file", "sqlite"):
+        return None
+    with suppress(TraceError, StoreError, UsageError):
+        return open_store(named, "read")
+    return None
+
+
+def load_result(folder: Path, traces: str | None = None) -> EvalResult:
+    """Return the result in a folder.
+
+    `traces` names the store of its runs, if they are not in the folder.
+    """
+    about = read_about(folder)
+    samples = read_samples(folder)
+    if not samples:
+        raise EvaluationError(f"{folder} holds no scores yet; run the evaluation to its end")
+    return EvalResult(samples, str(about.get("name")), folder, digest=str(about.get("digest")), traces=traces)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"{path} cannot be read: {error}") from None
+
+
+def _line(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=True, separators=(",", ":")) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file as a whole: no reader sees half of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

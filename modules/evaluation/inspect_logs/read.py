@@ -1,0 +1,89 @@
+"""Read the samples of an Inspect log as rows of a dataset."""
+
+import json
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ....errors import ExtraMissingError
+from ....errors.tasks import FileProblem
+from ..datasets import Dataset
+from ..errors import DatasetError
+
+_MOST_BYTES = 1 << 30
+_ZSTD = 93
+
+
+def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Dataset:
+    """Return the samples of an `.eval` log as a dataset.
+
+    Each sample is there once, whatever its epochs. A row has the sample's input as objective, its target and id; its
+    metadata and choices are columns. Logs that Inspect writes are packed with zstd, which needs Python 3.14, or the
+    package inspect_ai. Nothing in a log is run. Raises DatasetError for a file that is no log.
+    """
+    path = Path(path)
+    documents = _documents(path)
+    rows: dict[str, dict[str, Any]] = {}
+    for name, document in documents:
+        if not isinstance(document, Mapping) or "input" not in document or "id" not in document:
+            raise _refused(path, f"{name} is not a sample: it has no id and input")
+        rows.setdefault(str(document["id"]), _row(document))
+    return Dataset.of(list(rows.values()), {"objective": "input", "id": "id"}, name=path.stem, limit=limit)
+
+
+def _row(document: Mapping[str, Any]) -> dict[str, Any]:
+    given = document["input"]
+    if isinstance(given, list):  # messages: the last of the user is what is to be done
+        said = [_content(each.get("content")) for each in given if each.get("role") == "user"]
+        given = said[-1] if said else _content(given[-1].get("content")) if given else ""
+    kept = {name: document[name] for name in ("choices", "files") if document.get(name)}
+    metadata = document.get("metadata") or {}
+    columns = {name: value for name, value in metadata.items() if not str(name).startswith("refold_")}
+    target = document.get("target")
+    return {**columns, **kept, "id": str(document["id"]), "input": given, "target": target or None}
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
+
+
+def _documents(path: Path) -> list[tuple[str, Any]]:
+    try:
+        with zipfile.ZipFile(path) as log:
+            entries = [each for each in log.infolist() if each.filename.startswith("samples/")]
+            if any(each.compress_type == _ZSTD for each in entries) and sys.version_info < (3, 14):
+                return _by_inspect(path)
+            found = []
+            for entry in sorted(entries, key=lambda each: each.filename):
+                if entry.file_size > _MOST_BYTES:
+                    raise _refused(path, f"{entry.filename} unpacks to more than {_MOST_BYTES >> 20} MiB")
+                found.append((entry.filename, json.loads(log.read(entry))))
+    except FileNotFoundError:
+        raise _refused(path, "no such file") from None
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise _refused(path, f"not a log of Inspect: {error}") from None
+    if not found:
+        raise _refused(path, "not a log of Inspect: it has no samples")
+    return found
+
+
+def _by_inspect(path: Path) -> list[tuple[str, Any]]:
+    try:
+        from inspect_ai.log import read_eval_log  # type: ignore[import-not-found]
+    except ModuleNotFoundError as error:
+        if error.name != "inspect_ai":
+            raise
+        raise ExtraMissingError("reading a log packed with zstd", "inspect_ai", "inspect") from None
+    samples = read_eval_log(str(path)).samples or []
+    return [(str(each.id), each.model_dump(mode="json", include=_NEEDED)) for each in samples]
+
+
+_NEEDED = {"id", "epoch", "input", "target", "choices", "files", "metadata"}
+
+
+def _refused(path: Path, message: str) -> DatasetError:
+    return DatasetError(path, [FileProblem(None, None, message)])

@@ -1,0 +1,296 @@
+"""The result of an evaluation: samples, and figures over them with intervals."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .errors import EvaluationError
+from .sample import Sample, ScoreChange
+from .statistics import Interval, bootstrap_interval, mean_pass_at_k, mean_pass_hat_k, wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over tasks, and its 95 % interval.
+
+    `interval` is None if fewer than two tasks have a value. `tasks` and `runs` count those with a value.
+    """
+
+    mean: float
+    interval: Interval | None
+    tasks: int
+    runs: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        ends = self.interval or (None, None)
+        return {"mean": self.mean, "low": ends[0], "high": ends[1], "tasks": self.tasks, "runs": self.runs}
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return f"{self.mean:.3f}"
+        return f"{self.mean:.3f} [{self.interval.low:.3f}, {self.interval.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """An evaluation's samples and the figures over them.
+
+    A sample passes if its asserted scores passed. Runs that failed for reasons of the machine, or wait, are not scored:
+    they are in `error_samples`, and `is_complete` is False. A run that failed by its own code is scored: it has no
+    answer.
+
+    Attributes:
+        samples: one for each run, in the order of the rows, then of the repeats.
+        name: the evaluation's name.
+        folder: where runs and scores are; None if they were kept in memory only.
+        changes: the scores of old runs that this scoring changed.
+        digest: the hash of the dataset's rows.
+        traces: the store of the runs, if it is not in the folder.
+    """
+
+    samples: Sequence[Sample]
+    name: str = "evaluation"
+    folder: Path | None = None
+    changes: Sequence[ScoreChange] = ()
+    digest: str = ""
+    notes: Sequence[str] = ()
+    traces: str | None = field(default=None, repr=False)
+    kept: Any = field(default=None, repr=False, compare=False)
+    """Keeps a temporary folder while the result is in use."""
+
+    @cached_property
+    def scored(self) -> list[Sample]:
+        """The samples whose runs ended on their merits."""
+        return [sample for sample in self.samples if sample.is_scored]
+
+    @property
+    def passed_samples(self) -> list[Sample]:
+        """The samples that passed."""
+        return [sample for sample in self.scored if sample.passed]
+
+    @property
+    def failed_samples(self) -> list[Sample]:
+        """The samples that did not pass."""
+        return [sample for sample in self.scored if sample.passed is False]
+
+    @property
+    def error_samples(self) -> list[Sample]:
+        """The samples without a verdict.
+
+        Their runs did not end on their merits, or a scorer raised.
+        """
+        return [each for each in self.samples if not each.is_scored or each.score_errors]
+
+    @property
+    def passed_count(self) -> int:
+        """The number of samples that passed."""
+        return len(self.passed_samples)
+
+    @property
+    def failed_count(self) -> int:
+        """The number of samples that did not pass."""
+        return len(self.failed_samples)
+
+    @property
+    def error_count(self) -> int:
+        """The number of samples without a verdict."""
+        return len(self.error_samples)
+
+    @property
+    def unfinished_count(self) -> int:
+        """The number of runs that have not ended."""
+        return sum(each.status in ("queued", "running", "missing") for each in self.samples)
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every run has a verdict of every scorer."""
+        return not self.error_samples
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of runs that passed, as a mean over tasks.
+
+        It is None if there is no verdict.
+        """
+        found = self.passing
+        return None if found is None else found.mean
+
+    @cached_property
+    def passing(self) -> Estimate | None:
+        """The pass rate with its interval."""
+        return _estimate([(each.id, float(each.passed)) for each in self.scored if each.passed is not None])
+
+    @property
+    def scorers(self) -> list[str]:
+        """The names of the scores, in order."""
+        return list(dict.fromkeys(name for each in self.samples for name in (*each.scores, *each.score_errors)))
+
+    @property
+    def metrics(self) -> dict[str, list[float]]:
+        """All values of each score."""
+        return {name: [each.metrics[name] for each in self.scored if name in each.scores] for name in self.scorers}
+
+    @property
+    def metrics_aggregated(self) -> dict[str, float]:
+        """The mean of each score over tasks."""
+        return {name: found.mean for name, found in self.metrics_summary.items()}
+
+    @cached_property
+    def metrics_summary(self) -> dict[str, Estimate]:
+        """The mean of each score over tasks, with its interval."""
+        made = {
+            name: _estimate([(each.id, each.metrics[name]) for each in self.scored if name in each.scores])
+            for name in self.scorers
+        }
+        return {name: found for name, found in made.items() if found is not None}
+
+    @property
+    def repeats(self) -> int:
+        """The most runs that a task has."""
+        return max((sample.repeat for sample in self.samples), default=0)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return runs and passed runs of each task."""
+        found: dict[str, tuple[int, int]] = {}
+        for sample in self.scored:
+            if sample.passed is not None:
+                runs, passed = found.get(sample.id, (0, 0))
+                found[sample.id] = runs + 1, passed + bool(sample.passed)
+        return found
+
+    def pass_at(self, k: int) -> float | None:
+        """Return pass@k over tasks.
+
+        Returns None if a task has fewer than k verdicts.
+        """
+        return mean_pass_at_k(list(self.counts().values()), k)
+
+    def pass_hat(self, k: int) -> float | None:
+        """Return pass^k over tasks.
+
+        Returns None if a task has fewer than k verdicts.
+        """
+        return mean_pass_hat_k(list(self.counts().values()), k)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of all runs; None if a price was unknown."""
+        costs = [each.cost for each in self.samples]
+        return None if None in costs else math.fsum(each for each in costs if each is not None)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the runs worked, added up."""
+        return math.fsum(each.seconds for each in self.samples)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all runs."""
+        return sum(each.tokens for each in self.samples)
+
+    def by(self, column: str) -> dict[str, "EvalResult"]:
+        """Return a result for each value of a column.
+
+        Rows without the column are under "". Raises EvaluationError if no row has the column.
+        """
+        if not any(column in each.columns for each in self.samples):
+            raise EvaluationError(no_column(column, sorted({name for each in self.samples for name in each.columns})))
+        groups: dict[str, list[Sample]] = {}
+        for sample in self.samples:
+            groups.setdefault(_label(sample.columns.get(column)), []).append(sample)
+        return {label: EvalResult(groups[label], self.name, self.folder) for label in sorted(groups)}
+
+    def to_dict(self, groups: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the JSON form, with the figures of each group."""
+        doc = {"name": self.name, "digest": self.digest, **self._figures()}
+        doc["groups"] = {
+            column: {label: part._figures() for label, part in self.by(column).items()} for column in groups
+        }
+        doc["changes"] = [each.to_dict() for each in self.changes]
+        return doc | {"samples": [each.to_dict() for each in self.samples]}
+
+    def _figures(self) -> dict[str, Any]:
+        runs = range(1, self.repeats + 1)
+        return {
+            "complete": self.is_complete,
+            "samples_count": len(self.samples),
+            "passed": self.passed_count,
+            "failed": self.failed_count,
+            "errors": self.error_count,
+            "pass_rate": None if self.passing is None else self.passing.to_dict(),
+            "metrics": {name: each.to_dict() for name, each in self.metrics_summary.items()},
+            "pass_at": {str(k): self.pass_at(k) for k in runs},
+            "pass_hat": {str(k): self.pass_hat(k) for k in runs},
+            "cost": self.cost,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def load(cls, folder: str | Path, traces: str | None = None) -> "EvalResult":
+        """Return the result that an evaluation has written to a folder.
+
+        No code is run. `traces` names the store of its runs, if that is a server's.
+        """
+        from .folder import load_result
+
+        return load_result(Path(folder), traces)
+
+    def __repr__(self) -> str:
+        rate = "no verdict" if self.passing is None else f"pass rate {self.passing}"
+        return f"<EvalResult {self.name}: {len(self.samples)} samples, {rate}, {self.error_count} without a verdict>"
+
+
+def no_column(column: str, columns: Collection[str]) -> str:
+    """Return the message about a missing column to group by."""
+    near = get_close_matches(column, columns, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(columns) or 'none'}"
+    return f"no row has the column {column!r} to group by; {hint}"
+
+
+def task_means(values: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
+    """Return the values of each task."""
+    by_task: dict[str, list[float]] = {}
+    for task, value in values:
+        by_task.setdefault(task, []).append(value)
+    return by_task
+
+
+def _estimate(values: Sequence[tuple[str, float]]) -> Estimate | None:
+    """Return the mean over tasks.
+
+    The interval is Wilson's if each task always or never passed; otherwise tasks are resampled.
+    """
+    by_task = task_means(values)
+    if not by_task:
+        return None
+    means = [math.fsum(each) / len(each) for each in by_task.values()]
+    interval = None
+    if all(value in (0.0, 1.0) for value in means):
+        interval = wilson(int(sum(means)), len(means))
+    elif len(means) > 1:
+        interval = bootstrap_interval(means)
+    return Estimate(math.fsum(means) / len(means), interval, len(by_task), len(values))
+
+
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def asserted(scores: Mapping[str, Any], errors: Mapping[str, str], names: Sequence[str]) -> bool | None:
+    """Return whether all named scores passed.
+
+    Returns None if one of them raised: if the samples that fail another score counted all the same, and those that pass
+    it did not, the pass rate would be too low. Returns None as well if one has no verdict, unless another one failed.
+    """
+    if any(name in errors for name in names):
+        return None
+    verdicts = [scores[name].passed if name in scores else None for name in names]
+    if False in verdicts:
+        return False
+    return None if None in verdicts or not verdicts else True

@@ -1,0 +1,32 @@
+"""Scorers: functions that score one recorded run, with parameters by name.
+
+A scorer names what it needs: `trace`, `trajectory`, `state`, `answer`, `target`, `row`, … (see `EvaluatedRun`). All of
+it comes from the recorded run, so an old run is scored again without a model. A scorer that raises has an error, not a
+score of zero.
+"""
+
+from .criteria import success_criteria
+from .judged import JudgeScorer, judge_agreement
+from .matches import exact_match, includes, json_schema_match, numeric_match, regex_match
+from .run import EvaluatedRun
+from .score import Score
+from .scorer import Scorer, as_scorers, scorer
+from .tool_calls import called_before, called_tool
+
+__all__ = [
+    "EvaluatedRun",
+    "JudgeScorer",
+    "Score",
+    "Scorer",
+    "as_scorers",
+    "called_before",
+    "called_tool",
+    "exact_match",
+    "includes",
+    "json_schema_match",
+    "judge_agreement",
+    "numeric_match",
+    "regex_match",
+    "scorer",
+    "success_criteria",
+]

@@ -1,0 +1,139 @@
+"""A model as judge.
+
+Each judgement is a run of its own, whose answers are journaled and reused.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, Literal
+
+from ....engine import AgentModule, Decision, Engine, RunStatus, StateSchema
+from ....errors import ExternalError
+from ....tasks import Task
+from ....traces import Trace
+from ...agent import AgentJudge
+from ..errors import EvaluationError
+from ..statistics import cohens_kappa
+from .run import EvaluatedRun
+from .score import Score
+from .scorer import Scorer
+
+Evidence = Literal["answer", "transcript"]
+FOLDER = "judgements"
+
+
+class JudgementState(StateSchema):
+    """What a judge is shown."""
+
+    evidence: str = ""
+    goal: str = ""
+    expected: str | None = None
+
+
+class Judging(AgentModule[JudgementState]):
+    """A run of one judgement.
+
+    Its model calls are effects, and its answer is the judgement as JSON.
+    """
+
+    def __init__(self, judge: AgentJudge) -> None:
+        self.judge = judge
+
+    def init_state(self, task: str, evidence: str, goal: str, expected: str | None = None) -> JudgementState:
+        """Return what the judge is shown."""
+        return JudgementState(evidence=evidence, goal=goal, expected=expected)
+
+    async def decide(self, state: JudgementState) -> Decision:
+        """Return the judgement."""
+        found = await self.judge.evaluate(state.evidence, goal=state.goal, expected=state.expected)
+        return Decision.final(json.dumps({"score": found.score, "passed": found.passed, "reason": found.reason}))
+
+    def reduce(self, state: JudgementState, decision: Any, observation: Any) -> None:
+        """Change nothing."""
+
+
+class JudgeScorer(Scorer):
+    """Scores runs by a model with a rubric.
+
+    A judgement is a recorded run in the evaluation's folder, under a key made of the judge and the evidence. The same
+    evidence is not judged twice: scoring again asks no model. Without an answer, the score is the lowest, and no model
+    is asked.
+
+    Args:
+        judge: the judge; see `AgentJudge`.
+        evidence: "answer", or "transcript" for all that an Agent said and did.
+        name: the name of the score; by default the judge's.
+    """
+
+    def __init__(self, judge: AgentJudge, *, evidence: Evidence = "answer", name: str | None = None) -> None:
+        if evidence not in ("answer", "transcript"):
+            raise EvaluationError(f"evidence must be 'answer' or 'transcript', got {evidence!r}")
+        super().__init__(self._judge, name=name or judge.name, passing=judge.passing)
+        self.judge = judge
+        self.evidence = evidence
+
+    async def _judge(self, run: EvaluatedRun) -> Score:
+        shown = run.answer if self.evidence == "answer" else _transcript(run)
+        if not shown:
+            return Score(self.judge.min_score, False, "there is no answer to judge")
+        expected = None if run.target is None else _text(run.target)
+        inputs = {"evidence": shown, "goal": run.objective, "expected": expected}
+        task = Task(id=f"judge-{self._key(inputs)}", objective=f"judge: {self.name}", inputs=inputs)
+        folder = None if run.folder is None else run.folder / FOLDER
+        recorded = None if folder is None else _recorded(folder, task.id)
+        if recorded is None:
+            result = await Engine(Judging(self.judge), traces=folder).arun(task)
+            if result.status is not RunStatus.completed:
+                raise ExternalError(f"the judge gave no judgement: {result.error or result.stop_reason}")
+            recorded = result.final_result or ""
+        found = json.loads(recorded)
+        return Score(found["score"], found["passed"], found["reason"])
+
+    def _key(self, inputs: Any) -> str:
+        judge = self.judge
+        params = None if judge.params is None else judge.params.model_dump(mode="json")
+        model = str(getattr(judge.generator, "model", ""))
+        parts = [model, judge.rubric, judge.system_prompt, judge.min_score, judge.max_score, judge.passing, params]
+        text = json.dumps([parts, inputs], sort_keys=True, default=str)
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def judge_scorer(
+    *, model: str, rubric: str, name: str = "judge", evidence: Evidence = "answer", passing: float | None = None
+) -> JudgeScorer:
+    """Return the judge with a model and a rubric.
+
+    The parameters are those of an evaluation file.
+    """
+    return JudgeScorer(AgentJudge(model=model, rubric=rubric, name=name, passing=passing), evidence=evidence)
+
+
+def judge_agreement(
+    judged: Iterable[Any], labels: Sequence[Any], *, weights: Literal["linear", "quadratic"] | None = None
+) -> float:
+    """Return Cohen's kappa of a judge's verdicts and people's labels.
+
+    Both are of the same runs, in the same order.
+    """
+    return cohens_kappa(list(judged), list(labels), weights=weights)
+
+
+def _recorded(folder: Any, task_id: str) -> str | None:
+    for path in sorted(folder.glob(f"{task_id}-*.trace.jsonl")):
+        trace = Trace.load(path)
+        if trace.status == "completed":
+            return str(trace.end["final_result"])
+    return None
+
+
+def _transcript(run: EvaluatedRun) -> str:
+    lines = []
+    for message in run.trajectory.messages:
+        calls = [f"\n  calls {call.name}({call.arguments})" for call in message.tool_calls or ()]
+        lines.append(f"[{message.role}] {message.content}{''.join(calls)}")
+    return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

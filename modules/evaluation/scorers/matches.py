@@ -1,0 +1,141 @@
+"""Scorers that compare the answer with the row's target."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from ....tasks.processes.patterns import is_found
+from ..errors import EvaluationError
+from .score import Score
+from .scorer import Scorer
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+
+def exact_match(*, ignore_case: bool = False, strip: bool = True, name: str = "exact") -> Scorer:
+    """Score 1 if the answer is one of the targets."""
+
+    def plain(text: Any) -> str:
+        shown = _text(text).strip() if strip else _text(text)
+        return shown.casefold() if ignore_case else shown
+
+    def score(answer: str | None, target: Any) -> Score:
+        wanted = [plain(each) for each in _targets(target, name)]
+        return _verdict(answer is not None and plain(answer) in wanted, answer, wanted)
+
+    return Scorer(score, name=name, needs_target=True)
+
+
+def includes(*, ignore_case: bool = False, name: str = "includes") -> Scorer:
+    """Score 1 if the answer contains one of the targets."""
+
+    def plain(text: Any) -> str:
+        return _text(text).casefold() if ignore_case else _text(text)
+
+    def score(answer: str | None, target: Any) -> Score:
+        wanted = [plain(each) for each in _targets(target, name)]
+        return _verdict(answer is not None and any(each in plain(answer) for each in wanted), answer, wanted)
+
+    return Scorer(score, name=name, needs_target=True)
+
+
+def regex_match(pattern: str | None = None, *, name: str = "regex") -> Scorer:
+    """Score 1 if the pattern is found in the answer.
+
+    Without a pattern, the row's target is the pattern. `^…$` requires all of the answer. A pattern that searches for
+    too long is an error of the scorer.
+    """
+    compiled = _compiled(pattern) if pattern is not None else None
+
+    def score(answer: str | None, target: Any) -> Score:
+        used = compiled or _compiled(_text(_targets(target, name)[0]))
+        return _verdict(answer is not None and is_found(used, answer), answer, [used.pattern])
+
+    return Scorer(score, name=name, needs_target=compiled is None)
+
+
+def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str = "numeric") -> Scorer:
+    """Score 1 if the last number in the answer is the target.
+
+    The two may differ by an absolute or relative tolerance. Thousands may have commas. An answer without a number
+    scores 0; a target that is no number is an error.
+    """
+
+    def score(answer: str | None, target: Any) -> Score:
+        wanted = [float(_text(each).replace(",", "")) for each in _targets(target, name)]
+        numbers = _NUMBER.findall(answer or "")
+        if not numbers:
+            return Score(0.0, False, f"no number in {_shown(answer)}")
+        found = float(numbers[-1].replace(",", ""))
+        near = any(math.isclose(found, each, abs_tol=tolerance, rel_tol=relative) for each in wanted)
+        return _verdict(near, numbers[-1], wanted)
+
+    return Scorer(score, name=name, needs_target=True)
+
+
+def json_schema_match(schema: Mapping[str, Any] | None = None, *, name: str = "json_schema") -> Scorer:
+    """Score 1 if the answer is JSON that fits a schema.
+
+    The schema is of draft 2020-12; without one, the target is the schema. References to other documents are not
+    fetched.
+    """
+    if schema is not None:
+        _check_schema(schema)
+
+    def score(answer: str | None, target: Any) -> Score:
+        used = schema if schema is not None else target
+        if schema is None:
+            _check_schema(used)
+        try:
+            value = json.loads(answer or "")
+        except (ValueError, RecursionError) as error:
+            return Score(0.0, False, f"not JSON: {error}")
+        problem = next(Draft202012Validator(used).iter_errors(value), None)
+        reason = "" if problem is None else f"{problem.json_path}: {problem.message}"
+        return Score(float(problem is None), problem is None, reason)
+
+    return Scorer(score, name=name, needs_target=schema is None)
+
+
+def _check_schema(schema: Any) -> None:
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise EvaluationError(f"{schema!r:.80} is not a JSON Schema: {error.message}") from None
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise EvaluationError(f"{pattern!r} is not a regular expression: {error}") from None
+
+
+def _targets(target: Any, name: str) -> Sequence[Any]:
+    if target is None:
+        raise EvaluationError(f"scorer {name!r} needs a target, which the row does not have; name its column in fields")
+    if isinstance(target, list):
+        if not target:
+            raise EvaluationError(f"scorer {name!r} needs a target, and the row's list is empty")
+        return target
+    return [target]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _verdict(passed: bool, answer: Any, wanted: Sequence[Any]) -> Score:
+    several = "one of " if len(wanted) > 1 else ""
+    text = "" if passed else f"{_shown(answer)}, not {several}{', '.join(map(_shown, wanted[:5]))}"
+    return Score(float(passed), passed, text)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

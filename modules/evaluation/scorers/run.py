@@ -1,0 +1,132 @@
+"""An ended run as scorers see it."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....tasks import Task
+from ....traces import Step, Trace
+
+if TYPE_CHECKING:
+    from ...agent import Trajectory
+    from ..datasets import Row
+
+NAMES = (
+    *("run", "trace", "trajectory", "state", "steps", "status", "stop_reason", "answer", "output", "final_result"),
+    *("task_result", "usage", "task", "objective", "inputs", "row", "columns", "target", "expected", "folder"),
+)
+"""What a scorer may name as its parameters."""
+
+
+class EvaluatedRun:
+    """One recorded run of one row; everything is read from its trace.
+
+    Attributes:
+        trace: the run's Trace.
+        row: the row of the dataset.
+        repeat: the number of the repeat, from 1.
+        folder: the evaluation's folder, where judges keep their answers; None without one.
+        source: the trace that a fork continues; its steps come before the fork's own.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        row: "Row",
+        repeat: int = 1,
+        folder: Path | None = None,
+        source: Trace | None = None,
+    ) -> None:
+        self.trace = trace
+        self.row = row
+        self.repeat = repeat
+        self.folder = folder
+        self.source = source
+
+    @property
+    def run(self) -> "EvaluatedRun":
+        """This object."""
+        return self
+
+    @cached_property
+    def trajectory(self) -> "Trajectory":
+        """The Trajectory of an Agent's run; raises TraceError for another module's."""
+        from ...agent import Trajectory
+
+        return Trajectory.of(self.trace)
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """The final state, as a JSON document.
+
+        It is {} if the run never had a state.
+        """
+        return self.trace.final_state if self.trace.first_state is not None else {}
+
+    @cached_property
+    def steps(self) -> Sequence[Step]:
+        """The committed steps.
+
+        Those of a fork start with its source's steps up to the fork.
+        """
+        if self.source is None:
+            return self.trace.steps
+        return [*self.source.steps[: (self.trace.parent or {})["step"]], *self.trace.steps]
+
+    @property
+    def status(self) -> str:
+        """The run's status, such as "completed"."""
+        return self.trace.status
+
+    @property
+    def stop_reason(self) -> str | None:
+        """The reason why the run ended."""
+        return self.trace.stop_reason
+
+    @property
+    def answer(self) -> str | None:
+        """The final result; None if the run has none."""
+        found = self.trace.end.get("final_result")
+        return found if isinstance(found, str) else None
+
+    output = final_result = answer
+
+    @property
+    def task_result(self) -> Mapping[str, Any]:
+        """The result of the task, with its criteria."""
+        found = self.trace.end.get("task_result")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """Tokens, cost and seconds of the run."""
+        found = self.trace.end.get("usage")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def task(self) -> Task:
+        """The task of the row."""
+        return self.row.task
+
+    @property
+    def objective(self) -> str:
+        """The task's objective."""
+        return self.row.task.objective
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The task's inputs."""
+        return self.row.task.inputs
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """All columns of the row."""
+        return self.row.columns
+
+    @property
+    def target(self) -> Any:
+        """The row's target."""
+        return self.row.target
+
+    expected = target

@@ -1,0 +1,62 @@
+"""A score: a number, and whether it is good enough."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A scorer's finding.
+
+    `passed` is None where the scorer only measures. `reason` is for people.
+    """
+
+    value: float
+    passed: bool | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise ValueError(f"a score must be a finite number, got {self.value!r}")
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    @classmethod
+    def of(cls, found: Any, passing: float | None = 1.0) -> "Score":
+        """Return the score for a scorer's return value.
+
+        The value is a Score, a bool, a number, or an object with `score` and `passed`. A number passes if it is at
+        least `passing`; with None, it only measures. Raises TypeError for anything else, also for None.
+        """
+        if isinstance(found, Score):
+            return found
+        if isinstance(found, bool):
+            return cls(float(found), found)
+        if isinstance(found, int | float):
+            value = float(found)
+            return cls(value, None if passing is None else value >= passing)
+        if hasattr(found, "score") and hasattr(found, "passed"):
+            return cls(float(found.score), bool(found.passed), str(getattr(found, "reason", "")))
+        raise TypeError(f"a scorer must return a bool, a number or a Score, got {type(found).__name__}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"value": self.value, "passed": self.passed, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "Score":
+        """Return the score of a JSON form.
+
+        Raises TypeError if a value is of another type.
+        """
+        types = {"value": (int, float), "passed": (bool, NoneType), "reason": (str, NoneType)}
+        for name, allowed in types.items():
+            if not isinstance(doc.get(name), allowed):
+                raise TypeError(
+                    f"the {name} of a score must be a value that refold writes there, got {doc.get(name)!r:.80}"
+                )
+        return cls(doc["value"], doc.get("passed"), doc.get("reason") or "")

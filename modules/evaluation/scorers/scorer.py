@@ -1,0 +1,140 @@
+"""A scorer: a named function whose parameters say what it gets."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ..errors import EvaluationError
+from .run import NAMES, EvaluatedRun
+from .score import Score
+
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+ScorersLike = "Callable[..., Any] | Scorer | Sequence[Any] | Mapping[str, Any] | None"
+
+
+class Scorer:
+    """A function that scores a run, with a name and threshold.
+
+        Scorer(lambda answer, target: answer == target, name="exact")
+
+    The function's parameters are among `trace`, `trajectory`, `state`, `steps`, `status`, `stop_reason`, `answer`,
+    `task_result`, `usage`, `task`, `objective`, `inputs`, `row`, `columns`, `target` and `run`; a parameter with
+    another name gets the row's column of that name. A function with one parameter of any other name gets the answer. It
+    may be async, and returns a bool, a number or a Score.
+
+    Args:
+        func: the function.
+        name: the name of the score; by default the function's.
+        passing: the lowest number that passes; None if the score only measures.
+        needs_target: True if the function raises for a row without a target.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        *,
+        name: str | None = None,
+        passing: float | None = 1.0,
+        needs_target: bool = False,
+    ) -> None:
+        if not callable(func):
+            raise EvaluationError(f"a scorer must be a function of a run, got {type(func).__name__}")
+        self.func = func
+        self.name = name or str(getattr(func, "__name__", type(func).__name__))
+        self.passing = passing
+        self.needs_target = needs_target
+        self._parameters = list(inspect.signature(func).parameters.values())
+
+    async def score(self, run: EvaluatedRun) -> Score:
+        """Return the score of a run; whatever the function raises passes through."""
+        positional, named = self._arguments(run)
+        found = self.func(*positional, **named)
+        return Score.of(await found if inspect.isawaitable(found) else found, self.passing)
+
+    def check(self, columns: Collection[str], has_target: bool) -> None:
+        """Raise EvaluationError if the scorer cannot score any row of a dataset.
+
+        `columns` are those of all rows together, and `has_target` says whether any row has a target.
+        """
+        have = ", ".join(columns) or "none"
+        if self.needs_target and not has_target:
+            raise EvaluationError(
+                f"scorer {self.name!r} needs a target, which no row has; name the target's column in fields "
+                f"(columns: {have})"
+            )
+        required = [each for each in self._parameters if each.default is each.empty and each.kind not in _MANY]
+        for each in required:
+            if each.name not in NAMES and each.name not in columns and len(required) > 1:
+                near = get_close_matches(each.name, [*NAMES, *columns], 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
+                raise EvaluationError(
+                    f"scorer {self.name!r} asks for {each.name!r}, which no run and no row has; {hint} "
+                    f"(columns: {have})"
+                )
+
+    def _arguments(self, run: EvaluatedRun) -> tuple[list[Any], dict[str, Any]]:
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        required = [each for each in self._parameters if each.default is each.empty and each.kind not in _MANY]
+        for each in self._parameters:
+            if each.kind in _MANY:
+                continue
+            if each.name in NAMES:
+                value = getattr(run, each.name)
+            elif each.name in run.columns:
+                value = run.columns[each.name]
+            elif each.default is not each.empty:
+                continue
+            elif required == [each]:
+                value = run.answer
+            else:
+                raise EvaluationError(
+                    f"scorer {self.name!r} asks for {each.name!r}, which a run does not have; there are "
+                    f"{', '.join(NAMES)}, and the row's columns ({', '.join(run.columns) or 'none'})"
+                )
+            if each.kind is each.POSITIONAL_ONLY:
+                positional.append(value)
+            else:
+                named[each.name] = value
+        return positional, named
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+def scorer(func: Callable[..., Any] | None = None, *, name: str | None = None, passing: float | None = 1.0) -> Any:
+    """Make a scorer of the decorated function."""
+    if func is not None:
+        return Scorer(func, name=name, passing=passing)
+    return lambda given: Scorer(given, name=name, passing=passing)
+
+
+def as_scorers(given: Any) -> list[Scorer]:
+    """Return a list of scorers from any accepted form.
+
+    The forms are a function, a Scorer, a list of these, and a mapping of names to these. Raises EvaluationError if two
+    have the same name.
+    """
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        found = [_named(str(name), each) for name, each in given.items()]
+    elif isinstance(given, Iterable):
+        found = [each if isinstance(each, Scorer) else Scorer(each) for each in given]
+    else:
+        found = [given if isinstance(given, Scorer) else Scorer(given)]
+    names = [each.name for each in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise EvaluationError(f"two scorers have the name {twice[0]!r}; name one of them anew: Scorer(…, name=…)")
+    return found
+
+
+def _named(name: str, given: Any) -> Scorer:
+    if isinstance(given, Scorer):
+        if type(given) is Scorer:
+            return Scorer(given.func, name=name, passing=given.passing, needs_target=given.needs_target)
+        given.name = name
+        return given
+    return Scorer(given, name=name)

@@ -1,0 +1,29 @@
+"""Statistics of evaluations: intervals, comparisons of two evaluations, agreement, and repeats.
+
+Everything here is a pure function of numbers, in plain Python: no numpy, no scipy. A *task* is the unit: repeats of one
+task are not independent, so intervals of a mean resample tasks, or cluster by them. Each function says where its
+formula comes from; the tests compare all of them with scipy and statsmodels.
+"""
+
+from .agreement import cohens_kappa
+from .bootstrap import bootstrap_interval
+from .comparison import holm, mcnemar_exact, paired_permutation
+from .proportions import Interval, clopper_pearson, newcombe_difference, wilson
+from .repeats import clustered_error, mean_pass_at_k, mean_pass_hat_k, pass_at_k, pass_hat_k
+
+__all__ = [
+    "Interval",
+    "bootstrap_interval",
+    "clopper_pearson",
+    "clustered_error",
+    "cohens_kappa",
+    "holm",
+    "mcnemar_exact",
+    "mean_pass_at_k",
+    "mean_pass_hat_k",
+    "newcombe_difference",
+    "paired_permutation",
+    "pass_at_k",
+    "pass_hat_k",
+    "wilson",
+]

@@ -1,0 +1,134 @@
+"""Servers in JSON files such as `.mcp.json`.
+
+For example `{"mcpServers": {"time": {"command": "uvx", "args": [...]}}}`.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ....errors import DefinitionError
+from .server_config import HttpServerConfig, OAuthConfig, ServerConfig, StdioServerConfig
+
+_TRANSPORTS = {"command": ("stdio",), "url": ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")}
+log = logging.getLogger("refold")
+_LEFT_ALONE = frozenset({"type", "transport", "disabled", "enabled", "description", "name", "title", "icon", "when"})
+_COMMAND: TypeAdapter[StdioServerConfig] = TypeAdapter(StdioServerConfig)
+_URL: TypeAdapter[HttpServerConfig] = TypeAdapter(HttpServerConfig)
+
+
+class ServerConfigError(DefinitionError, ValueError):
+    """An entry does not say how to reach a server.
+
+    `server` is the server's name.
+
+    It says too little, too much, or something else.
+    """
+
+    def __init__(self, server: str, why: str) -> None:
+        super().__init__(f"MCP server {server!r}: {why}")
+        self.server = server
+
+
+def server_config(name: str, document: Any) -> ServerConfig:
+    """Return the config of one entry; raise ServerConfigError for an invalid one.
+
+    An entry has `command`, `args`, `env`, `cwd`, or `url`, `headers`, `oauth`; and timeouts. `oauth` is true, or has
+    `client_name` and `scope`; `auth: {type: oauth, client_name: ...}` is the same. A header is a text, or has `value`
+    and `optional`. `timeout` beside a `command` limits a call. Numbers in `args` and `env` become texts, and null
+    becomes an empty text. A named transport (`type`) must fit the entry. Variables stay as they are written; MCPClient
+    fills them in. An unknown key is ignored with a line in the log, unless it resembles a known one.
+    """
+    if not isinstance(document, Mapping):
+        raise ServerConfigError(name, f"it is a {type(document).__name__}; an object with `command` or `url` is needed")
+    ways = [key for key in ("command", "url") if document.get(key)]
+    if len(ways) != 1:
+        raise ServerConfigError(name, "it has both `command` and `url`" if ways else "it has no `command` and no `url`")
+    named = document.get("type", document.get("transport"))
+    if named is not None and named not in _TRANSPORTS[ways[0]]:
+        raise ServerConfigError(name, f"it has `{ways[0]}`, and its transport is said to be {named!r}")
+    values = {str(key): value for key, value in document.items() if key not in _LEFT_ALONE}
+    values = _of_command(values) if ways[0] == "command" else _of_url(name, values)
+    known = StdioServerConfig if ways[0] == "command" else HttpServerConfig
+    values = _known(name, values, list(known.__dataclass_fields__), ways[0])
+    try:
+        return _COMMAND.validate_python(values) if ways[0] == "command" else _URL.validate_python(values)
+    except ValidationError as error:
+        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False))
+        raise ServerConfigError(name, told) from None
+
+
+def _of_command(values: dict[str, Any]) -> dict[str, Any]:
+    if "timeout" in values:
+        values["call_timeout"] = values.pop("timeout")
+    if isinstance(values.get("args"), list):
+        values["args"] = [_text(each) for each in values["args"]]
+    if isinstance(values.get("env"), Mapping):
+        values["env"] = {str(key): _text(value) for key, value in values["env"].items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _of_url(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    oauth = values.pop("oauth", None)
+    auth = values.pop("auth", None)
+    if auth:
+        kind = auth.get("type") if isinstance(auth, Mapping) else auth
+        if kind != "oauth":
+            raise ServerConfigError(name, f"auth is of the type {kind!r}; `oauth` is what there is, and `headers`")
+        given = {key: value for key, value in auth.items() if key != "type"} if isinstance(auth, Mapping) else {}
+        oauth = oauth or given or True
+    if oauth:
+        values["oauth"] = OAuthConfig() if oauth is True else oauth
+    if isinstance(values.get("headers"), Mapping):
+        headers = values["headers"].items()
+        values["headers"] = {str(key): value if isinstance(value, Mapping) else _text(value) for key, value in headers}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _text(value: Any) -> Any:
+    """Return a plain value of YAML or JSON as text.
+
+    Returns any other value unchanged.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _known(name: str, values: dict[str, Any], fields: list[str], way: str) -> dict[str, Any]:
+    """Return the values that a config has.
+
+    Raises ServerConfigError for a key that resembles one.
+    """
+    for key in [key for key in values if key not in fields]:
+        near = get_close_matches(key, fields, 1, 0.75)
+        there = f"with `{way}` there are {', '.join(fields)}"
+        if near:
+            raise ServerConfigError(name, f"it has {key}; did you mean {near[0]}? {there}")
+        log.warning("MCP server %r: %s is not known, and passed over; %s", name, key, there)
+        del values[key]
+    return values
+
+
+def read_servers(path: Path) -> dict[str, Any]:
+    """Return a file's entries by server name.
+
+    Entries are returned as they are written; `server_config` takes them.
+
+    Raises ServerConfigError for a file that is not JSON of this form, OSError for one that cannot be read.
+    """
+    try:
+        document = json.loads(Path(path).read_text("utf-8-sig"))
+    except ValueError as error:
+        raise ServerConfigError(str(path), f"the file is not JSON: {error}") from None
+    found = next((document[key] for key in ("mcpServers", "servers") if key in document), None) if document else None
+    if not isinstance(found, dict):
+        raise ServerConfigError(str(path), 'the file has no "mcpServers" with servers by name')
+    return found

@@ -1,0 +1,87 @@
+"""Hide the secrets in how a server is reached.
+
+Logs, errors and the terminal show them hidden.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+
+from ...agent.events.masked_arguments import MASK, is_secret, masked
+
+_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+_SCHEME = re.compile(r"\b(bearer|basic)\s+(\S+)", re.IGNORECASE)
+_HARMLESS = frozenset({"accept", "content-type", "user-agent", "accept-language", "cache-control"})
+_SHORTEST = 4
+"""Shorter texts are not secrets, and replacing them would garble messages."""
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without its login and its query's values."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return _LOGIN.sub("", url.partition("?")[0])
+    host = parts.netloc.rpartition("@")[2]
+    query = re.sub(r"=[^&]*", f"={MASK}", parts.query)
+    return urlunsplit((parts.scheme, host, parts.path, query, ""))
+
+
+def shown_command(command: str, args: Iterable[Any]) -> str:
+    """Return a command without what names and forms say is secret."""
+    words = [str(each) for each in args]
+    return Hidden({"args": words}).without(" ".join([command, *words]))
+
+
+class Hidden:
+    """The secrets of one connection.
+
+    They are the login and query of its URL, headers, variables and arguments.
+    """
+
+    def __init__(self, connection: Mapping[str, Any]) -> None:
+        found = {form for secret in _secrets(connection) for form in (secret, quote(secret), quote_plus(secret))}
+        self._texts = sorted((text for text in found if len(text) >= _SHORTEST), key=len, reverse=True)
+
+    def without(self, text: str) -> str:
+        """Return the text without the secrets."""
+        for secret in self._texts:
+            text = text.replace(secret, MASK)
+        return _LOGIN.sub(f"{MASK}@", text)
+
+
+def _secrets(connection: Mapping[str, Any]) -> Iterator[str]:
+    yield from _secrets_of_url(str(connection.get("url") or ""))
+    for name, value in (connection.get("headers") or {}).items():
+        if str(name).lower() not in _HARMLESS:
+            yield str(value)
+            yield from str(value).split()[1:]
+    for name, value in (connection.get("env") or {}).items():
+        if is_secret(str(name)):
+            yield str(value)
+    yield from _secrets_of_args([str(each) for each in connection.get("args") or ()])
+
+
+def _secrets_of_args(args: list[str]) -> Iterator[str]:
+    """Yield the secrets among arguments.
+
+    They are what follows a flag such as `--token`, values of `TOKEN=...`, credentials in headers, and logins of URLs.
+    """
+    for given, shown in zip(args, masked(args), strict=True):
+        name, is_pair, value = given.partition("=")
+        if given != shown or (is_pair and is_secret(name)):
+            yield value if is_pair and not given.startswith("http") else given
+        yield from (found[2] for found in _SCHEME.finditer(given))
+        if "://" in given:
+            yield from _secrets_of_url(value if is_pair and "://" not in name else given)
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        login = (parts.password or parts.username or "", parts.netloc.rpartition("@")[0])
+    except ValueError:
+        return
+    yield from map(unquote, login)
+    yield from (value for name, value in parse_qsl(parts.query) if is_secret(name) or len(value) >= 2 * _SHORTEST)

@@ -1,0 +1,121 @@
+"""The configuration of a server: a command or URL, and timeouts."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from typing_extensions import TypedDict
+
+from ...agent.events.masked_arguments import MASK
+from .hidden_secrets import shown_command, shown_url
+
+DEFAULT_INIT_TIMEOUT: float = 30
+"""Seconds that a server may take to open a session, and again to list its tools."""
+INITIALIZE_TIMEOUT = DEFAULT_INIT_TIMEOUT
+"""Deprecated: DEFAULT_INIT_TIMEOUT."""
+DEFAULT_HTTP_TIMEOUT: float = 30
+"""Seconds that sending an HTTP request may take."""
+DEFAULT_SSE_READ_TIMEOUT: float = 300
+"""Seconds that an answer over HTTP may be silent."""
+DEFAULT_CALL_TIMEOUT: float = 300
+"""Seconds that a call of a tool may take."""
+
+Transport = Literal["stdio", "streamable-http"]
+"""The ways in which messages travel."""
+
+
+class MCPStatus(StrEnum):
+    """The state of a connection."""
+
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    FAILED = "failed"
+    NEEDS_AUTH = "needs_auth"
+    DISABLED = "disabled"
+
+
+@dataclass
+class OAuthConfig:
+    """The client's name at an authorization server, and its scopes."""
+
+    client_name: str = "refold"
+    scope: str | None = None
+
+
+@dataclass(repr=False)
+class StdioServerConfig:
+    """A server that runs as a child process.
+
+    It talks over its standard input and output.
+
+    It gets only HOME, PATH and the like of this process's environment; put everything else into `env`.
+    """
+
+    command: str
+    args: list[str] = field(default_factory=list)
+    env: dict[str, str] | None = None
+    cwd: str | Path | None = None
+    init_timeout: float = DEFAULT_INIT_TIMEOUT
+    call_timeout: float = DEFAULT_CALL_TIMEOUT
+
+    def __repr__(self) -> str:
+        variables = f", env={dict.fromkeys(self.env, MASK)}" if self.env else ""
+        return f"StdioServerConfig({shown_command(self.command, self.args)!r}{variables})"
+
+
+@dataclass(repr=False)
+class Header:
+    """A header for an HTTP server.
+
+    An optional one is left out if a variable in it is not set or is empty.
+    """
+
+    value: str
+    optional: bool = False
+
+    def __repr__(self) -> str:
+        return f"Header({MASK!r}, optional={self.optional})"
+
+
+@dataclass(repr=False)
+class HttpServerConfig:
+    """A server at a URL, over streamable HTTP or SSE.
+
+    SSE is used if the server knows no other transport.
+    """
+
+    url: str
+    headers: dict[str, str | Header] | None = None
+    oauth: OAuthConfig | None = None
+    timeout: float = DEFAULT_HTTP_TIMEOUT
+    sse_read_timeout: float = DEFAULT_SSE_READ_TIMEOUT
+    init_timeout: float = DEFAULT_INIT_TIMEOUT
+    call_timeout: float = DEFAULT_CALL_TIMEOUT
+
+    def __repr__(self) -> str:
+        headers = f", headers={dict.fromkeys(self.headers, MASK)}" if self.headers else ""
+        oauth = f", oauth={self.oauth!r}" if self.oauth is not None else ""
+        return f"HttpServerConfig({shown_url(self.url)!r}{headers}{oauth})"
+
+
+ServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig
+"""Either kind of config."""
+
+
+class StdioConnection(TypedDict, total=False):
+    """Deprecated: StdioServerConfig."""
+
+    command: str
+    args: list[str] | None
+    env: dict[str, str] | None
+    cwd: str | Path | None
+
+
+class SSEConnection(TypedDict, total=False):
+    """Deprecated: HttpServerConfig."""
+
+    url: str
+    headers: dict[str, Any] | None
+    timeout: float
+    sse_read_timeout: float

@@ -1,0 +1,118 @@
+"""The tools that a server lists, page by page.
+
+Models know them by other names, which are made here.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Any
+
+from mcp import Client
+from mcp.types import Tool as ServerTool
+
+from ..agent.tools import Tool
+from .short_names import with_digest
+
+log = logging.getLogger("refold")
+MOST_PAGES = 1_000
+"""How many pages of a list are read, so that a list without end ends."""
+_MOST_NAME = 64
+MOST_DESCRIPTION = 20_000
+"""Characters of a description that a model sees: the longest of known servers have half of that."""
+MOST_SCHEMA = 200_000
+"""Characters that a tool's parameters may take, as JSON; a model could not be shown more."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+async def listed(client: Client, server: str) -> list[ServerTool]:
+    """Return all tools of a server.
+
+    Of tools with one name, the first.
+
+    A list without end is cut off, and the log says so.
+    """
+    found: dict[str, ServerTool] = {}
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        for tool in page.tools:
+            if found.setdefault(tool.name, tool) is not tool:
+                log.warning("MCP server %r lists %r twice; the first is taken", server, tool.name)
+        cursor = page.next_cursor
+        if cursor is None:
+            return list(found.values())
+        if cursor in seen:
+            break
+        seen.add(cursor)
+    log.warning("MCP server %r lists its tools without end; %d are taken", server, len(found))
+    return list(found.values())
+
+
+def is_idempotent(tool: ServerTool) -> bool:
+    """Return whether the server marks the tool as idempotent.
+
+    A tool that only reads counts too.
+    """
+    hints = tool.annotations
+    return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
+
+
+def as_tools(
+    listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Callable[..., Any]], server: str
+) -> list[Tool[..., Any]]:
+    """Return refold's tools for those of a server.
+
+    A name that models do not accept is changed. Descriptions that are too long are cut; a tool whose parameters are too
+    long is left out. The log reports both.
+    """
+    made: dict[str, Tool[..., Any]] = {}
+    for tool in listed:
+        name = _name(tool.name)
+        if name in made:
+            name = with_digest(name, _MOST_NAME, tool.name)
+        schema = _cut({**{"type": "object", "properties": {}}, **tool.input_schema})
+        if (size := len(json.dumps(schema, ensure_ascii=False, default=str))) > MOST_SCHEMA:
+            log.warning("MCP server %r: the parameters of %r take %d characters; it is left out", server, name, size)
+            continue
+        description = tool.description or tool.title or ""
+        if len(description) > MOST_DESCRIPTION:
+            log.warning("MCP server %r: the description of %r is cut: %d characters", server, name, len(description))
+        made[name] = Tool(name=name, description=_shortened(description), parameters_schema=schema, fn=call_of(tool))
+    return list(made.values())
+
+
+def digests(listed: Iterable[ServerTool]) -> dict[str, str]:
+    """Return a digest of each tool's description, by name, to detect changes."""
+    return {
+        tool.name: blake2b(
+            json.dumps([tool.description, tool.title, tool.input_schema], sort_keys=True, default=str).encode(
+                "utf-8", "replace"
+            ),
+            digest_size=16,
+        ).hexdigest()
+        for tool in listed
+    }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_DESCRIPTION else f"{text[:MOST_DESCRIPTION]} [cut]"
+
+
+def _cut(value: Any, name: str = "") -> Any:
+    """Return a schema with its long descriptions cut."""
+    if isinstance(value, dict):
+        return {key: _cut(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return _shortened(value) if isinstance(value, str) and name in ("description", "title") else value
+
+
+def _name(name: str) -> str:
+    safe = _UNSAFE.sub("_", name)
+    if not safe.strip("_"):
+        return with_digest("tool", _MOST_NAME, name)
+    return safe if len(safe) <= _MOST_NAME else with_digest(safe, _MOST_NAME, name)

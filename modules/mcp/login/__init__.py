@@ -1,0 +1,1 @@
+"""Logins at servers: OAuth, the browser's page, and stored tokens."""

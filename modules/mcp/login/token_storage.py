@@ -1,0 +1,180 @@
+"""Tokens on disk, in one JSON file for all servers.
+
+The file is private to its owner and changed under a lock.
+"""
+
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from anyio import to_thread
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import BaseModel, ValidationError
+
+from ...agent.tools.results.cache import cache_folder
+
+log = logging.getLogger("refold")
+
+FILE = "mcp-auth.json"
+_LOCK_SECONDS = 30.0
+_Part = TypeVar("_Part", bound=BaseModel)
+
+
+class FileTokenStorage:
+    """One server's tokens and this client's registration, in a file.
+
+    Tokens are kept with the time when they expire. The file is replaced as a whole, with mode 600 whatever its mode
+    was, under a lock that other processes respect. A corrupt file counts as empty: the next login writes it again.
+    """
+
+    def __init__(self, server_url: str, path: Path | None = None) -> None:
+        self.server_url = server_url
+        self.path = Path(path) if path is not None else cache_folder() / FILE
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens.
+
+        `expires_in` is the time they have left, 0 if expired.
+        """
+        entry = await to_thread.run_sync(self._entry)
+        tokens = self._part(OAuthToken, "tokens", entry)
+        if tokens is None:
+            return None
+        expires_at = entry.get("expires_at")
+        if expires_at is not None:
+            tokens.expires_in = max(0, int(expires_at - time.time()))
+        return tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep tokens, and when they expire."""
+        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        document = tokens.model_dump(mode="json", exclude_none=True)
+        await self._change(lambda entry: entry | {"tokens": document, "expires_at": expires_at})
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return this client's registration at the server."""
+        return self._part(OAuthClientInformationFull, "client_info", await to_thread.run_sync(self._entry))
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep this client's registration at the server."""
+        document = client_info.model_dump(mode="json", exclude_none=True)
+        await self._change(lambda entry: entry | {"client_info": document})
+
+    async def get_metadata(self) -> OAuthMetadata | None:
+        """Return the authorization server's endpoints.
+
+        With these, tokens can be refreshed at once.
+        """
+        return self._part(OAuthMetadata, "metadata", await to_thread.run_sync(self._entry))
+
+    async def set_metadata(self, metadata: OAuthMetadata) -> None:
+        """Keep the endpoints."""
+        document = metadata.model_dump(mode="json", exclude_none=True)
+        await self._change(lambda entry: entry | {"metadata": document})
+
+    async def clear(self) -> None:
+        """Forget everything about this server."""
+        await self._change(lambda entry: {})
+
+    def has_tokens(self) -> bool:
+        """Return whether there are tokens, valid or not."""
+        return self._part(OAuthToken, "tokens", self._entry()) is not None
+
+    def expires_at(self) -> float | None:
+        """Return when the access token expires, in seconds since 1970.
+
+        Returns None if unknown.
+        """
+        found: float | None = self._entry().get("expires_at")
+        return found
+
+    def _part(self, model: type[_Part], name: str, entry: dict[str, Any]) -> _Part | None:
+        """Return what is kept under a name.
+
+        Log what cannot be read, and return None.
+        """
+        try:
+            return model.model_validate(entry[name]) if entry.get(name) else None
+        except ValidationError:
+            log.warning("%s: the %s of %s cannot be read; log in anew", self.path, name, self.server_url)
+            return None
+
+    def _entry(self) -> dict[str, Any]:
+        entry = _read(self.path).get(self.server_url)
+        return entry if isinstance(entry, dict) else {}
+
+    async def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        def changed() -> None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(self.path.with_name(f"{self.path.name}.lock")):
+                document = _read(self.path)
+                before = document.get(self.server_url)
+                after = change(dict(before) if isinstance(before, dict) else {})
+                document.pop(self.server_url, None)
+                _write(self.path, document | ({self.server_url: after} if after else {}))
+
+        await to_thread.run_sync(changed)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    """Replace the file by a new one.
+
+    Mkstemp makes it private to its owner.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    """Hold a lock that ends with the process.
+
+    Raises TimeoutError after half a minute.
+    """
+    deadline = time.monotonic() + _LOCK_SECONDS
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while not _taken(handle):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{path} is held by another process")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,81 @@
+"""A policy's answers to a call: denial, or a person's approval."""
+
+import json
+from typing import Any, Literal
+
+from ...engine import call_info
+from ...errors import NoRunError
+from ..agent.chat.tool_calls import ToolCall
+from ..agent.events import ToolStart
+from ..agent.reactions import Reaction, RetryWithFeedback
+from ..tools.human import approve_call
+from .memory import Remembered
+from .people import with_people
+from .rules import call_text
+
+_allowed = Remembered[bool]()
+"""The calls that a person has allowed for the rest of a session."""
+
+
+def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
+    """Deny the call and record the denial; the model reads the reason."""
+    event.policy_decision = {"kind": "deny", "reason": why, **told}
+    return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
+
+
+async def asked(
+    event: ToolStart, why: str, *, session: str | None = None, somebody: bool = True, **told: Any
+) -> Reaction | None:
+    """Ask a person about the call, and deny the call without approval.
+
+    If nobody can answer, the call is denied.
+
+    The question is about this call with these arguments, and an approval is valid for these alone. An approval "for the
+    session" (`session`, otherwise the run) is valid for every call with the same name and arguments as long as this
+    process runs. Another process asks again.
+    """
+    if (why_not := said_twice(event.tool_call)) is not None:
+        return denied(event, why_not, **told)
+    if not somebody:
+        return denied(event, f"operator approval required, and nobody is there to give it: {why}", **told)
+    key = (session or _run(), call_text(event.tool_call))
+    if _allowed.get(key):
+        said: Literal["approve", "deny", "allow_session"] = "allow_session"
+    else:
+        with with_people():
+            said = await approve_call(event.tool_call, why)
+    if said == "deny":
+        return denied(event, f"a person was asked, and did not allow it: {why}", human_approved=False, **told)
+    if said == "allow_session":
+        _allowed.keep(key, True)
+    event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
+    return None
+
+
+def said_twice(call: ToolCall) -> str | None:
+    """Return why a call that repeats an argument's name cannot be approved.
+
+    Returns None if no name is repeated. The tool takes the last value, and the person may have looked at another one.
+    """
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in names if names.count(name) > 1)
+        return dict(pairs)
+
+    text: Any = call.arguments
+    for _ in range(2):  # an object may be written as JSON inside a JSON string
+        if isinstance(text, str):
+            try:
+                text = json.loads(text, strict=False, object_pairs_hook=note)
+            except (ValueError, RecursionError):
+                break
+    return f"{twice[0]!r} occurs twice in the arguments; write it once" if twice else None
+
+
+def _run() -> str:
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return ""

@@ -1,0 +1,173 @@
+"""The judge: a model that decides whether a call may be made.
+
+The judge reads the call and the conversation before it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+from ....errors import UsageError
+from ...agent.chat.compaction import capabilities_of
+from ...agent.chat.messages import Message
+from ...agent.chat.tool_calls import ToolCall
+from ...agent.generators import GenerateParams, Generator, estimate_tokens, generate, get_generator, listening
+from ...agent.generators.providers.backoff import Backoff
+from .rubrics import SYSTEM, composed
+from .transcripts import rendered
+
+JudgeAction = Literal["allow", "deny", "ask"]
+
+_UNKNOWN_WINDOW = 100_000
+_OF_WINDOW = 0.75
+_CHARACTERS_A_TOKEN = 4
+_MARGIN = 0.8
+_REPLY = re.compile(
+    r"\s*(?:<think(?:ing)?>(?P<thoughts>(?:(?!</?think).)*)</think(?:ing)?>\s*)?"
+    r"(?:<reason>(?P<reason>(?:(?!</?reason>).)*)</reason>\s*)?<passing>(?P<said>[^<>]*)</passing>\s*",
+    re.DOTALL | re.IGNORECASE,
+)
+_PASSING = re.compile(r"<passing>(.*?)(?:</passing>|$)", re.DOTALL | re.IGNORECASE)
+_REASON = re.compile(r"<reason>(.*?)(?:</reason>|$)", re.DOTALL | re.IGNORECASE)
+_MEANS: dict[str, JudgeAction] = {"true": "allow", "yes": "allow", "1": "allow", "pass": "allow", "ask": "ask"}
+_STRICTEST: tuple[JudgeAction, ...] = ("deny", "ask", "allow")
+_LONGEST_REASON = 1_000
+
+
+class JudgeError(UsageError):
+    """A call is too long for the judge to see in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDecision:
+    """A judge's decision on a call, and the reason."""
+
+    action: JudgeAction
+    reason: str = ""
+
+
+class ProcessJudge:
+    """A model that judges calls of tools by a rubric.
+
+    Args:
+        model: a generator or its identifier.
+        rubric: a rubric in addition to the default one, as a text or as the name of a bundled rubric.
+        replace_default_rubric: whether `rubric` replaces the default one.
+        model_params: the parameters of requests: GenerateParams, or a dict of them.
+        system_prompt: replaces the built-in instructions; the rubric follows it.
+        cache: whether the prompt is marked for caching, if the provider supports that.
+        scope: the scope of the work.
+        preset: a bundled rubric to add: "recon_only", "standard_pentest" or "red_team".
+        backoff: how transient errors are retried.
+
+    Raises ValueError for an unknown model or rubric.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | Generator,
+        rubric: str | None = None,
+        replace_default_rubric: bool = False,
+        model_params: GenerateParams | Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        cache: bool = False,
+        scope: str | None = None,
+        preset: str | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.model = model
+        self.rubric = composed(rubric, replace_default=replace_default_rubric, scope=scope, preset=preset)
+        self.system_prompt = system_prompt if system_prompt is not None else SYSTEM
+        params = (
+            model_params if isinstance(model_params, GenerateParams) else GenerateParams(**dict(model_params or {}))
+        )
+        self.params = params.model_copy(update={"cache": "latest"}) if cache else params
+        self.generator = get_generator(model)
+        self.backoff = backoff if backoff is not None else Backoff(max_tries=2)
+
+    async def evaluate(
+        self,
+        intent: Sequence[Message],
+        proposed_call: ToolCall,
+        context: str | None = None,
+        *,
+        chat: Sequence[Message] | None = None,
+    ) -> ProcessDecision:
+        """Return the judge's decision on a call after these messages.
+
+        `context` is further information for the judge.
+
+        In a run, this is a journaled effect, with its usage. If `intent` was made from the messages of the run's state,
+        `chat` are these messages: the trace then refers to them, and has only a digest of the judge's own prompt. A
+        reply that cannot be read is a denial. Raises GeneratorError if the request fails.
+        """
+        system = Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>")
+        sent = [system, *self.prompt(intent, proposed_call, context)]
+
+        def render(_: Sequence[Message], params: GenerateParams) -> tuple[Sequence[Message], GenerateParams]:
+            return sent, params
+
+        more: dict[str, Any] = {}
+        if chat is not None:
+            more = {"render": render, "mode": f"judge:{_digest(sent)}", "reserve": estimate_tokens(sent)}
+        with listening(None):
+            generation = await generate(
+                self.generator, sent if chat is None else chat, self.params, backoff=self.backoff, **more
+            )
+        return read_decision(generation.message.content, cut_off=generation.stop_reason in ("length", "max_tokens"))
+
+    def prompt(self, intent: Sequence[Message], call: ToolCall, context: str | None = None) -> list[Message]:
+        """Return the messages of the request to the judge.
+
+        Text of others is escaped, so that it closes no tag.
+        """
+        more = f"<context>{escape(context)}</context>\n" if context else ""
+        shown = f"<tool>{escape(call.name)}</tool>\n<arguments>{escape(call.arguments)}</arguments>"
+        return [
+            Message("user", "<input>"),
+            *(Message("user", rendered(message)) for message in intent),
+            Message("user", f"</input>\n{more}<output>\n{shown}\n</output>"),
+        ]
+
+    async def room(self, call: ToolCall, context: str | None = None) -> int:
+        """Return how many characters of messages fit beside rubric and call.
+
+        Raises JudgeError if these alone do not fit.
+        """
+        window = (await capabilities_of(self.generator)).max_input_tokens
+        tokens = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
+        taken = len(self.system_prompt) + len(self.rubric) + sum(len(m) for m in self.prompt([], call, context))
+        room = int(tokens * _CHARACTERS_A_TOKEN * _MARGIN) - taken
+        if room < 0:
+            raise JudgeError(
+                f"the call of {call.name} has {len(call.arguments)} characters of arguments, more than "
+                f"the judge {self.generator.model} can be shown"
+            )
+        return room
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    text = "\0".join(message.content for message in messages)
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
+    """Return the decision in a reply.
+
+    The decision is a denial unless the reply is a reason and a decision, each with its end tag, and nothing else. The
+    model's thoughts may come before.
+
+    The thoughts and the reason may quote the call. A decision inside them counts if it denies, and never if it allows.
+    """
+    whole = _REPLY.fullmatch(reply)
+    reason = _REASON.search(reply)
+    why = " ".join((reason[1] if reason is not None else "").split())[:_LONGEST_REASON]
+    if whole is None or cut_off:
+        return ProcessDecision("deny", f"the judge's reply could not be read{f': {why}' if why else ''}")
+    said = [whole["said"], *_PASSING.findall(f"{whole['thoughts'] or ''}{whole['reason'] or ''}")]
+    found: list[JudgeAction] = [_MEANS.get(each.strip().casefold(), "deny") for each in said]
+    return ProcessDecision(min(found, key=_STRICTEST.index), why or "the judge gave no reason")

@@ -1,0 +1,199 @@
+"""The gate at which requests wait for their turn.
+
+They pass one after the other, at the present pace.
+"""
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
+from time import monotonic
+from typing import Protocol
+
+import anyio
+
+from ...errors import UsageError
+from .pace import Pace, Report
+
+LOOK_SECONDS = 0.05
+"""How often the first in line looks at the pace again: sleeping for the whole turn would keep an old pace."""
+CATCH_UP_SECONDS = 0.05
+"""How much of a late turn is made up for, so that imprecise sleeps do not slow down a fast pace."""
+REPORT_SECONDS = 0.1
+"""How often accepted requests are reported to the pace; refused ones are reported at once."""
+TOKEN_BURST_SECONDS = 5.0
+"""How many seconds' worth of tokens may be used at once."""
+
+
+class RequestSlot:
+    """One request that has passed the gate.
+
+    It counts as accepted unless `refused` is called.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self.reserved = tokens
+        self.tokens = tokens
+        self.cost: float | None = 0.0
+        """US dollars that the request has cost; None if that is not known."""
+        self.is_refused = False
+        self.retry_after: float | None = None
+
+    def used(self, tokens: int, cost: float | None = 0.0) -> None:
+        """Set the usage of the request.
+
+        `tokens` replace the estimate. `cost` is in US dollars, and None if it is unknown.
+        """
+        self.tokens = tokens
+        self.cost = cost
+
+    def refused(self, retry_after: float | None = None) -> None:
+        """Report that the provider refused the request for its rate.
+
+        `retry_after` is the number of seconds after which the request may be repeated, if the provider says so.
+        """
+        self.is_refused = True
+        self.retry_after = retry_after
+
+
+class Gate(Protocol):
+    """The gate that requests pass, such as a `RateLimiter`."""
+
+    def request(self, tokens: int = 0) -> AbstractAsyncContextManager[RequestSlot]:
+        """Wait for a turn.
+
+        Inside the context, make the request and report its outcome.
+        """
+
+
+class RateLimiter:
+    """The gate of one process for requests that share a limit.
+
+        async with limiter.request(tokens=800) as slot:
+            answer = await client.post(...)
+            if answer.status_code == 429:
+                slot.refused(retry_after=2.0)
+
+    Refused requests come again through the gate. One limiter serves one event loop.
+
+    Args:
+        requests_per_minute: a limit that is known; it is kept from the start, and refusals lower the pace further.
+        tokens_per_minute: a limit of tokens; a request's estimate is reserved, and settled with what it used.
+        clock: seconds that never decrease.
+        sleep: waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        *,
+        clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"{name} must be a number above 0, or None, got {value!r}")
+        self._most = None if requests_per_minute is None else requests_per_minute / 60
+        self._tokens = None if tokens_per_minute is None else tokens_per_minute / 60
+        self._clock = clock
+        self._sleep = sleep
+        now = clock()
+        self.pace = Pace.start(now)
+        self.share = 1.0
+        """This process's part of the limits that are known; the learned pace is its own anyway."""
+        self.accepted = 0
+        self.refused = 0
+        self.waiting = 0
+        self._turn = -math.inf
+        self._room = (self._tokens or 0.0) * TOKEN_BURST_SECONDS
+        self._filled = now
+        self._reported = now
+        self._unreported = 0
+        self._was_limited = False
+        self._lock = anyio.Lock()
+
+    @property
+    def rate(self) -> float:
+        """Requests a second that this process may make now."""
+        learned = self.pace.rate if self._most is None or self.pace.cut_at is not None else math.inf
+        return min(learned, self._most * self.share if self._most is not None else math.inf)
+
+    @asynccontextmanager
+    async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
+        """Wait for a turn, and take account of how the request went."""
+        self.waiting += 1
+        try:
+            async with self._lock:
+                await self._wait(tokens)
+        finally:
+            self.waiting -= 1
+        slot = RequestSlot(tokens)
+        try:
+            yield slot
+        finally:
+            self._room += slot.reserved - slot.tokens
+            if slot.is_refused:
+                self.refused += 1
+                self._report(refused=1, retry_after=slot.retry_after)
+            else:
+                self.accepted += 1
+                self._unreported += 1
+
+    async def _wait(self, tokens: int) -> None:
+        while True:
+            now = self._clock()
+            if now - self._reported >= REPORT_SECONDS:
+                self._report()
+            late = self._late(now, tokens)
+            if late <= 0:
+                break
+            self._was_limited = True
+            await self._sleep(min(late, LOOK_SECONDS))
+        self._turn = max(self._turn + 1 / self.rate, now - CATCH_UP_SECONDS)
+        self._room -= tokens
+
+    def _late(self, now: float, tokens: int) -> float:
+        """Return how many seconds are left until a request may go."""
+        waits = [self._turn + 1 / self.rate - now, self.pace.paused_until - now]
+        if self._tokens is not None:
+            most = self._tokens * TOKEN_BURST_SECONDS * self.share
+            self._room = min(most, self._room + (now - self._filled) * self._tokens * self.share)
+            self._filled = now
+            waits.append((min(tokens, most) - self._room) / (self._tokens * self.share))
+        return max(waits)
+
+    def _report(self, refused: int = 0, retry_after: float | None = None) -> None:
+        now = self._clock()
+        self.pace = self.pace.after(Report(now, self._unreported, refused, self._was_limited, retry_after))
+        self._reported, self._unreported, self._was_limited = now, 0, False
+
+
+_current: ContextVar[Gate | None] = ContextVar("refold_rate_limiter", default=None)
+
+
+def current_limiter() -> Gate | None:
+    """Return the limiter in force here, or None."""
+    return _current.get()
+
+
+@contextmanager
+def use_limiter(limiter: Gate | None) -> Iterator[None]:
+    """Let requests inside pass this limiter."""
+    token = _current.set(limiter)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def request_slot(tokens: int = 0) -> AbstractAsyncContextManager[RequestSlot]:
+    """Return a context that waits for one request's turn.
+
+    The request waits at the limiter in force; without a limiter, it does not wait. `tokens` estimates what the request
+    will use. Use it inside an effect of your own that asks a provider:
+
+        async with request_slot(tokens=500) as slot: ...
+    """
+    limiter = _current.get()
+    return nullcontext(RequestSlot(tokens)) if limiter is None else limiter.request(tokens)

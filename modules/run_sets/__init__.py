@@ -1,0 +1,34 @@
+"""Sets: many durable runs of one module, one for each task.
+
+A command on a set can be cut off at any point; the same command again resumes the set.
+
+`run_set` is the one command. It fills the set's *table* (a row for each task, in the store of the traces), lets an
+*executor* start *workers*, and watches. A worker *claims* a task under a *lease*, runs it or resumes its run, and ends
+the row; its lease's *epoch* is checked with each record, so that a worker that lost its lease writes nothing more.
+
+The table alone knows how the set stands: any number of commands, processes and machines may work on one set, and the
+same command again does what is missing. `ends` says which failures are the machine's and are tried again.
+"""
+
+from .drive import arun_set, run_set
+from .errors import SetMismatchError, SuiteFileError
+from .executors import Executor, Local
+from .plan import SetLimits, SetPlan
+from .progress import SetProgress, SetResult
+from .stop import Stop
+from .worker import Worker
+
+__all__ = [
+    "Executor",
+    "Local",
+    "SetLimits",
+    "SetMismatchError",
+    "SetPlan",
+    "SetProgress",
+    "SetResult",
+    "Stop",
+    "SuiteFileError",
+    "Worker",
+    "arun_set",
+    "run_set",
+]

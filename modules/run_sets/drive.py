@@ -1,0 +1,203 @@
+"""One command on a set, from its table to its result.
+
+The command fills the table, lets an executor work, reports progress, and returns the state of the set.
+"""
+
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from ...errors import UsageError
+from ...tasks import Task, as_task
+from ...traces.stores import TaskTable, open_store
+from .code import code_of
+from .errors import first_error
+from .executors import Executor, executor_of
+from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
+from .progress import RateMeter, SetProgress, SetResult, progress_of
+from .purse import Purse
+from .stop import Stop, run_until_signals
+from .table import Changed, check_code, fill, prepare_again, refuse_duplicates, set_id_of
+
+OnProgress = Callable[[SetProgress], Any]
+LOOK_SECONDS = 1.0
+"""How often the table is asked for progress."""
+
+
+def run_set(
+    module: ModuleLike,
+    tasks: Iterable[Task | str],
+    where: str | Path,
+    *,
+    name: str | None = None,
+    executor: Executor | str = "local",
+    limits: SetLimits | Mapping[str, Any] | None = None,
+    engine: Mapping[str, Any] | None = None,
+    retry: Collection[str] = (),
+    changed: Changed = "refuse",
+    on_progress: OnProgress | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> SetResult:
+    """Run a module over many tasks, each task as one durable run.
+
+    The same call again does only the work that is missing.
+
+    It resumes runs that were cut off, and retries tasks that failed for reasons of the machine. Tasks that failed on
+    their merits keep their results. Ctrl-C once lets running tasks finish; twice cuts them off, and the next call
+    resumes them. Inside an event loop, use `arun_set`.
+
+    Args:
+        module: an AgentModule or an Agent, a class or function that makes one, or `package.module:NAME`.
+        tasks: the tasks, with different ids; a text is an objective.
+        where: the folder of the set, or the URL of a store (see `open_store`).
+        name: the set's name in the store; by default the folder's.
+        executor: "inline", "local" or "ray", or an executor, such as `Local(processes=2)`.
+        limits: limits of the whole set, as `SetLimits` or a mapping of its fields.
+        engine: options of the Engine, such as `budget` and `seed`; the traces go to the set.
+        retry: statuses of ended tasks to run anew, such as "failed".
+        changed: what to do if the set has other tasks under these ids, another module, or other arguments of it:
+            "refuse" them, or "keep" the set's tasks and run them with this module.
+        on_progress: called about each second with the progress.
+        lease_seconds: how long a task stays with a worker that is silent.
+
+    Raises:
+        SetMismatchError: the set has other tasks under these ids, another module, or other arguments of it.
+        UsageError: an argument is not valid, or two tasks have the same id.
+    """
+    stop = Stop()
+    work = partial(
+        _work, module, tasks, where, name, executor, limits, engine, retry, changed, on_progress, lease_seconds, stop
+    )
+    return run_until_signals(work, stop, "await arun_set(...)")
+
+
+async def arun_set(
+    module: ModuleLike,
+    tasks: Iterable[Task | str],
+    where: str | Path,
+    *,
+    name: str | None = None,
+    executor: Executor | str = "local",
+    limits: SetLimits | Mapping[str, Any] | None = None,
+    engine: Mapping[str, Any] | None = None,
+    retry: Collection[str] = (),
+    changed: Changed = "refuse",
+    on_progress: OnProgress | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    stop: Stop | None = None,
+) -> SetResult:
+    """Run a set inside an event loop; see `run_set`.
+
+    `stop` stops the set. Signals are left to the caller.
+
+    A cancellation cuts off the running tasks, and is raised on.
+    """
+    stop = stop or Stop()
+    return await _work(
+        module, tasks, where, name, executor, limits, engine, retry, changed, on_progress, lease_seconds, stop
+    )
+
+
+async def _work(
+    module: ModuleLike,
+    given: Iterable[Task | str],
+    where: str | Path,
+    name: str | None,
+    executor: Executor | str,
+    limits: SetLimits | Mapping[str, Any] | None,
+    engine: Mapping[str, Any] | None,
+    retry: Collection[str],
+    changed: Changed,
+    on_progress: OnProgress | None,
+    lease_seconds: float,
+    stop: Stop,
+) -> SetResult:
+    tasks = _tasks(given)
+    if changed not in ("refuse", "keep"):
+        raise UsageError(f"changed must be 'refuse' or 'keep', got {changed!r}")
+    if isinstance(retry, str):
+        raise UsageError(f"retry takes several statuses; write retry=({retry!r},)")
+    if "traces" in (engine or {}):
+        raise UsageError("the traces of a set go to the set: leave `traces` out of engine")
+    if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, int | float) or not 0 < lease_seconds < inf:
+        raise UsageError(f"lease_seconds must be a number of seconds above 0, got {lease_seconds!r}")
+    loaded = load_module(module)
+    made = as_module(loaded)
+    code = code_of(loaded)
+    plan = SetPlan(
+        module=module if isinstance(module, str) else loaded,
+        where=str(where),
+        set_id=set_id_of(where, name),
+        run=f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(3)}",
+        code=code.digest,
+        limits=SetLimits.of(limits),
+        lease_seconds=lease_seconds,
+        engine=engine or {},
+    )
+    options = plan.engine_options()
+    check_options(made, options)
+    runner = executor_of(executor)
+    store = open_store(plan.where)
+    try:
+        table = store.tasks(plan.set_id)
+        notes = await to_thread.run_sync(check_code, table, code, changed)
+        notes += await to_thread.run_sync(fill, table, tasks, changed)
+        await to_thread.run_sync(prepare_again, store, table, retry)
+        wall = plan.limits.max_cost_usd
+        if wall is not None and getattr(options.get("budget"), "assumed_price", None) is not None:
+            unpriced = await to_thread.run_sync(Purse(table, plan.run, wall).forget_unpriced)
+            notes += [f"{unpriced} earlier calls of unknown cost count as free below the wall"] if unpriced else []
+        async with one_error(), anyio.create_task_group() as group:
+            meter = RateMeter(monotonic())
+            group.start_soon(_watch, table, meter, on_progress, stop)
+            if not (await to_thread.run_sync(_look, table)).is_done:
+                await runner.run(plan, stop)
+            group.cancel_scope.cancel()
+        progress = meter.measured(await to_thread.run_sync(_look, table), monotonic())
+        if on_progress is not None:
+            on_progress(progress)
+        if wall is not None and not progress.is_done:
+            why = await to_thread.run_sync(Purse(table, plan.run, wall).why)
+            notes += [why] if why else []
+        return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
+    finally:
+        store.close()
+
+
+@asynccontextmanager
+async def one_error() -> AsyncIterator[None]:
+    """Raise the first error of a task group, without the group."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error = first_error(group)
+        raise error from error.__cause__
+
+
+async def _watch(table: TaskTable, meter: RateMeter, on_progress: OnProgress | None, stop: Stop) -> None:
+    while on_progress is not None:
+        found = await to_thread.run_sync(_look, table)
+        on_progress(meter.measured(found, monotonic(), stopping=stop.draining))
+        await stop.wait(LOOK_SECONDS)
+
+
+def _look(table: TaskTable) -> SetProgress:
+    return progress_of(table.counts())
+
+
+def _tasks(given: Iterable[Task | str]) -> list[Task]:
+    if isinstance(given, str | Task):
+        raise UsageError("a set has several tasks, such as a list; `load_tasks(path)` reads them from a file")
+    tasks = [as_task(each) for each in given]
+    refuse_duplicates(tasks)
+    return tasks

@@ -1,0 +1,157 @@
+"""The status of a task whose run has ended.
+
+A run ends on its merits, or for reasons of the machine:
+
+| status of the task | meaning | the same command again |
+|---|---|---|
+| queued, running | not ended yet | runs it, or resumes its run |
+| completed | the run completed | leaves it |
+| stopped | a budget or another stop criterion ended the run | leaves it |
+| failed | the run failed on its merits | leaves it |
+| waiting | the run waits for a person | leaves it, unless the run was resumed meanwhile |
+| errored | the machine, the network or a provider failed each time | resumes it |
+
+After a failure of the machine, a run is resumed, or forked from its last state. A failure that an effect has recorded
+is part of the run: a resumed run gets the recorded error again. So it is forked from the state before the failed step,
+and that step's effects run again. They may only if they all are idempotent.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from ...engine import RunResult, RunStatus, StopReason
+from ...errors import EffectError, RefoldError
+from ...traces import Trace
+from ...traces.stores import Figures, RunRef, TraceStore
+
+COMPLETED, STOPPED, FAILED, WAITING, ERRORED = "completed", "stopped", "failed", "waiting", "errored"
+ENDED = (COMPLETED, STOPPED, FAILED, WAITING, ERRORED)
+"""The statuses of tasks that no worker claims."""
+
+_MACHINE = frozenset(
+    (
+        # the trace or its store
+        *("TraceWriteError", "TraceLockedError", "StoreError", "SqliteUnavailableError"),
+        # memory, descriptors, processes, threads
+        *("MemoryError", "BlockingIOError", "NoThreadError", "BrokenProcessPool", "BrokenExecutor"),
+        # the network and providers
+        *("ConnectionError", "ConnectionResetError", "ConnectionRefusedError", "ConnectionAbortedError"),
+        *("BrokenPipeError", "gaierror", "TransientGeneratorError", "RateLimitedError", "UnreachableError"),
+        *("TimeoutError", "ConnectTimeout", "ReadTimeout"),
+    )
+)
+"""Classes of errors after which another attempt may do better, without a change to the task or the code."""
+
+_LONGEST = 2000
+"""Characters of an answer or an error in the table; the trace has all of it."""
+
+
+def status_of(result: RunResult[Any]) -> str:
+    """Return the status of the task whose run ended so."""
+    if result.status is RunStatus.waiting or result.stop_reason is StopReason.waiting:
+        return WAITING
+    if result.status is RunStatus.completed:
+        return COMPLETED
+    if result.status is RunStatus.stopped:
+        return STOPPED
+    if result.status is RunStatus.failed and not is_of_machine(result):
+        return FAILED
+    return ERRORED
+
+
+def is_of_machine(result: RunResult[Any]) -> bool:
+    """Return whether a run failed for reasons of the machine."""
+    error = result.error
+    if error is None:
+        return False
+    kind, _, _ = error.message.partition(":")
+    return error.type in _MACHINE or (error.type == EffectError.__name__ and kind in _MACHINE)
+
+
+def raised_by_machine(error: BaseException) -> bool:
+    """Return whether an exception is the machine's fault.
+
+    The exception was raised by `run` or `resume` itself, not by the module.
+    """
+    return any(cls.__name__ in _MACHINE for cls in type(error).__mro__) or (
+        isinstance(error, OSError) and not isinstance(error, RefoldError)
+    )
+
+
+def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | None = None) -> Figures:
+    """Return the figures of a task whose run has ended.
+
+    `before` is the usage of earlier attempts.
+
+    The score is the share of its success criteria that passed; None if a criterion is not known, or there is none.
+    """
+    used = result.usage
+    passed = [each.passed for each in result.task_result.criteria]
+    known = [each for each in passed if each is not None]
+    more = before or {"cost": 0.0, "tokens": 0, "seconds": 0.0, "steps": 0}
+    steps = result.steps + more["steps"]
+    document: dict[str, Any] = {"stop_reason": str(result.stop_reason), "steps": steps, "code": code}
+    if result.final_result is not None:
+        document["final_result"] = result.final_result[:_LONGEST]
+    if result.waiting:
+        document["waiting"] = [each.prompt or each.kind for each in result.waiting]
+    return Figures(
+        score=sum(known) / len(known) if known and len(known) == len(passed) else None,
+        cost=None if used.unpriced and not used.cost else used.cost + more["cost"],
+        tokens=used.tokens + more["tokens"],
+        seconds=round(used.seconds + more["seconds"], 6),
+        error=None if result.error is None else str(result.error)[:_LONGEST],
+        result=document,
+    )
+
+
+class Again(Enum):
+    """The ways to continue a run that an earlier claim has started."""
+
+    RESUME = "resume"
+    FORK = "fork"
+    NOTHING = "nothing"
+
+
+def how_again(trace: Trace) -> Again:
+    """Return how a run can be tried again."""
+    step = trace.unfinished
+    if trace.status != RunStatus.failed or step is None:
+        return Again.RESUME
+    effects = [each for effect in step.effects for each in effect.walk()]
+    if not any(each.error is not None and not each.cancelled for each in effects):
+        return Again.RESUME
+    is_safe = all(each.idempotent for each in effects) and not step.branches
+    return Again.FORK if is_safe and trace.first_state is not None else Again.NOTHING
+
+
+def usage_so_far(store: TraceStore, trace: Trace) -> dict[str, Any]:
+    """Return the recorded usage of a run and of its sources.
+
+    The usage of the run is that of its last record with one. The sources are the runs from which this run was forked.
+    """
+    used = earlier_usage(store, trace)
+    _add(used, next((each["usage"] for each in reversed(trace.records) if each.data.get("usage")), {}))
+    return used
+
+
+def earlier_usage(store: TraceStore, trace: Trace) -> dict[str, Any]:
+    """Return the usage of the runs from which a run was forked.
+
+    These runs are earlier attempts of the set at the same task.
+    """
+    used: dict[str, Any] = {"cost": 0.0, "tokens": 0, "seconds": 0.0, "steps": 0}
+    link = trace.header.get("parent")
+    while link is not None and link["kind"] == "fork" and store.has(link["run"]):
+        source = Trace.load(RunRef(store, link["run"]))
+        _add(used, source.end.get("usage") or {})
+        used["steps"] += len(source.steps)
+        link = source.header.get("parent")
+    return used
+
+
+def _add(used: dict[str, Any], usage: Mapping[str, Any]) -> None:
+    used["cost"] += usage.get("cost") or 0.0
+    used["tokens"] += (usage.get("tokens_in") or 0) + (usage.get("tokens_out") or 0)
+    used["seconds"] += usage.get("seconds") or 0.0

@@ -1,0 +1,39 @@
+"""Workers on this machine, in this event loop or in other processes."""
+
+from dataclasses import replace
+
+from ....errors import UsageError
+from ....traces.stores import open_store
+from ..plan import SetPlan
+from ..stop import Stop
+from ..worker import Worker
+
+
+class Local:
+    """Runs a set on this machine.
+
+    With one process, the runs share the event loop of the caller; `at_once` takes the place of the set's limit. With
+    several, each process has an event loop and its share of the runs; the module must then be one that can be sent to
+    another process: an instance of a class in a file, or a name such as "my_agents:Solver".
+    """
+
+    def __init__(self, processes: int = 1, *, at_once: int | None = None) -> None:
+        for name, value in (("processes", processes), ("at_once", at_once)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
+        self.processes = processes
+        self.at_once = at_once
+
+    async def run(self, plan: SetPlan, stop: Stop) -> None:
+        """Work on the set; see `Executor`."""
+        at_once = self.at_once or plan.limits.at_once
+        plan = replace(plan, limits=replace(plan.limits, at_once=at_once))  # workers share the set's limits by it
+        if self.processes > 1:
+            from .processes import run_processes
+
+            return await run_processes(plan, stop, self.processes, at_once)
+        store = open_store(plan.where)
+        try:
+            await Worker(plan, store, stop, at_once=at_once).run()
+        finally:
+            store.close()

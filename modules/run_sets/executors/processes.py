@@ -1,0 +1,206 @@
+"""Worker processes on this machine, and the pipes that stop them."""
+
+import multiprocessing
+import pickle
+import signal
+import threading
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+import anyio
+import anyio.from_thread
+from anyio import to_thread
+
+from ....errors import ExternalError, UsageError
+from ....traces.stores import open_store
+from ..errors import first_error
+from ..plan import SetPlan
+from ..stop import Stop
+from ..worker import Worker
+
+_READY, _ENDED, _DRAIN, _CUT = "ready", "ended", "drain", "cut"
+IN_VAIN = 5
+"""How often in a row a worker may fail without ending a task, besides the attempts at a task that kills its worker."""
+_LOOK_SECONDS = 0.1
+
+
+async def run_processes(plan: SetPlan, stop: Stop, processes: int, at_once: int) -> None:
+    """Run a set in several processes.
+
+    A process that dies is replaced as long as there is work.
+
+    Raises UsageError if the module cannot be sent to a process, or if a process cannot start with it, and
+    ExternalError if a worker fails again and again without ending a task.
+    """
+    processes = min(processes, at_once)
+    shares = [at_once // processes + (number < at_once % processes) for number in range(processes)]
+    _check(plan)
+    async with anyio.create_task_group() as group:
+        for number, share in enumerate(shares):
+            group.start_soon(_keep_running, plan, stop, number, share)
+
+
+def _check(plan: SetPlan) -> None:
+    try:
+        pickle.dumps(plan)
+    except Exception as error:
+        raise UsageError(
+            f"the module or an engine option cannot be sent to another process ({type(error).__name__}: {error}); "
+            "give the module by name, such as run_set('my_agents:make', ...), or use one process"
+        ) from error
+
+
+async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> None:
+    replaced = in_vain = 0
+    while True:
+        worker = _Process(plan, f"{number}.{replaced}", share)
+        tell = partial(worker.tell, stop)
+        stop.on_change(tell)
+        try:
+            tell()
+            code = await worker.ended()
+        finally:
+            worker.close()
+        if code == 0 or stop.draining:
+            return
+        if not worker.was_ready:
+            raise UsageError(worker.problem or _NOT_READY)
+        replaced += 1
+        in_vain = 0 if worker.has_ended_tasks else in_vain + 1
+        if in_vain == IN_VAIN + plan.limits.attempts:
+            raise ExternalError(
+                f"a worker process failed {in_vain} times in a row before it had ended a task, and is not started "
+                f"again: {worker.problem or _fate(code)}. Tasks that have ended keep their results; once the cause is "
+                "mended, the same call does the rest"
+            )
+
+
+def _fate(code: int | None) -> str:
+    """Return the end of a process that could say nothing."""
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        why = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+        return f"it was ended by {name}{why}"
+    return f"it ended with exit code {code}"
+
+
+_NOT_READY = (
+    "a worker process ended before it could work (its message may stand above); a script that runs a set in processes "
+    "needs `if __name__ == '__main__':` around its call"
+)
+
+
+class _Process:
+    """One worker process and the pipe to it.
+
+    The process ends its work when the pipe breaks.
+    """
+
+    def __init__(self, plan: SetPlan, number: str, share: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(
+            target=work, args=(plan, number, share, theirs), name=f"refold set worker {number}", daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self.was_ready = False
+        self.has_ended_tasks = False
+        self.problem: str | None = None
+
+    async def ended(self) -> int | None:
+        """Wait for the end of the process, and return its exit code.
+
+        If the wait is cancelled, the process is cut off first.
+        """
+        try:
+            while self._process.is_alive():
+                self._read()
+                await anyio.sleep(_LOOK_SECONDS)
+        except anyio.get_cancelled_exc_class():
+            self._send(_CUT)
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._process.join)
+            raise
+        self._read()
+        return self._process.exitcode
+
+    def tell(self, stop: Stop) -> None:
+        """Tell the process what a person asked for."""
+        if stop.draining:
+            self._send(_CUT if stop.cutting else _DRAIN)
+
+    def close(self) -> None:
+        """Close this end of the pipe."""
+        self._pipe.close()
+
+    def _send(self, message: str) -> None:
+        try:
+            self._pipe.send(message)
+        except OSError:  # the process has ended, or this end is closed
+            return
+
+    def _read(self) -> None:
+        try:
+            while self._pipe.poll():
+                said: Any = self._pipe.recv()
+                if said == _READY:
+                    self.was_ready = True
+                elif said == _ENDED:
+                    self.has_ended_tasks = True
+                else:
+                    self.problem = str(said)
+        except (EOFError, OSError):
+            return
+
+
+def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
+    """Work on a set in this process until nothing is left.
+
+    This is the main function of a worker process. The process that has started it says over `pipe` when to stop.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole group: the first process decides
+    try:
+        store = open_store(plan.where)
+        plan.load_module()
+    except Exception as error:
+        pipe.send(f"a worker process cannot work: {type(error).__name__}: {error}")
+        raise
+
+    def say(message: str) -> None:
+        with suppress(OSError):  # the first process has died: `listen` cuts the work off
+            pipe.send(message)
+
+    async def main() -> None:
+        stop = Stop()
+        worker = Worker(plan, store, stop, number=number, at_once=share, on_first_end=partial(say, _ENDED))
+        token = anyio.lowlevel.current_token()
+
+        def listen() -> None:
+            while True:
+                try:
+                    said = pipe.recv()
+                except (EOFError, OSError):  # the first process has died
+                    said = _CUT
+                try:
+                    anyio.from_thread.run_sync(stop.cut if said == _CUT else stop.drain, token=token)
+                except RuntimeError:  # the loop has ended
+                    return
+                if said == _CUT:
+                    return
+
+        threading.Thread(target=listen, name="stop of the set", daemon=True).start()
+        say(_READY)
+        await worker.run()
+
+    try:
+        anyio.run(main)
+    except Exception as error:
+        first = first_error(error)
+        say(f"{type(first).__name__}: {first}")
+        raise
+    finally:
+        store.close()

@@ -1,0 +1,88 @@
+"""The gate before each request of a run.
+
+A request needs money of the set first, and then passes the limiter.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio import to_thread
+
+from ...traces import Record
+from ..rate_limits import RateLimiter, RequestSlot
+from .purse import Purse, Room
+
+LOOK_SECONDS = 0.1
+"""How often a request for which there is no money yet asks again."""
+
+
+class RunGate:
+    """The gate of one run.
+
+    `on_empty` cancels the run when there is no money for its request.
+
+    `spent` is what the run had cost before. Calls that pass no gate are booked when their step is committed.
+    """
+
+    def __init__(
+        self,
+        limiter: RateLimiter,
+        purse: Purse | None,
+        on_empty: Callable[[], None],
+        prices: tuple[float, float] | None = None,
+        spent: float = 0.0,
+    ) -> None:
+        self._limiter = limiter
+        self._purse = purse
+        self._on_empty = on_empty
+        self._prices = prices
+        self._seen = spent
+        self._booked = 0.0
+
+    @asynccontextmanager
+    async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
+        """Wait for money and for a turn; see `RateLimiter`."""
+        if self._purse is None:
+            async with self._limiter.request(tokens) as slot:
+                yield slot
+            return
+        held = await self._reserve(self._purse)
+        slot = RequestSlot(tokens)
+        try:
+            async with self._limiter.request(tokens) as slot:
+                yield slot
+        finally:  # a request that reports its cost and then raises has cost that, too
+            cost = self._cost(slot)
+            self._booked += cost or 0.0
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._purse.settle, held, cost)
+
+    def __call__(self, record: Record) -> None:
+        """Observe the run's records, and book calls that passed no gate."""
+        usage = record.get("usage") if record.kind in ("commit", "end") else None
+        if self._purse is None or not usage:
+            return
+        cost = usage.get("cost") or 0.0
+        more = cost - self._seen - self._booked
+        self._seen, self._booked = cost, 0.0
+        if more > 1e-9:
+            self._purse.add(more)
+            if self._purse.is_empty():
+                self._on_empty()
+
+    async def _reserve(self, purse: Purse) -> float:
+        while True:
+            with anyio.CancelScope(shield=True):
+                room, amount = await to_thread.run_sync(purse.reserve)
+            if room is Room.YES:
+                return amount
+            if room is Room.NEVER:
+                self._on_empty()
+                await anyio.sleep_forever()
+            await anyio.sleep(LOOK_SECONDS)
+
+    def _cost(self, slot: RequestSlot) -> float | None:
+        if slot.cost is None and self._prices is not None:
+            return slot.tokens * max(self._prices) / 1e6
+        return slot.cost

@@ -1,0 +1,150 @@
+"""The plan of a set: everything that its workers need.
+
+The plan is one frozen value, and can be sent to other processes.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+from ...engine import AgentModule, Engine, MakesModule, RuntimeBudget, module_of
+from ...errors import UsageError
+
+ModuleLike = AgentModule[Any] | MakesModule[Any] | type[AgentModule[Any]] | Callable[[], Any] | str
+"""A module, an Agent, a class or function that makes one, or `package.module:NAME` of one of these."""
+
+LEASE_SECONDS = 15.0
+"""How long a task stays with a worker that is silent: three heartbeats, and far above a database's longest wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimits:
+    """The limits of a set as a whole.
+
+    `at_once` is the number of runs at once, of all processes together. `requests_per_minute` and `tokens_per_minute`
+    hold for model calls and whatever else passes `request_slot`; without them, the rate is learned from refused
+    requests. `max_cost_usd` is a wall for the whole set, over all attempts. `attempts` is how often a task is tried if
+    it fails for reasons of the machine.
+    """
+
+    at_once: int = 16
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_cost_usd: float | None = None
+    attempts: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("at_once", "attempts"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name in ("requests_per_minute", "tokens_per_minute", "max_cost_usd"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (number and 0 < value < math.inf):
+                raise UsageError(f"{name} must be a number above 0, or None, got {value!r}")
+
+    @classmethod
+    def of(cls, given: "SetLimits | Mapping[str, Any] | None") -> "SetLimits":
+        """Return the limits of a mapping; raises UsageError for an unknown name."""
+        if isinstance(given, SetLimits):
+            return given
+        names = [each.name for each in fields(cls)]
+        for name in given or {}:
+            if name not in names:
+                near = get_close_matches(str(name), names, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+                raise UsageError(f"a set has no limit {name!r}; {hint}")
+        return cls(**(given or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class SetPlan:
+    """The work of one command on a set, for all its workers.
+
+    `where` is the folder or URL of the store, and `engine` has options of the Engine. `code` is the digest that results
+    carry. `run` names this command: the owners of its leases start with it.
+    """
+
+    module: ModuleLike
+    where: str
+    set_id: str
+    run: str
+    code: str = ""
+    limits: SetLimits = field(default_factory=SetLimits)
+    lease_seconds: float = LEASE_SECONDS
+    engine: Mapping[str, Any] = field(default_factory=dict)
+
+    def load_module(self) -> AgentModule[Any]:
+        """Return the module, imported or made if need be."""
+        return as_module(load_module(self.module))
+
+    def engine_options(self) -> dict[str, Any]:
+        """Return the Engine's options, with a `RuntimeBudget` for a budget.
+
+        The plan may hold the budget as a mapping of its fields. Raises UsageError if that budget is not valid.
+        """
+        options = dict(self.engine)
+        budget = options.get("budget")
+        if isinstance(budget, Mapping):
+            try:
+                options["budget"] = RuntimeBudget(**budget)
+            except (TypeError, ValueError) as error:
+                raise UsageError(f"the budget of the runs is not valid: {error}") from None
+        return options
+
+
+def check_options(module: AgentModule[Any], options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that an Engine does not take.
+
+    Otherwise each task would fail by it.
+    """
+    taken = signature(Engine).parameters
+    for name in options:
+        if name not in taken:
+            near = get_close_matches(name, taken, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(f"an Engine has no option {name!r}{hint}")
+    Engine(module, **options)
+
+
+def load_module(module: ModuleLike) -> Any:
+    """Return a module or an Agent, imported or constructed if need be.
+
+    It is imported if it is given by name, and constructed if it is a class or function. Raises UsageError for a text
+    that is no name, or if the name does not exist.
+    """
+    found: Any = module
+    if isinstance(module, str):
+        name, _, qualname = module.partition(":")
+        if not name or not qualname:
+            raise UsageError(f"{module!r} is not package.module:NAME; write for example my_agents:Solver")
+        found = import_module(name)
+        for part in qualname.split("."):
+            if not hasattr(found, part):
+                raise UsageError(
+                    f"the Python module {name} has no {qualname!r}, as in {module!r}; name a class, function or Agent"
+                )
+            found = getattr(found, part)
+    is_class = isinstance(found, type)
+    if is_class or (callable(found) and not isinstance(found, AgentModule) and not hasattr(found, "module")):
+        found = found()
+    return found
+
+
+def as_module(found: Any) -> AgentModule[Any]:
+    """Return the given module, or the module of an Agent.
+
+    Raises UsageError for anything else.
+    """
+    if isinstance(found, AgentModule):
+        return found
+    if callable(getattr(found, "module", None)):
+        module = module_of(found)
+        if isinstance(module, AgentModule):
+            return module
+    raise UsageError(f"a set runs an AgentModule or an Agent, got {type(found).__name__}")

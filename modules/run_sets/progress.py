@@ -1,0 +1,154 @@
+"""The progress of a set: counts, rate, cost and remaining time."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...traces.stores import TaskCount
+from .ends import ENDED, WAITING
+
+WINDOW_SECONDS = 60.0
+"""Over how many seconds the rate is measured: long enough for slow tasks, short enough to follow a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetProgress:
+    """The state of a set at one moment.
+
+    `counts` has the number of tasks by status. `cost` and `tokens` are those of ended tasks. `rate` is in tasks per
+    minute and `seconds_left` an estimate from it; None while nothing has ended yet.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    cost: float = 0.0
+    tokens: int = 0
+    unpriced: int = 0
+    score: float | None = None
+    seconds: float = 0.0
+    rate: float | None = None
+    seconds_left: float | None = None
+    stopping: bool = False
+    """Whether a person has stopped the set: tasks that run finish, and no others start."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of all tasks."""
+        return sum(self.counts.values())
+
+    @property
+    def ended(self) -> int:
+        """The number of tasks that no worker will claim."""
+        return sum(count for status, count in self.counts.items() if status in ENDED)
+
+    @property
+    def is_done(self) -> bool:
+        """True if every task has ended."""
+        return self.ended == self.tasks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"tasks": self.tasks, "ended": self.ended}
+
+    def __str__(self) -> str:
+        """Return the progress on one line.
+
+        For example: `40/200 done (38 completed, 2 failed), 8 running, 12.5/min, 13 min left`.
+        """
+        ends = ", ".join(f"{count} {status}" for status, count in self.counts.items() if status in ENDED and count)
+        parts = [f"{self.ended}/{self.tasks} done" + (f" ({ends})" if ends else "")]
+        parts += [f"{self.counts['running']} running"] if self.counts.get("running") else []
+        parts += [f"{self.rate:,.1f}/min"] if self.rate is not None else []
+        parts += [f"${self.cost:,.4f}"] if self.cost else []
+        parts += [f"{self.unpriced} of unknown cost"] if self.unpriced and self.tokens else []
+        parts += [f"{_span(self.seconds_left)} left"] if self.seconds_left and not self.stopping else []
+        parts += ["stopping; Ctrl-C again cuts off those that run"] if self.stopping and not self.is_done else []
+        return ", ".join(parts)
+
+
+def progress_of(counts: Iterable[TaskCount]) -> SetProgress:
+    """Return the progress of a table, without rates."""
+    rows = list(counts)
+    scored = sum(row.scored for row in rows)
+    return SetProgress(
+        counts={row.status: row.tasks for row in rows},
+        cost=sum(row.cost for row in rows),
+        tokens=sum(row.tokens for row in rows),
+        unpriced=sum(row.unpriced for row in rows),
+        score=sum(row.score for row in rows) / scored if scored else None,
+    )
+
+
+class RateMeter:
+    """Measures the rate of a set from the progress at several moments."""
+
+    def __init__(self, now: float) -> None:
+        self._began = now
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def measured(self, progress: SetProgress, now: float, *, stopping: bool = False) -> SetProgress:
+        """Return the progress with seconds, rate and the time left."""
+        self._seen.append((now, progress.ended))
+        while now - self._seen[0][0] > WINDOW_SECONDS:
+            self._seen.popleft()
+        began, ended = self._seen[0]
+        rate = 60 * (progress.ended - ended) / (now - began) if now > began and progress.ended > ended else None
+        to_come = sum(count for status, count in progress.counts.items() if status in ("queued", "running"))
+        return SetProgress(
+            counts=progress.counts,
+            cost=progress.cost,
+            tokens=progress.tokens,
+            unpriced=progress.unpriced,
+            score=progress.score,
+            seconds=now - self._began,
+            rate=rate,
+            seconds_left=60 * to_come / rate if rate else None,
+            stopping=stopping,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetResult:
+    """The state of a set after a command.
+
+    `progress` has the counts. `interrupted` says that the command was stopped (by Ctrl-C, or by the wall of cost)
+    before every task had ended; the same command again does the rest. `notes` are sentences for a person.
+    """
+
+    set_id: str
+    where: str
+    progress: SetProgress
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of tasks by status."""
+        return self.progress.counts
+
+    @property
+    def is_completed(self) -> bool:
+        """True if every task has completed."""
+        return self.counts.get("completed", 0) == self.progress.tasks
+
+    @property
+    def waiting(self) -> int:
+        """The number of tasks that wait for a person."""
+        return self.counts.get(WAITING, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "set": self.set_id,
+            "where": self.where,
+            "interrupted": self.interrupted,
+            **self.progress.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

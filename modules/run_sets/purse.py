@@ -1,0 +1,163 @@
+"""The money of a set: a wall for all its processes.
+
+An amount is held for each call that is under way. A call holds as much as the dearest call so far has cost; the first
+one holds all that is left, so that it goes alone. A call for which there is no room waits until others end. If no call
+is under way, the money has run out.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ...traces.stores import TaskTable
+
+NAME = "money"
+"""The name of the document that the processes share."""
+STALE_SECONDS = 60.0
+"""After how many seconds what a silent process holds counts as spent: its calls may have been made.
+
+A process that is alive renews what it holds more often, however long its calls take.
+"""
+
+
+class Room(Enum):
+    """The answer to a call that needs money."""
+
+    YES = "yes"
+    LATER = "later"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """The money that a set has spent, and that calls hold.
+
+    `held` has US dollars, calls and the time of the last change by worker.
+    """
+
+    spent: float = 0.0
+    dearest: float = 0.0
+    unpriced: int = 0
+    held: Mapping[str, tuple[float, int, float]] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, document: dict[str, Any] | None) -> "Money":
+        """Read the document."""
+        found = document or {}
+        held = {owner: (float(a), int(n), float(at)) for owner, (a, n, at) in found.get("held", {}).items()}
+        return cls(found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0), held)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        held = {owner: list(each) for owner, each in self.held.items()}
+        return {"spent": self.spent, "dearest": self.dearest, "unpriced": self.unpriced, "held": held}
+
+    def without_stale(self, now: float) -> "Money":
+        """Return the money with what silent processes hold counted as spent."""
+        stale = {owner for owner, (_, _, at) in self.held.items() if now - at > STALE_SECONDS}
+        lost = sum(self.held[owner][0] for owner in stale)
+        kept = {owner: each for owner, each in self.held.items() if owner not in stale}
+        return Money(self.spent + lost, self.dearest, self.unpriced, kept)
+
+    def holding(self, owner: str, amount: float, calls: int, now: float) -> "Money":
+        """Return the money after a worker holds more, or less."""
+        before = self.held.get(owner, (0.0, 0, now))
+        held = {**self.held, owner: (max(0.0, before[0] + amount), max(0, before[1] + calls), now)}
+        return Money(self.spent, self.dearest, self.unpriced, {k: v for k, v in held.items() if v[1]})
+
+
+class Purse:
+    """One worker's access to the money of its set.
+
+    The methods block, and are called in threads.
+    """
+
+    def __init__(self, table: TaskTable, owner: str, wall: float, clock: Callable[[], float] = time.time) -> None:
+        self._table = table
+        self._owner = owner
+        self.wall = wall
+        self._clock = clock
+
+    def reserve(self) -> tuple[Room, float]:
+        """Hold money for a call, if there is room.
+
+        Returns whether there was room, and the amount that is held, in US dollars.
+        """
+        while True:
+            version, money, now = self._read()
+            held = sum(amount for amount, _, _ in money.held.values())
+            calls = sum(count for _, count, _ in money.held.values())
+            left = self.wall - money.spent - held
+            amount = money.dearest or left
+            if self.wall <= money.spent or money.unpriced:
+                return Room.NEVER, 0.0
+            if amount > left or left <= 0:
+                return (Room.LATER if calls else Room.NEVER), 0.0
+            if self._table.put_document(NAME, money.holding(self._owner, amount, 1, now).to_dict(), version):
+                return Room.YES, amount
+
+    def settle(self, held: float, cost: float | None) -> None:
+        """Book the cost of a call in place of the held amount.
+
+        `cost` is None if the price is not known.
+        """
+        self._book(cost or 0.0, held, 1, unpriced=cost is None, is_call=True)
+
+    def renew(self) -> None:
+        """Say that what this worker holds is held by a living one."""
+        while True:
+            version, money, now = self._read()
+            if self._owner not in money.held:
+                return
+            if self._table.put_document(NAME, money.holding(self._owner, 0.0, 0, now).to_dict(), version):
+                return
+
+    def forget_unpriced(self) -> int:
+        """Allow calls again after calls of unknown cost.
+
+        Returns how many calls of unknown cost there were.
+        """
+        while True:
+            version, money, _ = self._read()
+            after = Money(money.spent, money.dearest, 0, money.held)
+            if not money.unpriced or self._table.put_document(NAME, after.to_dict(), version):
+                return money.unpriced
+
+    def add(self, cost: float) -> None:
+        """Book what a run has spent in calls that reserved nothing."""
+        self._book(cost, 0.0, 0, unpriced=False, is_call=False)
+
+    def is_empty(self) -> bool:
+        """Return whether the wall is reached."""
+        return self._read()[1].spent >= self.wall
+
+    def why(self) -> str | None:
+        """Return why no further call is allowed, None if one is."""
+        _, money, _ = self._read()
+        if money.unpriced:
+            return (
+                f"the cost of {money.unpriced} calls is not known, so the wall of {self.wall:g} USD cannot be held: "
+                "give the budget an assumed_price, or leave max_cost_usd out"
+            )
+        if money.spent + money.dearest > self.wall or money.spent >= self.wall:
+            return (
+                f"{money.spent:.4f} of {self.wall:g} USD are spent, and the dearest call cost {money.dearest:.4f}: "
+                "raise max_cost_usd to go on"
+            )
+        return None
+
+    def _book(self, cost: float, held: float, calls: int, *, unpriced: bool, is_call: bool) -> None:
+        while True:
+            version, money, now = self._read()
+            less = money.holding(self._owner, -held, -calls, now)
+            dearest = max(money.dearest, cost) if is_call else money.dearest
+            after = Money(money.spent + cost, dearest, money.unpriced + unpriced, less.held)
+            if self._table.put_document(NAME, after.to_dict(), version):
+                return
+
+    def _read(self) -> tuple[int, Money, float]:
+        now = self._clock()
+        version, document = self._table.document(NAME)
+        return version, Money.from_dict(document).without_stale(now), now

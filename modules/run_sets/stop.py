@@ -1,0 +1,87 @@
+"""The two ways to stop a set: drain it, or cut it.
+
+A drained set lets running tasks finish; a cut one cancels them. The first Ctrl-C drains, the second one cuts.
+"""
+
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from ...engine import run_blocking
+
+R = TypeVar("R")
+
+
+class Stop:
+    """A person's request to stop a set: `drain`, and then `cut`.
+
+    It belongs to one event loop; from a signal handler or another thread, call it through the loop.
+    """
+
+    def __init__(self) -> None:
+        self.draining = False
+        self.cutting = False
+        self._changed = anyio.Event()
+        self._listeners: list[Callable[[], None]] = []
+
+    def drain(self) -> None:
+        """Claim no further tasks, and let those that run finish."""
+        self.draining = True
+        self._tell()
+
+    def cut(self) -> None:
+        """Cancel the tasks that run, too; the next command resumes them."""
+        self.draining = self.cutting = True
+        self._tell()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change."""
+        self._listeners.append(listener)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until something is asked for, at most some seconds."""
+        with anyio.move_on_after(seconds):
+            await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+        for listener in self._listeners:
+            listener()
+
+
+def run_until_signals(work: Callable[[], Awaitable[R]], stop: Stop, instead: str) -> R:
+    """Run `work` in a new event loop, with Ctrl-C as `stop`.
+
+    The first Ctrl-C drains, the second one cuts off, and a third one raises KeyboardInterrupt.
+
+    `instead` is the call to write inside an event loop.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or sys.platform == "win32" or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return run_blocking(work, instead)
+    count = 0
+
+    async def heard() -> R:
+        loop = asyncio.get_running_loop()
+
+        def on_interrupt(number: int, frame: object) -> None:
+            nonlocal count
+            count += 1
+            if count > 2:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                raise KeyboardInterrupt
+            loop.call_soon_threadsafe(stop.drain if count == 1 else stop.cut)
+
+        signal.signal(signal.SIGINT, on_interrupt)
+        return await work()
+
+    try:
+        return run_blocking(heard, instead)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,186 @@
+"""The table of a set, as a command prepares it.
+
+The table is opened, filled with tasks, and compared with the tasks and code of the command.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from ...errors import UsageError
+from ...tasks import Task
+from ...traces.stores import NewTask, TaskRow, TaskTable, TraceStore
+from .code import Code
+from .ends import ENDED, ERRORED, WAITING
+from .errors import SetMismatchError
+
+Changed = Literal["refuse", "keep"]
+CODE = "code"
+"""The name of the document about the code that runs the set."""
+_PAGE = 1000
+
+
+def task_digest(task: Task) -> str:
+    """Return a digest of all fields of a task, 16 hex digits."""
+    return blake2b(orjson.dumps(task.to_dict(), option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
+
+
+def refuse_duplicates(tasks: Sequence[Task]) -> None:
+    """Raise UsageError if two tasks have one id."""
+    seen: dict[str, int] = {}
+    for number, task in enumerate(tasks, 1):
+        if task.id in seen:
+            same = " (the same task)" if task_digest(tasks[seen[task.id] - 1]) == task_digest(task) else ""
+            raise UsageError(
+                f"tasks {seen[task.id]} and {number} have the same id, {task.id!r}{same}; each task of a set is one "
+                "run, found by its id: give them different ids"
+            )
+        seen[task.id] = number
+
+
+def set_id_of(where: str | Path, name: str | None) -> str:
+    """Return the id of a set: its name, or its folder's.
+
+    Raises UsageError for a database without a name.
+    """
+    if name is not None:
+        if not name.strip():
+            raise UsageError("the name of a set must not be empty")
+        return name
+    text = str(where)
+    if "://" in text:
+        raise UsageError("a database or bucket may hold many sets: give this one a name, name='...' or --name")
+    return Path(text).resolve().name or "set"
+
+
+def all_rows(table: TaskTable, status: str | None = None) -> Iterator[TaskRow]:
+    """Yield all rows of a set, in the order of its tasks."""
+    after: int | None = None
+    while page := table.rows(status=status, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].place
+        if len(page) < _PAGE:
+            return
+
+
+def fill(table: TaskTable, tasks: Sequence[Task], changed: Changed) -> list[str]:
+    """Add the tasks that the set lacks, and return notes.
+
+    The notes are sentences for a person. Raises SetMismatchError if the set has another task under the same id, unless
+    `changed` is "keep".
+    """
+    digests = {task.id: task_digest(task) for task in tasks}
+    known = {row.key: row for row in all_rows(table)}
+    differ = _differing(table, known, digests, changed)
+    table.add(
+        NewTask(
+            key=task.id,
+            doc={"task": task.to_dict(), "digest": digests[task.id]},
+            group=_text(task.metadata.get("group")),
+            model=_text(task.metadata.get("model")),
+        )
+        for task in tasks
+        if task.id not in known
+    )
+    if any(task.id not in known for task in tasks):  # another command may have added some at the same time
+        differ = _differing(table, {row.key: row for row in all_rows(table)}, digests, changed)
+    others = sum(1 for key in known if key not in digests)
+    notes = [f"{_named(differ)} kept as the set has them, not as given now"] if differ else []
+    if others:
+        notes.append(f"the set has {others} more task{'s' * (others > 1)} than were given now; they are run, too")
+    return notes
+
+
+def _differing(
+    table: TaskTable, known: Mapping[str, TaskRow], digests: Mapping[str, str], changed: Changed
+) -> list[str]:
+    """Return the tasks that differ from those of the set.
+
+    Raises SetMismatchError if `changed` refuses them.
+    """
+    differ = [key for key, digest in digests.items() if key in known and known[key].doc.get("digest") != digest]
+    if differ and changed == "refuse":
+        raise SetMismatchError(
+            f"{_named(differ)} of set {table.set_id} {'has' if len(differ) == 1 else 'have'} changed since the set "
+            "began: its results belong to the earlier tasks. Give changed tasks other ids, use another folder or name, "
+            "or say changed='keep' (--changed keep) to run the set's own tasks",
+            differ,
+        )
+    return differ
+
+
+def check_code(table: TaskTable, code: Code, changed: Changed) -> list[str]:
+    """Record the set's module, or compare it with the recorded one.
+
+    Returns notes for a person, such as one on changed code of the same module. Raises SetMismatchError for another
+    module or other arguments, unless `changed` is "keep".
+    """
+    mine = {"module": code.name, "code": code.digest, "arguments": dict(code.arguments)}
+    version, known = table.document(CODE)
+    if version == 0:
+        if table.put_document(CODE, mine, 0):
+            return []
+        version, known = table.document(CODE)  # another command has begun the set just now
+    if changed == "refuse":
+        _refuse_other(table.set_id, known, code)
+    if known == mine:
+        return []
+    table.put_document(CODE, mine, version)
+    ended = sum(each.tasks for each in table.counts() if each.status in ENDED)
+    keep = (
+        "1 task that has ended keeps its result" if ended == 1 else f"{ended} tasks that have ended keep their results"
+    )
+    return [
+        f"the code of {code.name} has changed since the last command; {keep}, and runs that were cut off resume only "
+        "if the new code decides as the old one did"
+    ]
+
+
+def _refuse_other(set_id: str, known: Mapping[str, Any], code: Code) -> None:
+    if known["module"] != code.name:
+        raise SetMismatchError(
+            f"set {set_id} was started with the module {known['module']}, not with {code.name}; use another folder or "
+            "name for it, or run the rest with the new one by changed='keep' (--changed keep)"
+        )
+    before = known.get("arguments", code.arguments)
+    names = sorted(name for name in {*before, *code.arguments} if before.get(name) != code.arguments.get(name))
+    if names:
+        raise SetMismatchError(
+            f"set {set_id} was started with other arguments of {code.name}: {', '.join(names)} "
+            f"{'differs' if len(names) == 1 else 'differ'}, so its results are not those of these arguments; use "
+            "another folder or name, or run the rest with the new arguments by changed='keep' (--changed keep)"
+        )
+
+
+def prepare_again(store: TraceStore, table: TaskTable, retry: Collection[str]) -> None:
+    """Queue the ended tasks that this command runs again.
+
+    They are errored tasks, tasks with a status in `retry`, and waiting tasks whose runs were resumed meanwhile.
+    """
+    for status in retry:
+        if status not in ENDED:
+            raise UsageError(f"retry takes statuses of ended tasks ({', '.join(ENDED)}), got {status!r}")
+    table.requeue(["queued", ERRORED])  # the attempts of earlier commands do not count
+    fresh = [status for status in retry if status != ERRORED]
+    if fresh:
+        table.requeue(fresh, fresh=True)
+    answered = [
+        row.key
+        for row in all_rows(table, WAITING)
+        if row.run_id is not None and store.has(row.run_id) and store.run(row.run_id).status != WAITING
+    ]
+    if answered:
+        table.requeue([WAITING], keys=answered)
+
+
+def _named(keys: Sequence[str]) -> str:
+    shown = ", ".join(keys[:5])
+    more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
+    return f"task{'s' * (len(keys) > 1)} {shown}{more}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,295 @@
+"""A worker: it claims tasks of a set and runs them.
+
+It runs or resumes each task as one durable run, and ends the task's row:
+
+    claim ──> start, or resume the run of an earlier claim ──> finish: completed, stopped, failed, waiting, errored
+      │                                                  └──> release: the machine failed, and attempts are left
+      └── lease lost: another worker has the task; this one cancels the run and writes nothing more
+
+The table is the only memory: a worker that is killed leaves a row whose lease runs out.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.from_thread
+from anyio import to_thread
+
+from ...engine import Engine, RunResult
+from ...errors import DivergenceError, RefoldError, TraceLockedError, TraceTakenError
+from ...tasks import Task
+from ...traces import Trace
+from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
+from ..rate_limits import RateLimiter, use_limiter
+from .ends import (
+    ERRORED,
+    FAILED,
+    Again,
+    earlier_usage,
+    figures_of,
+    how_again,
+    raised_by_machine,
+    status_of,
+    usage_so_far,
+)
+from .gate import RunGate
+from .heartbeat import Heartbeat
+from .plan import SetPlan
+from .purse import Purse
+from .stop import Stop
+
+log = logging.getLogger("refold")
+
+IDLE_SECONDS = 0.5
+"""How often a worker without work looks for tasks whose lease has run out."""
+LONGEST_WAIT = 20.0
+"""The longest wait before a task is given back after the machine has failed; the waits double, from half a second."""
+
+
+class Worker:
+    """Works on a set, with `at_once` runs in one event loop.
+
+    `on_first_end` is called when the worker has ended a task for the first time.
+    """
+
+    def __init__(
+        self,
+        plan: SetPlan,
+        store: TraceStore,
+        stop: Stop,
+        *,
+        number: str = "0",
+        at_once: int,
+        on_first_end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.plan = plan
+        self.owner = f"{plan.run}/{number}"
+        self._store = store
+        self._table: TaskTable = store.tasks(plan.set_id)
+        self._stop = stop
+        self._at_once = at_once
+        self._on_first_end: Callable[[], object] | None = on_first_end
+        self._module = plan.load_module()
+        self._options = plan.engine_options()
+        self._ready: deque[Lease] = deque()
+        self._running: dict[str, anyio.CancelScope] = {}
+        self._lost = set[str]()
+        self._claiming = anyio.Lock()
+        self._is_done = False
+        """Whether no task is left to claim and none is at work anywhere."""
+        limits = plan.limits
+        self.limiter = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
+        self.limiter.share = at_once / max(at_once, limits.at_once)
+        wall = limits.max_cost_usd
+        self._purse = None if wall is None else Purse(self._table, self.owner, wall)
+
+    async def run(self) -> None:
+        """Work until the set is done or stopped.
+
+        The set is done when no task is left to claim, and no worker anywhere is running one.
+        """
+        loop = anyio.lowlevel.current_token()
+
+        def lost(key: str) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                anyio.from_thread.run_sync(self._give_up, key, token=loop)
+
+        renew = None if self._purse is None else self._purse.renew
+        heart = Heartbeat(self._table, self.owner, self.plan.lease_seconds, self._held, lost, renew)
+        heart.start()
+        try:
+            async with anyio.create_task_group() as group:
+                self._stop.on_change(lambda: group.cancel_scope.cancel() if self._stop.cutting else None)
+                if self._stop.cutting:
+                    group.cancel_scope.cancel()
+                for _ in range(self._at_once):
+                    group.start_soon(self._slot)
+        finally:
+            with anyio.CancelScope(shield=True):
+                for lease in self._ready:
+                    await self._release(lease)
+                await to_thread.run_sync(heart.stop)
+
+    def _held(self) -> set[str]:
+        return {*self._running, *(lease.key for lease in list(self._ready))}
+
+    def _give_up(self, key: str) -> None:
+        self._lost.add(key)
+        if scope := self._running.get(key):
+            scope.cancel()
+
+    async def _slot(self) -> None:
+        while (lease := await self._next()) is not None:
+            with anyio.CancelScope() as scope:
+                self._running[lease.key] = scope
+                try:
+                    await self._work(lease)
+                finally:
+                    self._running.pop(lease.key, None)
+                    self._lost.discard(lease.key)
+
+    async def _next(self) -> Lease | None:
+        """Return a claimed task, or None if no work is left."""
+        while not self._stop.draining:
+            async with self._claiming:  # one slot looks for all: others need not ask the table meanwhile
+                if self._is_done or self._stop.draining:
+                    return None
+                if not self._ready:
+                    free = self._at_once - len(self._running)
+                    claim = partial(self._table.claim, self.owner, max(1, free), self.plan.lease_seconds)
+                    with anyio.CancelScope(shield=True):  # a claim nobody waits for is lost till it runs out
+                        self._ready += await to_thread.run_sync(claim)
+                if self._ready:
+                    return self._ready.popleft()
+                counts = await to_thread.run_sync(self._table.counts)
+                if not any(each.status in ("queued", "running") and each.tasks for each in counts):
+                    self._is_done = True
+                    return None
+                await self._stop.wait(IDLE_SECONDS)
+        return None
+
+    async def _work(self, lease: Lease) -> None:
+        if lease.attempts > self.plan.limits.attempts:
+            told = f"its worker was lost, or the machine failed, {lease.attempts - 1} times"
+            return await self._finish(lease, ERRORED, await self._figures(lease, told))
+        try:
+            result = await self._result(lease)
+        except anyio.get_cancelled_exc_class():
+            if lease.key not in self._lost:
+                with anyio.CancelScope(shield=True):
+                    await self._release(lease)
+            raise
+        except TraceTakenError:
+            return None
+        except Exception as error:  # noqa: BLE001 - what `run` or `resume` refuses is the end of this task alone
+            return await self._raised(lease, error)
+        if result.error is not None and result.error.type == TraceTakenError.__name__:
+            return None
+        status = status_of(result)
+        before = await to_thread.run_sync(earlier_usage, self._store, result.trace) if _is_fork(result) else None
+        figures = figures_of(result, self.plan.code, before)
+        if status == ERRORED and lease.attempts < self.plan.limits.attempts:
+            return await self._again(lease, figures)
+        await self._finish(lease, status, figures)
+
+    async def _result(self, lease: Lease) -> RunResult[Any]:
+        store = self._store.under(lease)
+        trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
+        again = Again.RESUME if trace is None else how_again(trace)
+        gate = self._gate(lease.key, _spent(trace) if again is Again.RESUME else 0.0)
+        observers = [*self._options.get("observers", ()), *([gate] if self._purse is not None else [])]
+        engine = Engine(self._module, **{**self._options, "traces": store, "observers": observers})
+        with use_limiter(gate):
+            if trace is None:
+                return await engine.arun(Task.from_dict(lease.doc["task"]))
+            if again is Again.RESUME:
+                return await engine.aresume(trace)
+            if again is Again.FORK:
+                return await engine.afork(trace)
+        raise _NotAgainError(trace)
+
+    def _gate(self, key: str, spent: float) -> RunGate:
+        def out_of_money() -> None:
+            self._stop.drain()
+            if scope := self._running.get(key):
+                scope.cancel()
+
+        budget = self._options.get("budget")
+        return RunGate(self.limiter, self._purse, out_of_money, getattr(budget, "assumed_price", None), spent)
+
+    async def _raised(self, lease: Lease, error: Exception) -> None:
+        told = str(error) if isinstance(error, _NotAgainError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, DivergenceError):
+            told += "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
+        figures = await self._figures(lease, told)
+        if not raised_by_machine(error):
+            if not isinstance(error, RefoldError):
+                log.warning("task %s of set %s: %s", lease.key, lease.set_id, told, exc_info=error)
+            return await self._finish(lease, FAILED, figures)
+        if lease.attempts < self.plan.limits.attempts:
+            return await self._again(lease, figures)
+        await self._finish(lease, ERRORED, figures)
+
+    async def _figures(self, lease: Lease, told: str) -> Figures:
+        """Return the figures of a task that ends with an error.
+
+        They count the usage of its runs.
+        """
+        result = {"code": self.plan.code}
+        trace = None if lease.run_id is None else await to_thread.run_sync(_trace, self._store, lease.run_id)
+        if trace is None:
+            return Figures(error=told, result=result)
+        used = await to_thread.run_sync(usage_so_far, self._store, trace)
+        return Figures(None, used["cost"], used["tokens"], round(used["seconds"], 6), told, result)
+
+    async def _again(self, lease: Lease, figures: Figures) -> None:
+        """Release a task after a pause, so that it is tried again."""
+        try:
+            await anyio.sleep(min(0.5 * 2 ** (lease.attempts - 1), LONGEST_WAIT))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._release(lease, figures)
+
+    async def _release(self, lease: Lease, figures: Figures | None = None) -> None:
+        await self._end(self._table.release, lease, figures)
+
+    async def _finish(self, lease: Lease, status: str, figures: Figures) -> None:
+        await self._end(self._table.finish, lease, status, figures)
+        if self._on_first_end is not None:
+            self._on_first_end()
+            self._on_first_end = None
+
+    async def _end(self, end: Callable[..., None], lease: Lease, *rest: Any) -> None:
+        """Write the end of a claim.
+
+        If the lease is lost, the worker that has it now writes the end.
+        """
+        with suppress(TraceTakenError):
+            await to_thread.run_sync(end, lease, *rest)
+
+
+def _spent(trace: Trace | None) -> float:
+    """Return the cost of a run, from its last record with one."""
+    records = reversed(trace.records) if trace is not None else ()
+    usage = next(
+        (record["usage"] for record in records if record.kind in ("commit", "end") and record.get("usage")), None
+    )
+    return float((usage or {}).get("cost") or 0.0)
+
+
+def _is_fork(result: RunResult[Any]) -> bool:
+    return (result.trace.header.get("parent") or {}).get("kind") == "fork"
+
+
+class _NotAgainError(RefoldError):
+    """The machine has failed in a step that must not run twice.
+
+    Not all effects of the step are idempotent.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        error = trace.end.get("error") or {}
+        super().__init__(
+            f"run {trace.run_id} failed in a step whose effects are not all idempotent, so it is not tried again: look "
+            f"what has happened, and fork it from an earlier state. It failed with "
+            f"{error.get('type')}: {error.get('message')}"
+        )
+
+
+def _trace(store: TraceStore, run_id: str) -> Trace | None:
+    """Return the trace of an earlier claim, None if there is none.
+
+    A run that was killed before its first record is removed.
+    """
+    if not store.has(run_id):
+        return None
+    if b"\n" in store.read(run_id):
+        return Trace.load(RunRef(store, run_id))
+    with suppress(TraceLockedError):
+        store.delete(run_id)
+    return None

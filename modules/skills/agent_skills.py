@@ -1,0 +1,60 @@
+"""Give an agent skills: one skill tool for all of them."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .front_matter import SkillFileError
+from .skill import SKILL_FILE, Skill
+from .skill_file import load_skill
+from .skill_folders import discover_skills
+from .skill_tool import create_skill_tool, skills_of
+
+log = logging.getLogger("refold")
+
+
+def attach_capability_skills(*, agent: Any, capability: Any) -> None:
+    """Add all skills under `capability.skills_paths` to `agent`, as `attach_skills` does.
+
+    Each path is a skill's folder, or a folder of such folders. The skills' namespace is the capability's name.
+    """
+    skills: list[Skill] = []
+    for path in capability.skills_paths:
+        skills += _skills_at(Path(path))
+    for skill in skills:
+        skill.source, skill.namespace = "python", (capability.name,)
+    attach_skills(agent, skills)
+
+
+def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
+    """Add skills to an agent, as one tool for all.
+
+    It replaces the skill tool that the agent may have. Of several skills with one qualified id the first counts, and
+    the log names the others.
+    """
+    if not skills:
+        return
+    found: dict[str, Skill] = {}
+    tools: list[Any] = []
+    for tool in agent.tools:
+        before = skills_of(tool)
+        if before is None:
+            tools.append(tool)
+        else:
+            found.update((skill.qualified_id, skill) for skill in before)
+    for skill in skills:
+        known = found.setdefault(skill.qualified_id, skill)
+        if known is not skill and known.path != skill.path:
+            log.warning("the skill %s in %s is left out: there is one of this name", skill.qualified_id, skill.path)
+    agent.tools = [*tools, create_skill_tool(list(found.values()))]
+
+
+def _skills_at(path: Path) -> list[Skill]:
+    if not (path / SKILL_FILE).is_file():
+        return discover_skills(path)
+    try:
+        return [load_skill(path)]
+    except (SkillFileError, OSError) as error:
+        log.warning("a skill is left out: %s", error)
+        return []

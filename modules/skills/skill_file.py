@@ -1,0 +1,126 @@
+"""Load a SKILL.md: fields, types, and the limits of agentskills.io."""
+
+import re
+import textwrap
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from .front_matter import SkillFileError, read_text, split
+from .skill import Skill
+
+MOST_NAME = 64
+MOST_DESCRIPTION = 1024
+MOST_COMPATIBILITY = 500
+_MOST_SHOWN = 10
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def load_skill(path: Path, *, validate: bool = True) -> Skill:
+    """Return the skill of a SKILL.md or of its folder.
+
+    The front matter has `name` and `description`, and may have `license`, `compatibility`, `metadata` and
+    `allowed-tools`; other keys are ignored. With `validate=False`, names, descriptions and lengths may break the
+    specification; the types of fields are checked anyway.
+
+    Raises SkillFileError (a ValueError) with everything that is wrong, OSError if the file cannot be read.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / "SKILL.md"
+    document, body = split(read_text(path), path)
+    if document is None:
+        raise SkillFileError(
+            path, "a skill must start with front matter: a line of ---, name: and description:, and ---"
+        )
+    problems: list[str] = []
+    skill = Skill(
+        name=_text(document, "name", problems) or "",
+        description=_text(document, "description", problems) or "",
+        instructions=body.strip(),
+        allowed_tools=_tools(document, problems),
+        license=_text(document, "license", problems),
+        compatibility=_text(document, "compatibility", problems),
+        metadata=_metadata(document, problems),
+        path=path.absolute(),
+    )
+    if not skill.name and not any(problem.startswith("name ") for problem in problems):
+        problems.append("name is missing")
+    if validate:
+        problems += _violations(skill, problems)
+    if problems:
+        raise SkillFileError(path, *problems)
+    return skill
+
+
+def _violations(skill: Skill, known: list[str]) -> list[str]:
+    """Return a skill's violations of the specification.
+
+    The fields have the right types.
+    """
+    found: list[str] = []
+    name, description = skill.name, skill.description
+    if name and not _NAME.fullmatch(name):
+        found.append(f"name {name[:100]!r} is not lower-case letters, digits and single hyphens between them")
+    if len(name) > MOST_NAME:
+        found.append(f"name has {len(name)} characters, {MOST_NAME} are allowed")
+    folder = skill.directory.name if skill.directory is not None else name
+    if name and folder != name:
+        found.append(f"name {name[:100]!r} is not that of its folder, {folder!r}")
+    if not description.strip() and not any(problem.startswith("description ") for problem in known):
+        found.append("description is missing or empty")
+    if len(description) > MOST_DESCRIPTION:
+        found.append(f"description has {len(description)} characters, {MOST_DESCRIPTION} are allowed")
+    if skill.compatibility is not None and not skill.compatibility.strip():
+        found.append("compatibility is empty")
+    if len(skill.compatibility or "") > MOST_COMPATIBILITY:
+        found.append(f"compatibility has {len(skill.compatibility or '')} characters, {MOST_COMPATIBILITY} are allowed")
+    return found
+
+
+def _text(document: dict[Any, Any], key: str, problems: list[str]) -> str | None:
+    value = document.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    problems.append(f"{key} must be text, got the {type(value).__name__} {_brief(value)}; put it in quotes")
+    return None
+
+
+def _brief(value: Any) -> str:
+    """Return the beginning of a value, for a message."""
+    if isinstance(value, list | dict):
+        shown = ", ".join(str(each)[:100] for each in islice(value, _MOST_SHOWN))
+        return f"{shown}, ..." if len(value) > _MOST_SHOWN else shown
+    return textwrap.shorten(repr(value), 100, placeholder=" ...")
+
+
+def _tools(document: dict[Any, Any], problems: list[str]) -> list[str]:
+    """Return the allowed tools of a list or a text.
+
+    The text separates the tools by spaces.
+
+    Spaces inside brackets do not separate.
+    """
+    value = document.get("allowed-tools", document.get("allowed_tools"))
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return re.findall(r"(?:\([^()]*\)|[^\s,])+", value)
+    if isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value):
+        return [item.strip() for item in value]
+    problems.append("allowed-tools must be names separated by spaces, or a list of names")
+    return []
+
+
+def _metadata(document: dict[Any, Any], problems: list[str]) -> dict[str, str]:
+    value = document.get("metadata")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        problems.append(f"metadata must be a mapping, got {type(value).__name__}")
+        return {}
+    wrong = [key for key, item in value.items() if not isinstance(key, str) or not isinstance(item, str)]
+    if wrong:
+        problems.append(f"metadata holds texts by name; put these in quotes: {_brief(wrong)}")
+        return {}
+    return dict(value)

@@ -1,0 +1,32 @@
+"""Find the skills in a folder."""
+
+import logging
+from pathlib import Path
+
+from .front_matter import SkillFileError
+from .skill import SKILL_FILE, Skill
+from .skill_file import load_skill
+
+log = logging.getLogger("refold")
+
+
+def discover_skills(directory: Path | None = None) -> list[Skill]:
+    """Return the skills in the folders of `directory`, sorted by folder.
+
+    None means the current folder. A skill that cannot be loaded is left out, and the log says why. A folder that does
+    not exist has no skills.
+    """
+    root = Path.cwd() if directory is None else Path(directory)
+    try:
+        folders = sorted(folder for folder in root.iterdir() if (folder / SKILL_FILE).is_file())
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            log.warning("skills in %s cannot be looked for: %s", root, error)
+        return []
+    found: list[Skill] = []
+    for folder in folders:
+        try:
+            found.append(load_skill(folder / SKILL_FILE))
+        except (SkillFileError, OSError) as error:
+            log.warning("a skill is left out: %s", error)
+    return found

@@ -1,0 +1,37 @@
+"""Find the skill that a name means."""
+
+from collections.abc import Sequence
+
+from ...errors import UsageError
+from .skill import Skill
+
+
+class UnknownSkillError(UsageError, ValueError):
+    """No skill has this name, or several have it.
+
+    `name` is the name, `candidates` the ids to choose from.
+    """
+
+    def __init__(self, name: str, candidates: Sequence[str], why: str) -> None:
+        super().__init__(f"{why}: {', '.join(candidates)}" if candidates else why)
+        self.name = name
+        self.candidates = list(candidates)
+
+
+def resolve_skill(name: str, skills: Sequence[Skill]) -> Skill:
+    """Return the skill of a qualified or unique bare name.
+
+    Raises UnknownSkillError (a ValueError) if there is none, or if several have the name.
+    """
+    wanted = name.strip()
+    for skill in skills:
+        if skill.qualified_id == wanted:
+            return skill
+    named = [skill for skill in skills if skill.name == wanted]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        ids = [skill.qualified_id for skill in named]
+        raise UnknownSkillError(name, ids, f"{name!r} is ambiguous; say which one")
+    ids = [skill.qualified_id for skill in skills]
+    raise UnknownSkillError(name, ids, f"there is no skill {name!r}; there are" if ids else "there are no skills")

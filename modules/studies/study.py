@@ -1,0 +1,297 @@
+"""A study: trials that are evaluations, and the best one.
+
+A study can be resumed, and prunes hopeless trials early.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from ...errors import ExtraMissingError, UsageError
+from ..evaluation import Dataset, EvalResult, Evaluation, Fields
+from .space import SearchSpace, distributions
+
+TRIALS = "trials.jsonl"
+State = Literal["running", "completed", "pruned", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial: its number, its parameters, and what it came to.
+
+    `score` is that of the whole dataset, or of the rows before it was pruned. `rungs` has the score after each part of
+    the dataset. `cost` is in US dollars, None if a price was unknown.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    state: State = "running"
+    score: float | None = None
+    rungs: tuple[float, ...] = ()
+    cost: float | None = 0.0
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"params": dict(self.params)}
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> "Trial":
+        """Return the trial of a JSON form."""
+        return cls(**{**doc, "rungs": tuple(doc.get("rungs", ()))})
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The trials of a study, in the order of their numbers."""
+
+    trials: Sequence[Trial]
+    direction: Literal["maximize", "minimize"] = "maximize"
+
+    @property
+    def completed(self) -> list[Trial]:
+        """The trials that saw the whole dataset."""
+        return [each for each in self.trials if each.state == "completed" and each.score is not None]
+
+    @property
+    def best_trial(self) -> Trial | None:
+        """The best completed trial, the first of equal ones.
+
+        It is None if no trial has completed.
+        """
+        sign = -1.0 if self.direction == "maximize" else 1.0
+        return min(self.completed, key=lambda each: (sign * (each.score or 0.0), each.number), default=None)
+
+    @property
+    def best_params(self) -> dict[str, Any] | None:
+        """The parameters of the best trial."""
+        best = self.best_trial
+        return None if best is None else dict(best.params)
+
+    @property
+    def best_score(self) -> float | None:
+        """The score of the best trial."""
+        best = self.best_trial
+        return None if best is None else best.score
+
+    def best_so_far(self) -> list[tuple[int, float]]:
+        """Return each completed trial's number, and the best score until then."""
+        better = max if self.direction == "maximize" else min
+        found: list[tuple[int, float]] = []
+        for each in self.completed:
+            score = each.score or 0.0
+            found.append((each.number, better(score, found[-1][1]) if found else score))
+        return found
+
+    def draw(self, width: int = 40) -> str:
+        """Return a chart of the best score so far, as text.
+
+        Each improvement has a line.
+        """
+        points = self.best_so_far()
+        if not points:
+            return "no trial has completed"
+        scores = [score for _, score in points]
+        low, span = min(scores), (max(scores) - min(scores)) or 1.0
+        lines = []
+        for index, (number, score) in enumerate(points):
+            if index == 0 or score != points[index - 1][1]:
+                bar = "█" * max(1, round(width * (score - low) / span))
+                lines.append(f"trial {number:>4}  {score:8.4f}  {bar}")
+        return "\n".join(lines)
+
+
+class Study:
+    """A search for the parameters that score best.
+
+        study = Study(
+            task_factory=lambda params: agent.with_(**params).task(),
+            search_space={"max_steps": Int(3, 20), "instructions": ["Be brief.", "Think first."]},
+            dataset="rows.jsonl", scorers=[exact_match()], folder="study",
+        )
+        result = await study.run()
+
+    With the same folder, the same call again resumes: trials that were cut off get the parameters that they had, and
+    their evaluations do only what is missing. Parameters are proposed from (seed, trial number) and the trials before,
+    so that a resumed study goes on as an undisturbed one does.
+
+    Args:
+        task_factory: a function from parameters to a task; see `Evaluation`.
+        search_space: what each parameter may be.
+        dataset: as for an Evaluation.
+        folder: where trials and their runs are kept.
+        scorers: as for an Evaluation.
+        objective: the score to search by; "passed" is the pass rate.
+        direction: whether a higher score is better.
+        max_trials: how many trials there are in all.
+        rungs: into how many parts the dataset is cut; a trial is pruned after a part in which it is worse than the
+            median of the trials before, after `startup` of these.
+        startup: how many trials are drawn at random, and never pruned.
+        seed: the seed of the proposals.
+        fields, repeats, concurrency, engine: as for an Evaluation.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_factory: Callable[[dict[str, Any]], Any],
+        search_space: SearchSpace,
+        dataset: Any,
+        folder: str | Path,
+        scorers: Any = None,
+        objective: str = "passed",
+        direction: Literal["maximize", "minimize"] = "maximize",
+        max_trials: int = 20,
+        rungs: int = 3,
+        startup: int = 5,
+        seed: int = 0,
+        fields: Fields | Mapping[str, Any] | None = None,
+        repeats: int = 1,
+        concurrency: int | None = None,
+        engine: Mapping[str, Any] | None = None,
+    ) -> None:
+        for name, value in (("max_trials", max_trials), ("rungs", rungs)):
+            if type(value) is not int or value < 1:
+                raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if direction not in ("maximize", "minimize"):
+            raise UsageError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
+        try:
+            self._space = distributions(search_space)
+        except ModuleNotFoundError as error:
+            if error.name != "optuna":
+                raise
+            raise ExtraMissingError("a study", "optuna", "study") from None
+        load = Dataset.load if isinstance(dataset, str | Path) else Dataset.of
+        self.dataset: Dataset = load(dataset, fields)
+        self.task_factory = task_factory
+        self.folder = Path(folder)
+        self.objective = objective
+        self.direction = direction
+        self.max_trials = max_trials
+        self.rungs = min(rungs, len(self.dataset))
+        self.startup = startup
+        self.seed = seed
+        self._options = {"scorers": scorers, "repeats": repeats, "concurrency": concurrency, "engine": engine}
+
+    def run_sync(self, on_trial: Callable[[Trial], Any] | None = None) -> StudyResult:
+        """Run without an event loop; see `run`."""
+        return anyio.run(partial(self.run, on_trial))
+
+    async def run(self, on_trial: Callable[[Trial], Any] | None = None) -> StudyResult:
+        """Run the trials that are missing, and return the result.
+
+        They run one after another. `on_trial` is called with each trial that ends.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        trials = self._recorded()
+        while len(trials) < self.max_trials or any(each.state == "running" for each in trials.values()):
+            number = next((n for n, each in trials.items() if each.state == "running"), len(trials))
+            if number not in trials:
+                trials[number] = Trial(number, self._proposed(number, list(trials.values())))
+                self._write(trials)
+            trials[number] = await self._tried(trials[number], [each for n, each in trials.items() if n < number])
+            self._write(trials)
+            if on_trial is not None:
+                on_trial(trials[number])
+        return self.result(trials.values())
+
+    def result(self, trials: Any = None) -> StudyResult:
+        """Return the trials that are recorded so far."""
+        return StudyResult(list(self._recorded().values() if trials is None else trials), self.direction)
+
+    def _proposed(self, number: int, earlier: Sequence[Trial]) -> dict[str, Any]:
+        """Return the parameters of a new trial.
+
+        They are a function of the seed, the trial's number and the earlier trials.
+        """
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        sampler = optuna.samplers.TPESampler(seed=self.seed * 1_000_003 + number, n_startup_trials=self.startup)
+        search = optuna.create_study(direction=self.direction, sampler=sampler)
+        for each in earlier:
+            if each.score is None:
+                search.add_trial(self._frozen(optuna, each, optuna.trial.TrialState.FAIL))
+            elif each.state == "pruned":
+                search.add_trial(self._frozen(optuna, each, optuna.trial.TrialState.PRUNED))
+            else:
+                search.add_trial(self._frozen(optuna, each, optuna.trial.TrialState.COMPLETE))
+        return dict(search.ask(self._space).params)
+
+    def _frozen(self, optuna: Any, trial: Trial, state: Any) -> Any:
+        value = trial.score if state == optuna.trial.TrialState.COMPLETE else None
+        return optuna.trial.create_trial(
+            params=dict(trial.params),
+            distributions=self._space,
+            value=value,
+            state=state,
+            intermediate_values=dict(enumerate(trial.rungs)),
+        )
+
+    async def _tried(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
+        """Evaluate a trial part by part, and return what it came to."""
+        found = replace(trial, rungs=())
+        for rung in range(self.rungs):
+            rows = self.dataset.rows[: len(self.dataset) * (rung + 1) // self.rungs]
+            task = self.task_factory(dict(trial.params))
+            evaluation = Evaluation(
+                task=task,
+                dataset=Dataset(rows, self.dataset.name),
+                folder=self.folder / f"trial-{trial.number:04d}",
+                name=f"trial {trial.number}",
+                **self._options,
+            )
+            result = await evaluation.run()
+            score = self._score(result)
+            found = replace(found, score=score, cost=result.cost)
+            if score is None or not result.is_complete:
+                why = str(result.error_samples[0].error or dict(result.error_samples[0].score_errors))
+                return replace(found, state="failed", score=None, error=f"runs without a verdict: {why}")
+            found = replace(found, rungs=(*found.rungs, score))
+            if rung + 1 < self.rungs and self._is_hopeless(score, rung, earlier):
+                return replace(found, state="pruned")
+        return replace(found, state="completed")
+
+    def _score(self, result: EvalResult) -> float | None:
+        if self.objective == "passed":
+            return result.pass_rate
+        if self.objective not in result.scorers:
+            raise UsageError(f"there is no score {self.objective!r}; there are passed, {', '.join(result.scorers)}")
+        return result.metrics_aggregated.get(self.objective)
+
+    def _is_hopeless(self, score: float, rung: int, earlier: Sequence[Trial]) -> bool:
+        """Return whether a score is worse than the median.
+
+        The median is that of the completed trials after the same part.
+        """
+        others = sorted(each.rungs[rung] for each in earlier if each.state == "completed")
+        if len(others) < max(self.startup, 1):
+            return False
+        middle = len(others) // 2
+        median = others[middle] if len(others) % 2 else (others[middle - 1] + others[middle]) / 2
+        return score < median if self.direction == "maximize" else score > median
+
+    def _recorded(self) -> dict[int, Trial]:
+        path = self.folder / TRIALS
+        if not path.is_file():
+            return {}
+        try:
+            trials = [Trial.from_dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"{path} cannot be read: {error}; use another folder") from None
+        for each in trials:
+            if set(each.params) != set(self._space):
+                raise UsageError(f"{self.folder} holds a study of {', '.join(each.params)}; use another folder")
+        return {each.number: each for each in trials}
+
+    def _write(self, trials: Mapping[int, Trial]) -> None:
+        path = self.folder / TRIALS
+        part = path.with_name(f".{TRIALS}.{os.getpid()}.part")
+        part.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in trials.values()), encoding="utf-8")
+        part.replace(path)

@@ -1,0 +1,1 @@
+"""Paths inside a workspace: resolved, walked and matched without ever leaving it."""

@@ -1,0 +1,147 @@
+"""Parts of a workspace that others run as code, outside any sandbox.
+
+Git runs the programs named in `.git/config` and `.git/hooks` at the next `git status`; refold imports
+`.refold/capabilities`, and Python imports its environment. Tools may therefore only read all these, unless the
+workspace allows more (`Workspace(root, guard=False)`).
+"""
+
+import os
+import secrets
+import sys
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence, Set
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from .....errors import TaskError
+
+_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""A folder with these is a repository to git (setup.c: is_git_directory)."""
+_NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
+"""Large folders without anyone's own work."""
+
+
+class GuardedError(TaskError, PermissionError):
+    """A file is not written because others run it as code.
+
+    `path` is the path as the caller gave it.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path} {why}; Workspace(root, guard=False) lets tools change it")
+        self.path = path
+
+
+def python_folders() -> list[Path]:
+    """Return the folders of the Python that runs refold, links resolved."""
+    given = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    return list(dict.fromkeys(Path(os.path.realpath(each)) for each in given))
+
+
+def why_guarded(root: Path, path: str) -> str | None:
+    """Return why a file must not be written, or None.
+
+    `path` starts at the root and has its links resolved.
+    """
+    parts = path.split("/")
+    plain = [_plain(part) for part in parts]
+    if ".git" in plain:
+        return "is part of a git repository's own files, which git runs programs from"
+    if any(pair == (".refold", "capabilities") for pair in pairwise(plain)):
+        return "is where refold loads capabilities from"
+    whole = root.joinpath(*parts)
+    for folder in python_folders():
+        if folder != root and whole.is_relative_to(folder) and folder.is_relative_to(root):
+            return f"is part of the Python environment {folder.relative_to(root)}, which refold runs from"
+    for depth in range(len(parts)):
+        if _is_repository(root.joinpath(*parts[:depth]), parts[depth]):
+            return "is part of a bare git repository, which git runs programs from"
+    return None
+
+
+def guarded_folders(root: Path) -> set[Path]:
+    """Return the existing guarded paths of a workspace.
+
+    They are folders, and files that point to a repository elsewhere.
+    """
+    found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
+    for folder, names in _folders(root):
+        for name in names:
+            path = folder / name
+            if _plain(name) == ".git":
+                found.add(path)
+                found.update(each for each in _led_to(path) if each != root and each.is_relative_to(root))
+            elif _plain(name) == ".refold" and (path / "capabilities").is_dir():
+                found.add(path / "capabilities")
+        if folder != root and names >= _REPOSITORY:
+            found.add(folder)
+    return {each for each in found if not each.is_symlink()}
+
+
+def set_aside(made: Collection[Path]) -> list[Path]:
+    """Rename parts of new guarded paths to disable them.
+
+    For a repository it is HEAD, for capabilities the folder itself. Returns the paths whose parts were renamed.
+    """
+    renamed: list[Path] = []
+    for path in made:
+        file = path if path.name == "capabilities" else path / "HEAD"
+        with suppress(OSError):
+            file.rename(file.with_name(f"{file.name}.set-aside-{secrets.token_hex(4)}"))
+            renamed.append(path)
+    return renamed
+
+
+def _plain(name: str) -> str:
+    """Return a name without zero-width characters and case.
+
+    Some file systems ignore both.
+    """
+    return "".join(each for each in name if unicodedata.category(each) != "Cf").casefold()
+
+
+def _is_repository(folder: Path, written: str) -> bool:
+    """Return whether a folder is or becomes a git repository.
+
+    It becomes one if a path that starts with `written` completes it.
+    """
+    if written not in _REPOSITORY and not (folder / "HEAD").exists():
+        return False
+    there = {name for name in (*_REPOSITORY, "commondir") if name == written or (folder / name).exists()}
+    return there >= _REPOSITORY or there >= {"HEAD", "commondir"}
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, Set[str]]]:
+    """Yield a workspace's folders with their names, without guarded insides."""
+    todo = [str(root)]
+    while todo:
+        folder = todo.pop()
+        try:
+            with os.scandir(folder) as entries:
+                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except OSError:
+            continue
+        yield Path(folder), names.keys()
+        is_repository = folder != str(root) and names.keys() >= _REPOSITORY
+        below = [] if is_repository else [name for name, is_folder in names.items() if is_folder]
+        todo += [f"{folder}/{name}" for name in below if name not in _NOT_SEARCHED and _plain(name) != ".git"]
+
+
+def _led_to(path: Path) -> Sequence[Path]:
+    """Return the folders to which a `.git` file or link points.
+
+    Worktrees and submodules have these.
+    """
+    found = [path.resolve()] if path.is_symlink() else []
+    try:
+        text = path.read_text("utf-8", "surrogateescape") if path.is_file() and path.stat().st_size < 10_000 else ""
+        if text.startswith("gitdir:"):
+            folder = (path.parent / text.removeprefix("gitdir:").strip()).resolve()
+            found.append(folder)
+            common = folder / "commondir"
+            if common.is_file():
+                found.append((folder / common.read_text("utf-8", "surrogateescape").strip()).resolve())
+    except (OSError, ValueError):
+        pass
+    return found

@@ -1,0 +1,26 @@
+"""A walk through the files below a folder of the workspace."""
+
+from collections.abc import Iterator
+
+from ..workspace import Workspace
+from .descent import Descent, Entry
+from .globs import pattern_of
+
+__all__ = ["IGNORED", "Entry", "pattern_of", "walk"]
+
+IGNORED = frozenset(
+    {
+        ".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".mypy_cache", ".pytest_cache",
+        ".ruff_cache", ".tox", ".idea", ".vscode", "dist", "build", "target", "coverage", ".hypothesis",
+    }
+)  # fmt: skip
+"""Folders that are skipped unless a pattern names one."""
+
+
+def walk(workspace: Workspace, path: str, cwd: str | None = None, *, everything: bool = False) -> Iterator[Entry]:
+    """Yield the regular files below a folder in path order.
+
+    `everything` enters ignored folders too.
+    """
+    with workspace.folder(path, cwd) as top:
+        yield from Descent(top, () if everything else IGNORED).entries()

@@ -1,0 +1,142 @@
+"""The tools `ask_user` and `confirm`, and the approval of calls."""
+
+from hashlib import blake2b
+from typing import Annotated, Any, Literal
+
+from ....engine import call_info, effect, new_id
+from ....errors import NoRunError
+from ...agent.chat.tool_calls import ToolCall
+from ...agent.tools import action_for, current_tool_call, tool
+from .handlers import UserCancelledError, put
+from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion
+
+_YES = frozenset({"yes", "y", "1", "confirm", "ok", "sure"})
+_NO = frozenset({"no", "n", "2", "cancel", "abort"})
+
+
+@tool
+@effect(idempotent=True)
+async def ask_user(
+    question: Annotated[str, "The question to ask the user"] = "",
+    options: Annotated[
+        list[str] | list[HumanPromptOption] | None,
+        "Choices to offer; without any the user types an answer",
+    ] = None,
+    *,
+    questions: Annotated[list[HumanQuestion] | None, "Several questions at once, in place of `question`"] = None,
+    kind: Annotated[
+        Literal["input", "choice", "approval"] | None, "Kind of prompt; choice with options, input without"
+    ] = None,
+    details: Annotated[str | None, "Supporting details"] = None,
+    allow_free_text: Annotated[bool | None, "Allow an answer that is none of the choices"] = None,
+    default_option: Annotated[str | None, "Label of the choice to suggest"] = None,
+    severity: Annotated[str | None, "How severe it is"] = None,
+    request_id: Annotated[str | None, "Id of the request, if it is to have one of its own"] = None,
+    source_tool_name: Annotated[str | None, "Name of the tool that asks"] = None,
+    source_tool_call_id: Annotated[str | None, "Id of the call that asks"] = None,
+) -> str:
+    """Ask the user a question and wait for the answer.
+
+    Use it if requirements are unclear, if the user has to choose, or before something that cannot be undone. Ask
+    precisely, offer options if there are few, say why you ask, and don't ask for what you can find out yourself.
+    """
+    if bool(question) == bool(questions):
+        raise ValueError("ask either `question` or `questions`")
+    if questions is None:
+        one = {"prompt": question, "kind": kind, "options": _labelled(options), "default_option": default_option}
+        free = (
+            allow_free_text if allow_free_text is not None else (kind or ("choice" if options else "input")) == "input"
+        )
+        questions = [HumanQuestion.model_validate({**one, "custom": free})]
+    elif options or kind or default_option or allow_free_text is not None:
+        raise ValueError("each of `questions` has its own kind, options, custom and default_option")
+    call = current_tool_call.get()
+    prompt = HumanPrompt(
+        request_id=request_id or request_id_of(call),
+        questions=questions,
+        details=details,
+        severity=severity,
+        source_tool_name=source_tool_name or (call.name if call is not None else None),
+        source_tool_call_id=source_tool_call_id or (call.id if call is not None else None),
+    )
+    response = await put(prompt)
+    if response.action == "cancel":
+        raise UserCancelledError("the user did not answer")
+    return _told(prompt, response)
+
+
+@tool
+@effect(idempotent=True)
+async def confirm(
+    action: Annotated[str, "Description of the action to confirm"],
+    *,
+    default_yes: Annotated[bool, "Whether to default to yes if unclear"] = False,
+) -> bool:
+    """Ask the user to confirm an action; return the answer.
+
+    An answer that is neither yes nor no counts as `default_yes` says. A user who cancels has not confirmed.
+    """
+    fallback = "Yes" if default_yes else "No"
+
+    def understand(text: str) -> str:
+        said = text.strip().casefold()
+        return "Yes" if said in _YES else "No" if said in _NO else fallback
+
+    question = HumanQuestion.model_validate(
+        {"prompt": f"Confirm: {action}", "options": ["Yes", "No"], "custom": False, "default_option": fallback}
+    )
+    call = current_tool_call.get()
+    prompt = HumanPrompt(
+        request_id=request_id_of(call),
+        questions=[question],
+        source_tool_name=call.name if call is not None else "confirm",
+        source_tool_call_id=call.id if call is not None else None,
+    )
+    response = await put(prompt, understand)
+    return response.selected_option == "Yes"
+
+
+async def approve_call(call: ToolCall, why: str | None = None) -> Literal["approve", "deny", "allow_session"]:
+    """Ask a person to approve a call before it runs.
+
+    Cancelling denies the call.
+
+    The name and the exact arguments are part of the question. An approval is valid for these alone: a call that differs
+    in anything is another question.
+    """
+    arguments = dict(action_for(call).args)
+    prompt = HumanPrompt(
+        request_id=request_id_of(call),
+        questions=[HumanQuestion(prompt=f"Allow {call.name}({call.arguments})?", kind="approval", custom=False)],
+        details=why,
+        source_tool_name=call.name,
+        source_tool_call_id=call.id,
+        arguments=arguments,
+    )
+    action: Any = (await put(prompt)).action
+    return action if action in ("approve", "allow_session") else "deny"
+
+
+def request_id_of(call: ToolCall | None) -> str:
+    """Return an id for a request.
+
+    It is the same whenever the asking call runs again, and in every fork of its run.
+    """
+    try:
+        info = call_info()
+    except NoRunError:
+        return f"req-{new_id()}"
+    place = f"{info.step}/{info.phase}/{info.name}/{call.id if call is not None else ''}"
+    return f"req-{blake2b(place.encode(), digest_size=8).hexdigest()}"
+
+
+def _labelled(options: list[str] | list[HumanPromptOption] | None) -> list[Any]:
+    return [each if isinstance(each, str) else each.model_dump() for each in options or []]
+
+
+def _told(prompt: HumanPrompt, response: HumanInputResponse) -> str:
+    """Return the answer as text, a line for each question."""
+    if len(prompt.questions) == 1:
+        return response.action if response.action != "submit" else response.answers[0].text
+    pairs = zip(prompt.questions, response.answers, strict=True)
+    return "\n".join(f"{question.header or question.prompt}: {answer.text}" for question, answer in pairs)

@@ -1,0 +1,169 @@
+"""The tool `execute`: a program without a shell.
+
+Models call it, and so does the code of other tools.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..agent.tools import current_tool_call, tool
+from .commands import run_command
+from .files.workspace import Workspace
+from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall, current_sandbox
+
+HIDDEN = "***"
+"""The replacement of a secret."""
+
+
+@tool
+async def execute(
+    cmd: list[str],
+    *,
+    timeout: int = 120,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+    input: str | None = None,
+    secrets: list[str] | None = None,
+) -> str:
+    """Run a program without a shell and return its interleaved output.
+
+    Args:
+        cmd: The program and its arguments.
+        timeout: The largest number of seconds it may take.
+        cwd: The folder to run it in, inside the workspace.
+        env: Variables to add to its environment.
+        input: Text for its stdin, otherwise empty.
+        secrets: Values in cmd that must not show in its output, in logs or in traces.
+    """
+    if not cmd or not all(isinstance(part, str) for part in cmd):
+        raise ValueError("cmd must be a list of texts: the program, and its arguments")
+    hidden = sorted({secret for secret in secrets or () if secret}, key=len, reverse=True)
+    sandbox: Sandbox = _Hiding(_for(current_sandbox(), cwd), hidden)
+    try:
+        return await run_command(sandbox, "execute", cmd, timeout, None if cwd is None else str(cwd), env, input)
+    except Exception as error:
+        told = _without(str(error), hidden)
+        if told == str(error):
+            raise
+        raise (type(error)(told) if _takes_text(error) else RuntimeError(told)) from None
+
+
+def _takes_text(error: Exception) -> bool:
+    """Return whether an error of this class takes a text.
+
+    The classes are those that `run_command` raises.
+    """
+    return type(error) in (RuntimeError, TimeoutError, ValueError)
+
+
+def _without(text: str, hidden: Sequence[str]) -> str:
+    for secret in hidden:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
+    """Return the sandbox for `cwd`.
+
+    It is the current sandbox, except for code that asks for a folder outside the workspace while the sandbox has no
+    walls. A model's own call stays in the workspace. A tool's code gains nothing, because it could start the program
+    itself.
+    """
+    call = current_tool_call.get()
+    asked_by_model = call is not None and call.name.rpartition("__")[2] == "execute"
+    if cwd is None or asked_by_model or type(sandbox) is not LocalSandbox:
+        return sandbox
+    folder = Path(cwd)
+    outside = folder.is_absolute() and folder.is_dir() and not folder.resolve().is_relative_to(sandbox.workspace.root)
+    return LocalSandbox(Workspace(folder), sandbox.limits) if outside else sandbox
+
+
+class _Hiding:
+    """A sandbox that removes secrets from its commands' output.
+
+    It finds a secret even if the output arrives in pieces that cut it.
+    """
+
+    def __init__(self, inner: Sandbox, hidden: Sequence[str]) -> None:
+        self._inner = inner
+        self._hidden = hidden
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def limits(self) -> Limits:
+        return self._inner.limits
+
+    @property
+    def walls(self) -> frozenset[Wall]:
+        return self._inner.walls
+
+    @property
+    def python(self) -> Sequence[str]:
+        return self._inner.python
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        on_output: Callable[[str], object] | None = None,
+    ) -> Finished:
+        if not self._hidden:
+            return await self._inner.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)
+        held = ""
+
+        def passed(text: str) -> None:
+            """Pass on all but a possible start of a secret.
+
+            That start is at the end of the text.
+            """
+            nonlocal held
+            assert on_output is not None
+            held = _without(held + text, self._hidden)
+            keep = max((_begun(held, secret) for secret in self._hidden), default=0)
+            told, held = held[: len(held) - keep], held[len(held) - keep :]
+            if told:
+                on_output(told)
+
+        try:
+            done = await self._inner.exec(
+                argv,
+                stdin=stdin,
+                timeout=timeout,
+                env=env,
+                cwd=cwd,
+                on_output=None if on_output is None else passed,
+            )
+        finally:
+            if held and on_output is not None:
+                on_output(_partly(held))
+        return replace(done, output=_without(done.output, self._hidden))
+
+    async def read(self, path: str) -> bytes:
+        return await self._inner.read(path)
+
+    async def write(self, path: str, data: bytes) -> None:
+        await self._inner.write(path, data)
+
+
+def _begun(text: str, secret: str) -> int:
+    """Return the length of a text's longest start of a secret.
+
+    The start of the secret is at the end of the text.
+    """
+    return next((n for n in range(min(len(secret) - 1, len(text)), 0, -1) if text.endswith(secret[:n])), 0)
+
+
+def _partly(text: str) -> str:
+    """Return the replacement of a final end that starts a secret.
+
+    Short ends, of fewer than 4 characters, are too common to hide.
+    """
+    return text if len(text) < 4 else HIDDEN

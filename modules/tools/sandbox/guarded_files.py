@@ -1,0 +1,58 @@
+"""Protection of guarded files in a sandbox with a writable workspace."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..files.paths.guarded import guarded_folders, set_aside
+from ..files.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A path mounted on itself, so that nothing can replace it."""
+
+    path: Path
+    writable: bool
+
+
+@dataclass
+class Guards:
+    """Mounts over a workspace, outermost first, and `notes` on set-aside paths."""
+
+    mounts: list[Guard] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def guarded(workspace: Workspace) -> Iterator[Guards]:
+    """Guard a workspace while a command runs, unless its guard is off.
+
+    Existing guarded paths must be mounted read-only. Guarded paths that the command makes are set aside after it has
+    ended.
+    """
+    if not workspace.guard:
+        yield Guards()
+        return
+    before = guarded_folders(workspace.root)
+    guards = Guards(_mounts(workspace.root, before))
+    try:
+        yield guards
+    finally:
+        for path in set_aside(sorted(guarded_folders(workspace.root) - before)):
+            guards.notes.append(
+                f"[{path.relative_to(workspace.root)} would be run as code outside of the sandbox, and was made "
+                "unusable; Workspace(root, guard=False) lets it be]"
+            )
+
+
+def _mounts(root: Path, paths: Collection[Path]) -> list[Guard]:
+    """Return the guarded paths, read-only, and the folders above them.
+
+    A folder that contains a mount can be renamed and replaced; a folder that is itself a mount cannot.
+    """
+    outermost = [path for path in paths if not any(each in paths for each in path.parents)]
+    above = {each for path in outermost for each in path.parents if each != root and each.is_relative_to(root)}
+    found = [*(Guard(path, writable=True) for path in above), *(Guard(path, writable=False) for path in outermost)]
+    return sorted(found, key=lambda each: each.path.parts)

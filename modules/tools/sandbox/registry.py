@@ -1,0 +1,126 @@
+"""Sandboxes by name, and the current one for the tools' commands."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ....errors import NoEnvironmentError
+from ....tasks import Environment, FolderEnvironment, current_environment
+from ..files.workspace import Workspace, current_workspace
+from .bubblewrap import BubblewrapSandbox
+from .docker import DockerSandbox
+from .limits import Finished, Limits
+from .local import LocalSandbox
+from .protocol import Sandbox
+from .unavailable import SandboxUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class SandboxProvider(Protocol):
+    """Makes sandboxes of one kind."""
+
+    def __call__(self, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
+        """Return a sandbox for a workspace."""
+
+    def unavailable(self) -> str | None:
+        """Return why there is none on this machine, or None."""
+
+
+_providers: dict[str, Any] = {each.name: each for each in (LocalSandbox, BubblewrapSandbox, DockerSandbox)}
+_chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_sandbox", default=None)
+
+
+def register_sandbox(name: str, provider: SandboxProvider) -> None:
+    """Register a kind of sandbox; see `check_sandbox` for its promises."""
+    _providers[name] = provider
+
+
+def sandbox_names() -> list[str]:
+    """Return the registered names, available here or not."""
+    return sorted(_providers)
+
+
+def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
+    """Return a sandbox by name.
+
+    Raises SandboxUnavailableError; it never falls back to one with fewer walls.
+    """
+    provider = _providers.get(name)
+    if provider is None:
+        raise SandboxUnavailableError(name, f"the sandboxes are {', '.join(sandbox_names())}")
+    why = provider.unavailable()
+    if why is not None:
+        raise SandboxUnavailableError(name, why)
+    made: Sandbox = provider(workspace, limits, **options)
+    return made
+
+
+@contextmanager
+def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Iterator[None]":
+    """Run tools' commands in this kind of sandbox within the block.
+
+    Each tool keeps its own workspace. Raises SandboxUnavailableError if the sandbox is unavailable.
+    """
+    make_sandbox(name, current_workspace(), limits, **options)
+    token = _chosen.set(lambda workspace: make_sandbox(name, workspace, limits, **options))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def current_sandbox() -> Sandbox:
+    """Return the current sandbox.
+
+    It is the chosen one; otherwise the run's environment, if that runs commands in its own way; otherwise this machine.
+    """
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen(current_workspace())
+    try:
+        environment = current_environment()
+    except NoEnvironmentError:
+        return LocalSandbox(current_workspace())
+    if isinstance(environment, FolderEnvironment):
+        return LocalSandbox(current_workspace())
+    return EnvironmentSandbox(environment)
+
+
+class EnvironmentSandbox(LocalSandbox):
+    """Runs commands in another kind of environment."""
+
+    name = "environment"
+
+    def __init__(self, environment: Environment, limits: Limits | None = None) -> None:
+        super().__init__(Workspace(environment.root), limits)
+        self._environment = environment
+
+    @property
+    def python(self) -> Sequence[str]:
+        """The command that starts Python in the environment."""
+        return ["python3"]
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        on_output: Callable[[str], object] | None = None,
+    ) -> Finished:
+        """Run a command; see Sandbox.exec.
+
+        The output is passed on when the command has ended, stdout before stderr.
+        """
+        seconds = self.limits.timeout(timeout)
+        came = await self._environment.exec(argv, stdin=stdin, timeout=seconds, env=env, cwd=cwd)
+        output = came.stdout + came.stderr
+        kept = output if len(output) <= self.limits.output_bytes else output[: self.limits.output_bytes]
+        if on_output is not None:
+            on_output(kept)
+        return Finished(came.returncode, kept, came.timed_out, len(output) - len(kept))

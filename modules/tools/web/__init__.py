@@ -1,0 +1,1 @@
+"""The web tools: fetch a page, extract its text, and search."""

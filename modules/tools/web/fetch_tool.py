@@ -1,0 +1,218 @@
+"""The tool `fetch`: a page by HTTP, as Markdown, text or HTML."""
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+from urllib.parse import urljoin, urlsplit
+
+from ....engine import effect
+from ....errors import ExternalError
+from ....tasks.processes.apart import Apart, ApartError
+from ...agent.tools import tool
+from . import markdown
+from .addresses import Address, clean_url, is_metadata, is_metadata_name
+from .connection import Deadline, request
+
+MOST_BYTES = 5_000_000
+"""The largest number of bytes read of a page."""
+MOST_SHOWN = 50_000
+"""The largest number of characters returned of a page."""
+MOST_SECONDS = 120
+MOST_REDIRECTS = 10
+_READING_SECONDS = 20
+"""The largest number of seconds to convert an HTML page."""
+_MOST_OF_ERROR = 2_000
+_NOT_DECODED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
+"""Python encodings that no web page uses; some take quadratic time."""
+_AGENT = "refold-fetch/1 (an agent's tool)"
+_CHARSET = re.compile(r"charset=[\"']?([-\w.:]+)", re.IGNORECASE)
+
+
+class FetchError(ExternalError, RuntimeError):
+    """A page could not be fetched."""
+
+
+@tool
+@effect(idempotent=True)
+def fetch(
+    url: Annotated[str, "The URL to fetch, http:// or https://"],
+    format: Annotated[Literal["markdown", "text", "html"], "What an HTML page is given as"] = "markdown",
+    timeout: Annotated[int, "How many seconds it may take, at most 120"] = 30,
+) -> str:
+    """Fetch a page of the web and return its text.
+
+    At most 5 MB are read and 50,000 characters returned. Pictures and other files without text are refused.
+    """
+    return page(url, format, timeout, MOST_SHOWN)
+
+
+def page(url: str, format: Literal["markdown", "text", "html"], timeout: int, most: int) -> str:
+    """Return the text of a page, at most `most` characters.
+
+    Raises FetchError, and ValueError for a text that is not a URL.
+    """
+    clean_url(url)
+    if timeout <= 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, got {timeout}")
+    data, kind, final = got(url, min(timeout, MOST_SECONDS))
+    if not _is_text(kind, data):
+        raise FetchError(f"{final} is {kind or 'a file of unknown type'}, which holds no text")
+    text = _decoded(data, kind)
+    if "html" in kind and format != "html":
+        text = _converted(text, {"base": final} if format == "markdown" else {})
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n\n[... {len(text) - most} more characters ...]"
+
+
+def _converted(html: str, options: dict[str, str]) -> str:
+    try:
+        with Apart(Path(markdown.__file__), _READING_SECONDS) as apart:
+            return str(apart.ask({"html": html, **options}))
+    except (TimeoutError, ApartError) as error:
+        why = f"reading its HTML took longer than {_READING_SECONDS} s" if isinstance(error, TimeoutError) else error
+        raise FetchError(f"the page was fetched, and {why}; fetch it with format='html'") from None
+
+
+class FetchGuard(Protocol):
+    """A guard that refuses redirects and addresses of a page."""
+
+    def why_not(self, url: str) -> str | None:
+        """Return why a redirect to this URL is refused, or None."""
+
+    def why_not_at(self, url: str, address: Address) -> str | None:
+        """Return why fetching from this address is refused; None if allowed."""
+
+
+_guard: ContextVar[FetchGuard | None] = ContextVar("refold_fetch_guard", default=None)
+_metadata: ContextVar[bool] = ContextVar("refold_fetch_metadata", default=False)
+
+
+@contextmanager
+def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) -> Iterator[None]:
+    """Set the guard, and access to metadata, for fetches inside the block.
+
+    Settings not given are kept. Policies set a guard made from their rules. Metadata are pages at link-local addresses
+    and at those where clouds serve credentials to any program on the machine; they are refused by default.
+    """
+    tokens = (_guard.set(guard or _guard.get()), _metadata.set(_metadata.get() if metadata is None else metadata))
+    try:
+        yield
+    finally:
+        _guard.reset(tokens[0])
+        _metadata.reset(tokens[1])
+
+
+def got(url: str, seconds: int) -> tuple[bytes, str, str]:
+    """Return a page's bytes, its content type and its final URL.
+
+    Raises FetchError.
+    """
+    deadline, at = Deadline(seconds), url
+    try:
+        for _ in range(MOST_REDIRECTS + 1):
+            at, _host = clean_url(at)
+            if isinstance(came := _once(at, deadline), _Page):
+                return came.data, came.kind, at
+            at = _next(at, came)
+    except TimeoutError:
+        raise FetchError(f"{url} took longer than {seconds} s") from None
+    except (OSError, HTTPException, zlib.error, ValueError) as error:
+        raise FetchError(f"{at} could not be fetched: {error}") from None
+    raise FetchError(
+        f"{url} answers 302 and redirects more than {MOST_REDIRECTS} times; fetch the final page by its URL"
+    )
+
+
+@dataclass(frozen=True)
+class _Page:
+    data: bytes
+    kind: str
+
+
+def _once(url: str, deadline: Deadline) -> "_Page | str":
+    """Make one request; return the page, or the target of a redirect."""
+    accept = "text/markdown, text/html;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1"
+    headers = {"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "gzip"}
+    answer, close = request(url, headers, deadline, lambda addresses: _check(url, addresses))
+    try:
+        if answer.status in (301, 302, 303, 307, 308) and (where := answer.headers.get("Location")):
+            return str(where)
+        body, kind = _Body(answer.headers.get("Content-Encoding", "")), answer.headers.get("Content-Type", "").lower()
+        most = MOST_BYTES if answer.status < 400 else _MOST_OF_ERROR
+        while len(body.data) < most and (chunk := answer.read1(65536)):
+            body.add(chunk)
+        if answer.status < 300:
+            return _Page(body.data, kind)
+    finally:
+        close()
+    shown = body.data[:_MOST_OF_ERROR].decode("utf-8", "replace")
+    text = markdown.to_text(shown) if "html" in kind else shown
+    raise FetchError(f"{url} answers {answer.status} {answer.reason}: {text[:500]}".rstrip(": "))
+
+
+def _next(url: str, where: str) -> str:
+    """Return a redirect's URL, or raise FetchError."""
+    led = urljoin(url, where)
+    try:
+        clean, _ = clean_url(led)
+    except ValueError:
+        raise FetchError(f"a redirect must lead to an http:// or https:// URL, got {led:.200} from {url}") from None
+    guard = _guard.get()
+    why = guard.why_not(clean) if guard is not None else None
+    if why is not None:
+        raise FetchError(f"{url} leads to {clean}, which was not fetched: {why}")
+    return clean
+
+
+def _check(url: str, addresses: Sequence[Address]) -> None:
+    """Raise FetchError for a host with a refused address."""
+    host = urlsplit(url).hostname or ""
+    if not _metadata.get() and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
+        raise FetchError(
+            f"{url} was not fetched: {host} is link-local, or an address at which clouds serve credentials; "
+            "use_fetch(metadata=True) lets tools fetch it"
+        )
+    guard = _guard.get()
+    for address in addresses if guard is not None else ():
+        assert guard is not None
+        if (why := guard.why_not_at(url, address)) is not None:
+            raise FetchError(f"{url} was not fetched: its host has the address {address}: {why}")
+
+
+class _Body:
+    """The body of an answer, decompressed up to the largest size."""
+
+    def __init__(self, encoding: str) -> None:
+        self.data = b""
+        self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding.lower() in ("gzip", "deflate") else None
+
+    def add(self, chunk: bytes) -> None:
+        room = MOST_BYTES - len(self.data)
+        self.data += chunk[:room] if self._unpack is None else self._unpack.decompress(chunk, room)
+
+
+def _is_text(kind: str, data: bytes) -> bool:
+    head = kind.partition(";")[0].strip()
+    if head.startswith("text/") or any(each in head for each in ("json", "xml", "javascript", "yaml", "html")):
+        return True
+    return not head.startswith(("image/", "audio/", "video/", "font/")) and b"\0" not in data[:8192]
+
+
+def _decoded(data: bytes, kind: str) -> str:
+    told = _CHARSET.search(kind) or _CHARSET.search(data[:2048].decode("ascii", "replace"))
+    for name in (told[1] if told else "utf-8", "utf-8"):
+        try:
+            if codecs.lookup(name).name in _NOT_DECODED:
+                continue
+            return data.decode(name, "replace" if name == "utf-8" else "strict")
+        except (LookupError, UnicodeError):
+            continue
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""`refold agent` without a goal: a conversation at the terminal."""

@@ -1,0 +1,157 @@
+"""`refold agent` without a goal: a chat.
+
+Each turn is a run with a trace of its own.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from ....errors import RefoldError
+from ....modules.agent import Trajectory
+from ...commands.run import Manner, folder, hushed
+from ...errors import BAD_INPUT, one_line
+from ...exit_codes import meaning, worst
+from ...render.output import console, say, write_json
+from ...render.panel import usage_text
+from ...render.phrases import status_text
+from ...render.summary import Summary
+from ...render.text import brief, clean
+from ..build import Made
+from ..goal import Limits, introduce, one_turn
+from .input_lines import Lines
+from .session import TERMINATED, Session, Turn
+from .slash_commands import COMMANDS, Chat, Leave
+
+
+def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
+    """Take turns until the person leaves; return the exit code.
+
+    At a terminal the code is 0 unless the process was terminated; with input from a pipe it is that of the worst turn.
+    """
+    folder(limits.traces)
+    with _opened(made, manner) as session:
+        if before is not None:
+            session.agent.trajectory = before
+        lines = Lines(COMMANDS, shown=not manner.mute)
+        talk = _Talk(Chat(session, limits, manner), lines)
+        if not manner.mute:
+            _welcome(made, lines.interactive)
+        while talk.goes_on():
+            pass
+        if lines.interactive and not manner.mute:
+            _farewell(talk.chat)
+    code = worst(talk.ended)
+    if lines.interactive and code != TERMINATED:
+        code = 0
+    if manner.as_json:
+        write_json({"turns": [summary.to_dict() for summary in talk.turns], "exit_code": code})
+    return code
+
+
+@contextmanager
+def _opened(made: Made, manner: Manner) -> Iterator[Session]:
+    """Open the session.
+
+    Output that tools print on entry and exit is kept off stdout.
+    """
+    with ExitStack() as stack:
+        with hushed(manner):
+            session = stack.enter_context(Session(made))
+        try:
+            yield session
+        finally:
+            with hushed(manner):
+                stack.close()
+
+
+@dataclass
+class _Talk:
+    """A chat, line by line, with the results so far."""
+
+    chat: Chat
+    lines: Lines
+    ended: list[tuple[str, int]] = field(default_factory=list)
+    turns: list[Summary] = field(default_factory=list)
+
+    def goes_on(self) -> bool:
+        """Handle the next line; return False once the person leaves."""
+        try:
+            line = self.lines.next(_label(self.chat.session))
+            turn = self._turn(line) if line else None
+        except Leave:
+            return False
+        except EOFError:
+            if self.lines.interactive:
+                print()
+            return False
+        except KeyboardInterrupt:
+            print()
+            return True
+        except RefoldError as error:
+            print(f"refold: {one_line(str(error))}", file=sys.stderr, flush=True)
+            self.ended.append(("failed", BAD_INPUT))
+            return True
+        if turn is not None:
+            self.chat.took(turn)
+            self.turns.append(turn.summary)
+            self.ended.append((turn.summary.status, turn.code))
+            _tell(turn, self.chat.manner)
+            if self.lines.interactive and not self.chat.manner.mute:
+                print()
+        return turn is None or turn.code != TERMINATED
+
+    def _turn(self, line: str) -> Turn | None:
+        chat = self.chat
+        if line.startswith("/"):
+            return chat.command(line)
+        with hushed(chat.manner):
+            return one_turn(chat.session, line, chat.limits, chat.manner, reset=False, headed=False)
+
+
+def _label(session: Session) -> str:
+    """Return the policy's label for the prompt."""
+    label = str(getattr(session.agent.policy, "display_label", ""))
+    return f"{clean(label)} " if label else ""
+
+
+def _welcome(made: Made, interactive: bool) -> None:
+    introduce(made)
+    if interactive:
+        model, tools = clean(str(made.agent.model_name)), len(made.agent.all_tools)
+        text = f"{model}, {tools} tool{'s' if tools != 1 else ''}. /help lists the commands, Ctrl-C cancels a turn, "
+        say(console(), Text(f"{text}Ctrl-D leaves.", "dim"))
+
+
+def _tell(turn: Turn, manner: Manner) -> None:
+    """Report a turn: usage, trace, and what went wrong."""
+    summary = turn.summary
+    if manner.as_json:
+        return
+    if manner.quiet and summary.final_result is not None:
+        print(clean(summary.final_result, lines=True), flush=True)
+    if manner.mute and summary.status == "completed":
+        return
+    out = console(sys.stderr) if manner.mute else console()
+    line = Text()
+    if summary.status != "completed":
+        why = f": {meaning(summary.stop_reason)}" if summary.stop_reason and summary.error is None else ""
+        line = status_text(summary.status, summary.stop_reason).append(f"{why}  ")
+    line.append(f"{usage_text(summary)}  {clean(str(summary.trace))}", "dim")
+    say(out, line)
+    if summary.error is not None and summary.status == "failed":
+        error = f"{summary.error.get('type')}: {summary.error.get('message')}"
+        say(out, Text(brief(error, 400), "red"))
+    for command in summary.answer_commands() if summary.waiting else ():
+        say(out, Text("/resume, or ", "dim").append(clean(command), "bold"))
+    out.file.flush()
+
+
+def _farewell(at: Chat) -> None:
+    if at.traces:
+        last = clean(str(at.traces[-1]))
+        say(console(), Text("last trace  ", "dim").append(last, "bold"))
+        say(console(), Text("continue with  ", "dim").append(f"refold agent --continue {last}", "bold"))

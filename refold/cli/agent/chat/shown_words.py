@@ -1,0 +1,31 @@
+"""The words of an answer that may be shown while it arrives.
+
+In text modes, an answer holds its calls as text, which must not be shown.
+"""
+
+import re
+
+_CALLS = {"json": r"[{`]|\[(?=\s*\{|$)", "pythonic": r"\[|`"}
+_TAGS = r"<(?=[A-Za-z_/!|]|$)"
+
+
+def sure_words(text: str, mode: str) -> str:
+    """Return the start of an answer that is words for certain.
+
+    It ends where a call of this tool mode may start.
+    """
+    if mode == "api":
+        return text
+    found = re.search(_CALLS.get(mode, _TAGS), text)
+    return text if found is None else text[: found.start()]
+
+
+def rest_of(content: str, shown: str) -> str:
+    """Return the words of a complete answer that were not shown yet."""
+    content = content.strip()
+    if not shown:
+        return content
+    for said in (shown, shown.rstrip()):
+        if content.startswith(said):
+            return content[len(said) :]
+    return ""

@@ -1,0 +1,163 @@
+"""The slash commands of a chat.
+
+They are for the chat itself; every other line goes to the model.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from rich.text import Text
+
+from ...commands.run import Manner
+from ...errors import InputError
+from ...input.finding import TracePlace
+from ...render.output import console, say
+from ...render.text import brief, clean, count_text
+from ..build import policy_of
+from ..continue_run import resumed, settled
+from ..goal import Limits
+from ..tool_list import offered, tool_lines
+from ..view import AgentView
+from .history import save
+from .session import Session, Turn
+
+
+class Leave(Exception):
+    """The person leaves the chat."""
+
+
+@dataclass
+class Chat:
+    """A chat, as its commands see it."""
+
+    session: Session
+    limits: Limits
+    manner: Manner
+    traces: list[TracePlace] = field(default_factory=list)
+    """The traces of the turns, in order."""
+
+    def took(self, turn: Turn) -> None:
+        """Record a finished turn."""
+        path = turn.summary.trace
+        if path is not None and path not in self.traces[-1:]:
+            self.traces.append(path)
+
+    def command(self, line: str) -> Turn | None:
+        """Run the command in a line.
+
+        Returns its turn, if it took one.
+
+        Raises Leave when the person quits, and InputError for an unknown command.
+        """
+        name, _, rest = line.partition(" ")
+        do = COMMANDS.get(name)
+        if do is None:
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+            raise InputError(f"there is no command {name}; {hint}")
+        return do(self, rest.strip())
+
+
+def _help(chat: Chat, rest: str) -> None:
+    """list the commands"""
+    width = max(len(_usage(name)) for name in COMMANDS)
+    for name, do in COMMANDS.items():
+        say(console(), Text(f"{_usage(name):<{width}}  ", "bold").append(inspect.getdoc(do) or "", "not bold"))
+    say(console(), Text(r"A line that ends in \ continues on the next one. Everything else goes to the model.", "dim"))
+
+
+def _quit(chat: Chat, rest: str) -> None:
+    """leave the chat, as Ctrl-D does"""
+    raise Leave
+
+
+def _reset(chat: Chat, rest: str) -> None:
+    """start a new conversation; the traces stay"""
+    chat.session.agent.reset()
+    say(console(), Text("a new conversation", "dim"))
+
+
+def _tools(chat: Chat, rest: str) -> None:
+    """the tools that the model has"""
+    tools = offered(chat.session.agent)
+    if not tools:
+        say(console(), Text("no tools; add some with --default-tools, --tools read,bash or --tool MODULE:NAME", "dim"))
+    for tool in tools:
+        say(console(), *tool_lines(tool, short=True))
+
+
+def _history(chat: Chat, rest: str) -> None:
+    """the conversation so far"""
+    messages = chat.session.agent.history
+    for message in messages:
+        calls = ", ".join(f"{call.name}({brief(call.arguments, 60)})" for call in message.tool_calls or ())
+        said = " ".join(part for part in (brief(message.content, 300), f"[{calls}]" if calls else "") if part)
+        say(console(), Text(f"{message.role:<9} ", "bold").append(clean(said), "not bold"))
+    say(console(), Text(count_text(len(messages), "message"), "dim"))
+
+
+def _trace(chat: Chat, rest: str) -> None:
+    """where the traces of the turns are"""
+    for path in chat.traces:
+        say(console(), Text(clean(str(path))))
+    if not chat.traces:
+        say(console(), Text(f"no turn yet; traces go to {clean(str(chat.limits.traces))}", "dim"))
+
+
+def _save(chat: Chat, rest: str) -> None:
+    """write the conversation to a file, for `refold agent --continue FILE`"""
+    if not rest:
+        raise InputError("name a file: /save FILE")
+    path = Path(rest).expanduser()
+    save(chat.session.agent.trajectory, path)
+    say(console(), Text(f"saved to {clean(str(path))}", "dim"))
+
+
+def _policy(chat: Chat, rest: str) -> None:
+    """set the policy for the next turns, or show it"""
+    from ....modules.policies import registered_policy_names
+
+    session = chat.session
+    if rest:
+        session.is_under(policy_of(rest), rest)
+    policy = session.agent.policy
+    now = "none" if policy is None else getattr(policy, "name", "") or type(policy).__name__
+    say(console(), Text(f"policy: {clean(now)}; there are {', '.join(registered_policy_names())}", "dim"))
+
+
+def _resume(chat: Chat, rest: str) -> Turn:
+    """resume the last turn, if it waits or was cut off"""
+    if not chat.traces:
+        raise InputError("there is no turn to resume")
+    from ....traces import Trace
+
+    path = chat.traces[-1]
+    earlier = Trace.load(path)
+    if earlier.status == "completed":
+        raise InputError("the last turn has completed; type what to do next")
+    session = chat.session
+    view = None if chat.manner.mute else AgentView(console(), earlier.records, session.asks)
+    options = chat.limits.options(session.made)
+    return settled(session, session.turn(partial(resumed, path=path), view, **options), **options)
+
+
+COMMANDS: dict[str, Callable[[Chat, str], Turn | None]] = {
+    "/help": _help,
+    "/tools": _tools,
+    "/history": _history,
+    "/trace": _trace,
+    "/save": _save,
+    "/policy": _policy,
+    "/resume": _resume,
+    "/reset": _reset,
+    "/quit": _quit,
+}
+_ARGUMENTS = {"/save": "FILE", "/policy": "NAME k=v"}
+
+
+def _usage(name: str) -> str:
+    return f"{name} {_ARGUMENTS[name]}" if name in _ARGUMENTS else name

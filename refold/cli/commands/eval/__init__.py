@@ -1,0 +1,1 @@
+"""`refold eval …`: run, compare, replay and report evaluations."""

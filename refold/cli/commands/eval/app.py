@@ -1,0 +1,146 @@
+"""`refold eval …`: the commands and their options."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ... import options as o
+
+eval_app = typer.Typer(help="Evaluations: run one, compare two, replay one with new code, report.")
+
+Traces = Annotated[
+    str | None,
+    typer.Option(metavar="DIR|URL", help="The store of the runs, if they are not in DIR.", show_default=False),
+]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an evaluation.")]
+By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Group by a column of the rows. Repeatable.")]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as HTML.", show_default=False)]
+Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line for each run.", show_default=False)]
+Inspect = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a log of Inspect, .eval.", show_default=False)
+]
+
+
+@eval_app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@eval_app.command("run")
+def run(
+    file: Annotated[Path, typer.Argument(metavar="EVAL.yaml", help="The evaluation.")],
+    module: o.Module = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder of runs and scores; by default runs/NAME.", show_default=False),
+    ] = None,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Exit 1 if the pass rate is lower, or not known.", show_default=False),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows alone.", show_default=False)] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Runs of each row.", show_default=False)] = None,
+    traces: Traces = None,
+    executor: o.Executor = None,
+    processes: o.Processes = None,
+    at_once: o.AtOnce = None,
+    by: By = None,
+    html: Html = None,
+    csv: Csv = None,
+    inspect: Inspect = None,
+    changed: Annotated[
+        Literal["refuse", "keep"],
+        typer.Option(help="If the folder has runs of other code: refuse, or keep them and score them anew."),
+    ] = "refuse",
+    trust: o.Trust = None,
+    quiet: o.Quiet = False,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Run what is missing, score all runs anew, and report.
+
+    The same command again runs nothing that has ended: with other scorers, it
+    rescores, and says which scores changed. Exit 0 if every run has a verdict
+    and the pass rate is high enough, otherwise 1.
+    """
+    from .run import Outputs, run_file
+
+    outputs = Outputs(tuple(by or ()), html, csv, inspect, quiet, json)
+    instead = {
+        "folder": None if out is None else str(out),
+        "repeats": repeats,
+        "traces": traces,
+        "executor": executor,
+        "processes": processes,
+        "concurrency": at_once,
+    }
+    return run_file(file, module, fail_under, limit, tuple(trust or ()), outputs, changed, instead)
+
+
+@eval_app.command("report")
+def report(
+    folder: Folder,
+    by: By = None,
+    html: Html = None,
+    csv: Csv = None,
+    inspect: Inspect = None,
+    traces: Traces = None,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Report a finished evaluation; no run starts, and no code is imported."""
+    from .run import Outputs, report_folder
+
+    return report_folder(folder, Outputs(tuple(by or ()), html, csv, inspect, False, json), traces)
+
+
+@eval_app.command("diff")
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A")],
+    after: Annotated[Path, typer.Argument(metavar="B")],
+    traces: Traces = None,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Compare two evaluations.
+
+    Shows the tasks that changed, whether the changes are more than chance, and
+    the first step at which their runs part. Exit 1 if a score is significantly
+    worse in B (paired test, corrected p below 0.05).
+    """
+    from .diff import diff_folders
+
+    return diff_folders(before, after, traces, json)
+
+
+@eval_app.command("replay")
+def replay(
+    source: Annotated[Path, typer.Argument(metavar="EVAL.yaml|DIR", help="The evaluation's file, or its folder.")],
+    module: o.Module = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="The folder of the new evaluation; by default DIR-replay.", show_default=False
+        ),
+    ] = None,
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|MODULE:NAME", help="A scorer, if DIR is given. Repeatable."),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Forks at once.")] = 8,
+    traces: Traces = None,
+    trust: o.Trust = None,
+    json: o.Json = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Judge new code by counterfactual: fork each run where --module decides otherwise.
+
+    Recorded effects are reused until then, and a run whose decisions stay the same costs nothing. Both sides are scored
+    with the scorers of EVAL.yaml, or with --scorer. Exit 1 if a score is significantly worse, a run cannot be replayed,
+    or the file's fail_under is missed.
+    """
+    from .replay import replay_folder
+
+    return replay_folder(source, module, out, scorer or (), concurrency, traces, tuple(trust or ()), json)

@@ -1,0 +1,113 @@
+"""`refold eval replay`: new code judged by recorded runs."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from rich.text import Text
+
+from ....engine import RuntimeBudget
+from ....modules.evaluation.comparison import diff_results
+from ....modules.evaluation.counterfactual import replay_evaluation
+from ....modules.evaluation.eval_file import BUILT_IN, engine_of, folder_of, load_evaluation, scorers_of
+from ....modules.evaluation.scorers import success_criteria
+from ...errors import InputError
+from ...input.module_import import load_object, thing_at
+from ...render.output import console, say, stdout_to_stderr, write_json
+from ...render.text import brief, clean, count_text
+from .diff import show_diff
+from .run import exit_code, scorer_loader, why_exit
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The evaluation to replay, and the scorers to judge it."""
+
+    folder: Path
+    scorers: list[Any] | None
+    assert_scores: Sequence[str] | None = None
+    fail_under: float | None = None
+    engine: Mapping[str, Any] = field(default_factory=dict)
+    traces: str | None = None
+
+
+def replay_folder(
+    given: Path,
+    module: str | None,
+    out: Path | None,
+    scorers: Sequence[str],
+    concurrency: int,
+    traces: str | None,
+    trust: tuple[Path, ...],
+    as_json: bool,
+) -> int:
+    """Replay an evaluation with new code.
+
+    Returns 1 if a score is significantly worse, a run failed to replay, or the file's `fail_under` is missed.
+    """
+    if module is None:
+        raise InputError("name the new code: --module MODULE:NAME")
+    with stdout_to_stderr():
+        source = _source(given, scorers, trust)
+        out = out or source.folder.with_name(f"{source.folder.name}-replay")
+        work = partial(
+            replay_evaluation,
+            source.folder,
+            thing_at(module),
+            out,
+            scorers=source.scorers,
+            assert_scores=source.assert_scores,
+            engine=source.engine,
+            concurrency=concurrency,
+            traces=traces or source.traces,
+        )
+        found = anyio.run(work)
+    diff = diff_results(found.before, found.after)
+    missed = source.fail_under is not None and exit_code(found.after, source.fail_under)
+    code = int(diff.is_worse or "failed" in found.counts or missed)
+    if as_json:
+        replayed = [each.to_dict() for each in found.replayed]
+        doc = {"counts": found.counts, "cost": found.after.cost, "replayed": replayed, "out": str(out)}
+        write_json({**doc, "diff": diff.to_dict(), "exit_code": code})
+        return code
+    screen = console()
+    counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
+    cost = "cost not known" if found.after.cost is None else f"${found.after.cost:,.4f}"
+    say(screen, Text(f"{count_text(len(found.replayed), 'recorded run')}: {counts}; {cost} for what changed; {out}"))
+    for each in found.replayed:
+        if each.error is not None:
+            say(screen, Text(f"not replayed: {clean(each.key)}: {brief(clean(each.error), 200)}", "red"))
+    show_diff(diff)
+    if missed:
+        print(f"refold: {why_exit(found.after, source.fail_under)}", file=sys.stderr)
+    return code
+
+
+def _source(given: Path, scorers: Sequence[str], trust: tuple[Path, ...]) -> _Source:
+    """Return the evaluation of a folder or an evaluation file.
+
+    A file names its scorers; for a folder, they may be given.
+    """
+    if given.is_dir() or not given.exists():
+        return _Source(given, [_scorer(each) for each in scorers] or None)
+    if scorers:
+        raise InputError(f"{given} names its scorers; leave --scorer out, or give the folder of the evaluation")
+    file, document = load_evaluation(given)
+    made = scorers_of(given, file, document, scorer_loader(trust))
+    engine = engine_of(file) | {"budget": RuntimeBudget().under(file.budget)}
+    return _Source(
+        folder_of(file), made or [success_criteria()], file.assert_scores, file.fail_under, engine, file.traces
+    )
+
+
+def _scorer(named: str) -> Any:
+    if named in BUILT_IN:
+        try:
+            return BUILT_IN[named]()
+        except TypeError:
+            raise InputError(f"the scorer {named} needs options: write a function that makes it, MODULE:NAME") from None
+    return load_object(named, "NAME", lambda _module, _name: f"name a function, or one of {', '.join(BUILT_IN)}")

@@ -1,0 +1,1 @@
+"""`refold set …`: run sets of tasks, and look at them."""

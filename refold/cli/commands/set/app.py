@@ -1,0 +1,149 @@
+"""`refold set …`: the commands and their options."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ... import options as o
+from ...exit_codes import CommandWithCodes
+
+set_app = typer.Typer(help="Many runs: run a set of tasks, list sets, show one, watch one.")
+
+Where = Annotated[
+    str,
+    typer.Argument(metavar="[DIR|URL]", help="The folder of a set or of several, or the URL of a store."),
+]
+Name = Annotated[str | None, typer.Option(help="The set's name, if the store has several.", show_default=False)]
+
+
+@set_app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@set_app.command("run", cls=CommandWithCodes)
+def run(
+    suite: Annotated[
+        Path, typer.Argument(metavar="SUITE.yaml|TASKFILE", help="A suite, or a file of tasks (with --module).")
+    ],
+    module: o.Module = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|URL", help="The folder or store of the set; by default runs/NAME.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The set's name; by default the suite's.", show_default=False)
+    ] = None,
+    executor: o.Executor = None,
+    processes: o.Processes = None,
+    at_once: o.AtOnce = None,
+    requests_per_minute: Annotated[
+        float | None, typer.Option(help="Model calls a minute; learned, if not given.", show_default=False)
+    ] = None,
+    tokens_per_minute: Annotated[
+        float | None, typer.Option(help="Tokens of model calls a minute.", show_default=False)
+    ] = None,
+    max_set_cost: Annotated[
+        float | None, typer.Option(help="US dollars that the whole set may spend.", show_default=False)
+    ] = None,
+    attempts: Annotated[
+        int | None, typer.Option(min=1, help="Attempts at a task that the machine fails.", show_default=False)
+    ] = None,
+    retry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATUS", help="Run ended tasks of this status anew, such as failed. Repeatable."),
+    ] = None,
+    changed: Annotated[
+        Literal["refuse", "keep"],
+        typer.Option(help="If tasks or module are not those of the set: refuse, or keep the set's tasks."),
+    ] = "refuse",
+    seed: Annotated[int | None, typer.Option(help="The seed of every run.", show_default=False)] = None,
+    max_steps: o.MaxSteps = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_cost: o.MaxCost = None,
+    durability: o.Durability = "process",
+    workspace: o.Workspace = None,
+    trust: o.Trust = None,
+    quiet: o.Quiet = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr, one object a line.")
+    ] = False,
+    traceback: o.Traceback = False,
+) -> int:
+    """Run each task of a suite once.
+
+    The same command again does only what is missing: runs that were cut off are
+    resumed, failures of the machine are retried, other failures keep their
+    results. Ctrl-C once lets running tasks finish, twice cuts them off. The
+    exit code is that of the worst task.
+    """
+    from .run import Wanted, run_suite
+
+    limits = {
+        "at_once": at_once,
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "max_cost_usd": max_set_cost,
+        "attempts": attempts,
+    }
+    engine = {"durability": durability, "seed": seed, "workspace": workspace}
+    wanted = Wanted(
+        module=module,
+        where=where,
+        name=name,
+        executor=executor,
+        processes=processes,
+        limits={key: value for key, value in limits.items() if value is not None},
+        budget=o.budget_of(max_steps, max_seconds, max_tokens, max_cost),
+        engine={key: value for key, value in engine.items() if value is not None},
+        retry=tuple(retry or ()),
+        changed=changed,
+        trust=tuple(trust or ()),
+    )
+    return run_suite(suite, wanted, quiet=quiet, as_json=json)
+
+
+@set_app.command("ls")
+def ls(where: Where = "runs", json: o.Json = False) -> int:
+    """List the sets of a folder or store, with their progress."""
+    from .look import list_sets
+
+    return list_sets(where, json)
+
+
+@set_app.command("show")
+def show(
+    where: Where = "runs",
+    name: Name = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only tasks of this status, such as failed.", show_default=False)
+    ] = None,
+    json: o.Json = False,
+) -> int:
+    """Show a set: its figures, and its tasks in their order."""
+    from .look import show_set
+
+    return show_set(where, name, status, json)
+
+
+@set_app.command("watch")
+def watch(
+    where: Where = "runs",
+    name: Name = None,
+    once: Annotated[bool, typer.Option("--once", help="Print how the set stands now, and end.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> int:
+    """Watch a set until every task has ended.
+
+    The set may be running in any process, and on any machine that reaches its
+    store.
+    """
+    from .look import watch_set
+
+    return watch_set(where, name, once=once, every=every, as_json=json)

@@ -1,0 +1,162 @@
+"""`refold set ls|show|watch`: how sets stand, read from their tables."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from ....modules.run_sets.ends import ENDED
+from ....modules.run_sets.progress import RateMeter, SetProgress, progress_of
+from ....modules.run_sets.table import all_rows
+from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
+from ....traces.stores.task_table import QUEUED, RUNNING
+from ...errors import InputError
+from ...render.output import console, is_terminal, say, table, write_json
+from ...render.text import brief, clean, count_text, seconds_text
+
+_HEADINGS = ("task", "status", "score", "steps", "tokens", "cost", "time", "run", "answer or error")
+_STATUSES = (QUEUED, RUNNING, *ENDED)
+_SHOWN = 5
+_UNCUT = 4000
+"""In a pipe: longer than the error that a set keeps of a task."""
+_NUMBERS = (2, 3, 4, 5, 6)
+
+
+@contextmanager
+def _store(where: str) -> Iterator[TraceStore]:
+    if "://" not in where and not Path(where).is_dir():
+        raise InputError(f"there is no folder {where}; name the folder or URL that the set is in")
+    store = open_store(where, "read")
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _places(where: str) -> list[str]:
+    """Return the stores to search: the place itself, or its folders."""
+    if "://" in where:
+        return [where]
+    inside = sorted(str(each) for each in Path(where).iterdir() if each.is_dir()) if Path(where).is_dir() else []
+    return [where, *inside]
+
+
+def list_sets(where: str, as_json: bool) -> int:
+    """List the sets of a place."""
+    if "://" not in where and not Path(where).is_dir():
+        raise InputError(f"there is no folder {where}; name the folder or URL that the sets are in")
+    found: list[tuple[str, str, SetProgress]] = []
+    for place in _places(where):
+        with _store(place) as store:
+            found += [(place, each, progress_of(store.tasks(each).counts())) for each in store.sets()]
+    if as_json:
+        write_json({"sets": [{"set": name, "where": place, **p.to_dict()} for place, name, p in found]})
+        return 0
+    out = console()
+    if not found:
+        say(out, Text(f"no sets in {clean(where)} yet; start one with: refold set run SUITE.yaml"))
+        return 0
+    rows = [
+        [Text(clean(name), "bold"), Text(clean(place)), Text(_score(p.score)), Text(str(p))] for place, name, p in found
+    ]
+    table(out, ("set", "where", "score", "progress"), rows, numbers=(2,), whole=(0,))
+    return 0
+
+
+def _folders_with_sets(where: str) -> list[str]:
+    found = []
+    for place in _places(where)[1:]:
+        with _store(place) as store:
+            found += [place] if store.sets() else []
+    return found[:_SHOWN]
+
+
+@contextmanager
+def _table(where: str, name: str | None) -> Iterator[TaskTable]:
+    with _store(where) as store:
+        sets = store.sets()
+        if name is None and len(sets) == 1:
+            name = sets[0]
+        if name is None or name not in sets:
+            told = f"there is no set {name!r} in {where}" if name else f"{where} has {count_text(len(sets), 'set')}"
+            inside = [] if sets else _folders_with_sets(where)
+            hint = f"; name one of {', '.join(sets)} with --name" if sets else "; `refold set ls` lists sets"
+            raise InputError(told + (f"; its folders have some: name {' or '.join(inside)}" if inside else hint))
+        yield store.tasks(name)
+
+
+def show_set(where: str, name: str | None, status: str | None, as_json: bool) -> int:
+    """Show one set with its tasks."""
+    if status is not None and status not in _STATUSES:
+        near = get_close_matches(status, _STATUSES, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_STATUSES)}"
+        raise InputError(f"no task has the status {status!r}; {hint}")
+    with _table(where, name) as found:
+        progress = progress_of(found.counts())
+        rows = list(all_rows(found, status))
+        if as_json:
+            shown = [_document(row) for row in rows]
+            write_json({"set": found.set_id, "where": where, **progress.to_dict(), "rows": shown})
+            return 0
+        out = console()
+        score = f", score {progress.score:.3f}" if progress.score is not None else ""
+        say(out, Text(f"{clean(found.set_id)}: {progress}{score}"))
+        table(out, _HEADINGS, (_cells(row) for row in rows), numbers=_NUMBERS, whole=(0,))
+    return 0
+
+
+def watch_set(where: str, name: str | None, *, once: bool, every: float, as_json: bool) -> int:
+    """Print a set's progress regularly, until every task has ended."""
+    with _table(where, name) as found:
+        meter = RateMeter(time.monotonic())
+        while True:
+            progress = meter.measured(progress_of(found.counts()), time.monotonic())
+            if as_json:
+                write_json({"set": found.set_id, "at": time.time(), **progress.to_dict()})
+            else:
+                print(f"{clean(found.set_id)}: {progress}", flush=True)
+            if once or progress.is_done:
+                return 0
+            time.sleep(every)
+
+
+def _document(row: TaskRow) -> dict[str, Any]:
+    figures = row.figures
+    return {
+        "task": row.key,
+        "status": row.status,
+        "run_id": row.run_id,
+        "attempts": row.attempts,
+        "owner": row.owner,
+        "held": row.held,
+        "score": figures.score,
+        "cost": figures.cost,
+        "tokens": figures.tokens,
+        "seconds": figures.seconds,
+        "error": figures.error,
+        **(figures.result or {}),
+    }
+
+
+def _cells(row: TaskRow) -> list[Text]:
+    figures, result = row.figures, row.figures.result or {}
+    told = figures.error or "; ".join(result.get("waiting") or ()) or result.get("final_result") or ""
+    return [
+        Text(clean(row.key), "bold"),
+        Text("lost" if row.status == "running" and not row.held else clean(row.status)),
+        Text(_score(figures.score)),
+        Text(str(result.get("steps", ""))),
+        Text(f"{figures.tokens:,}" if figures.tokens else ""),
+        Text(f"{figures.cost:.4f}" if figures.cost else ""),
+        Text(seconds_text(figures.seconds) if figures.seconds is not None else ""),
+        Text(clean(row.run_id or "")),
+        Text(brief(str(told), 80 if is_terminal() else _UNCUT)),
+    ]
+
+
+def _score(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"

@@ -1,0 +1,1 @@
+"""`refold traces …`: commands for whole stores of traces."""

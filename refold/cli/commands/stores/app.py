@@ -1,0 +1,60 @@
+"""The options of `refold traces copy` and `refold traces gc`."""
+
+from typing import Annotated
+
+import typer
+
+from ... import options as o
+
+traces_app = typer.Typer(help="Keep whole stores of traces: copy, gc.")
+Place = "A folder, or the URL of a store: sqlite:///runs.db, postgresql://…, s3://bucket/prefix."
+
+
+@traces_app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@traces_app.command()
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help=Place, show_default=False)],
+    target: Annotated[str, typer.Argument(metavar="TO", help=Place, show_default=False)],
+    run: Annotated[list[str] | None, typer.Option(metavar="ID", help="Copy only this run. Repeatable.")] = None,
+    json: o.Json = False,
+) -> int:
+    """Copy runs and sets from one store to another.
+
+    Runs are copied byte by byte with their blobs, and every hash is checked. A
+    copy that was cut off continues where it ended; a run that differs there is
+    left as it is, and the exit code is 1. With --run, no sets are copied.
+    """
+    from .keep import copy_runs
+
+    return copy_runs(source, target, run or (), json)
+
+
+@traces_app.command()
+def gc(
+    store: Annotated[str, typer.Argument(metavar="STORE", help=Place, show_default=False)],
+    keep: Annotated[
+        list[str],
+        typer.Option(
+            metavar="RULE",
+            help="Keep runs that fit: an age (12h, 30d), last:100, status:failed, set:NAME, run:ID. Repeatable; a run "
+            "that fits one rule is kept.",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
+    json: o.Json = False,
+) -> int:
+    """Remove the runs that no rule keeps.
+
+    What a kept run needs is kept, too: the runs it comes from, its child runs
+    and candidates. So are runs that have not ended, that are being written,
+    that a set will resume, and that are corrupt.
+    """
+    from .keep import collect
+
+    return collect(store, keep, dry_run, json)

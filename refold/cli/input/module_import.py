@@ -1,0 +1,207 @@
+"""Import a module, or say in one line why that fails."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ...engine import AgentModule
+from ...engine.module_import import importing
+from ..errors import InputError, one_line
+
+_AGENT = "refold.modules.agent.agent.Agent"
+"""The class is compared by name, so that this file need not import it, which is slow."""
+
+
+def load_module(path: str, why: str = "") -> AgentModule[Any]:
+    """Return the AgentModule at `path`; raise the errors of `thing_at`."""
+    return as_module(thing_at(path, why), path, why)
+
+
+def as_module(found: Any, path: str, why: str = "") -> AgentModule[Any]:
+    """Return `found`, the object at `path`.
+
+    Raises InputError if it is not an AgentModule.
+    """
+    if isinstance(found, AgentModule):
+        return found
+    if is_agent(found):
+        raise InputError(f"{path} is an Agent{why}; give it a goal with: refold agent --module {path} GOAL")
+    raise InputError(f"{path} is not an AgentModule{why}; {_offers(_module_of(path), path.partition(':')[2])}")
+
+
+def is_agent(found: Any) -> bool:
+    """Return whether the object is an Agent."""
+    return _is_agent_class(type(found))
+
+
+def _is_agent_class(found: type) -> bool:
+    return any(f"{cls.__module__}.{cls.__name__}" == _AGENT for cls in found.__mro__)
+
+
+def thing_at(path: str, why: str = "") -> Any:
+    """Return the object at `package.module:NAME` or `FILE.py:NAME`.
+
+    A module's class or a function is called without arguments, and what it returns is the object. `why` says where the
+    path comes from, for error messages. Raises InputError if nothing is there, or if importing or calling it fails.
+    """
+    found = load_object(path, "NAME", _offers, why)
+    if isinstance(found, AgentModule) or is_agent(found) or not callable(found):
+        return found
+    if isinstance(found, type) and not issubclass(found, AgentModule) and not _is_agent_class(found):
+        return found
+    return made(found, path)
+
+
+def importable(path: str) -> str:
+    """Return the path of an object that was loaded, as `package.module:NAME`.
+
+    Other processes import it by this name.
+    """
+    name, qualname = _split(path)
+    if name.endswith(".py"):
+        name = _module_of(path).__name__
+    return f"{name}:{qualname}"
+
+
+def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], why: str = "") -> Any:
+    """Return the attribute at `package.module:name` or `FILE.py:name`.
+
+    The current folder is searched too. `noun` names the part behind the colon in messages; `offers` describes what else
+    a module has. Raises InputError as `thing_at` does.
+    """
+    name, qualname = _split(path)
+    if not name or not qualname:
+        raise InputError(
+            f"{path!r} is not MODULE:{noun}{why}; write for example mymodule:Solver or solver.py:Solver, "
+            "or name a task file"
+        )
+    if name == "__main__" or "<locals>" in qualname:
+        raise InputError(
+            f"{path!r} cannot be imported{why}: it was defined in a notebook, in a function or at a prompt; move it "
+            "into a file, and name it: --module FILE.py:NAME"
+        )
+    module = _module_of(path, why)
+    found: Any = module
+    for part in qualname.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"{name} has no {qualname!r}{why}; {offers(module, qualname)}")
+        found = getattr(found, part)
+    return found
+
+
+def made(make: Callable[[], Any], path: str) -> Any:
+    """Call a user's class or function without arguments.
+
+    Raises InputError if it raises.
+    """
+    try:
+        return make()
+    except (Exception, SystemExit) as error:  # user code: any error of it becomes one line
+        hint = f"; name an instance, or a function that makes one: --module {_split(path)[0]}:make"
+        raise _failed(f"{path} cannot be made without arguments", error, hint) from error
+
+
+def _split(path: str) -> tuple[str, str]:
+    name, _, qualname = path.rpartition(":")
+    return name, qualname
+
+
+def _module_of(path: str, why: str = "") -> ModuleType:
+    name = _split(path)[0]
+    return _import_file(Path(name), why) if name.endswith(".py") else _import(name, why)
+
+
+def _import_file(path: Path, why: str) -> ModuleType:
+    """Import a file under its package's name.
+
+    The files beside it import it under that name too, so that it is loaded once.
+    """
+    path = path.resolve()
+    if not path.is_file():
+        raise InputError(f"there is no file {path}{why}")
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if parts[-1] == "__init__":
+        parts.pop()
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    module = _import(".".join(parts), why)
+    if Path(module.__file__ or "").resolve() != path:
+        raise InputError(
+            f"{path} cannot be imported{why}: "
+            f"{module.__name__} is already the name of {module.__file__ or 'a built-in'}"
+        )
+    return module
+
+
+def _import(name: str, why: str) -> ModuleType:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"{name!r} is not a module's name{why}; write it as package.module, without a path or .py")
+    token = importing.set(name)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise InputError(
+                f"there is no module {error.name!r}{why}, neither in {folder} nor installed; "
+                "run refold in the folder it is in, or set PYTHONPATH"
+            ) from error
+        raise _failed(f"{name} cannot be imported", error) from error
+    except (Exception, SystemExit) as error:  # user code: any error of it becomes one line
+        raise _failed(f"{name} cannot be imported", error) from error
+    finally:
+        importing.reset(token)
+
+
+def _offers(module: ModuleType, wanted: str) -> str:
+    classes = [
+        each
+        for each, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, AgentModule) and value is not AgentModule
+    ]
+    if not classes:
+        return "it has no AgentModule: derive one from refold.AgentModule"
+    near = get_close_matches(wanted, classes, 1)
+    return f"did you mean {near[0]}?" if near else f"its AgentModules are {', '.join(sorted(classes))}"
+
+
+def _failed(what: str, error: BaseException, hint: str = "") -> InputError:
+    said = error.msg if isinstance(error, SyntaxError) else error
+    text = one_line(f"{type(error).__name__}: {said}")
+    return InputError(f"{what}: {text}{_place(error)}{hint}; --traceback shows all of it", type(error).__name__)
+
+
+def _place(error: BaseException) -> str:
+    """Return the line of user code at fault.
+
+    That is the last frame outside refold and the import system.
+    """
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f" ({error.filename}:{error.lineno})"
+    places = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not _is_machinery(frame.f_globals.get("__name__", ""))
+    ]
+    return f" ({places[-1]})" if places else ""
+
+
+def _is_machinery(module: str) -> bool:
+    own = module.startswith("refold.") and not module.startswith("refold.modules.")
+    return own or module.partition(".")[0] in (
+        "importlib",
+        "_frozen_importlib",
+        "_frozen_importlib_external",
+        "pydantic",
+    )

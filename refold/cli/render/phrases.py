@@ -1,0 +1,97 @@
+"""Decisions, calls and steps in few words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
+
+from .progress import Done
+from .text import SHORT, brief, clean, count_text, cut, seconds_text, value_text
+
+STATUS_STYLES = {
+    "completed": "green",
+    "stopped": "yellow",
+    "waiting": "cyan",
+    "failed": "red",
+    "cancelled": "magenta",
+    "interrupted": "magenta",
+    "running": "blue",
+    "corrupt": "red",
+}
+
+
+ASK = "refold.ask"
+"""The effect name of `ask`."""
+
+
+def effect_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
+    """Return a call as code.
+
+    A question is shown by its prompt.
+    """
+    if name == ASK and isinstance(args, Mapping) and isinstance(args.get("prompt"), str):
+        return f"ask({cut(value_text(args['prompt']), limit, hint)})"
+    return call_text(name, args, limit, hint)
+
+
+def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
+    """Return a call as code, as in `look(x=1, where="north")`.
+
+    Each argument is cut to `limit` characters.
+    """
+    if not isinstance(args, Mapping):
+        return f"{clean(name)}({cut(value_text(args), limit, hint) if args is not None else ''})"
+    if args.keys() & {"$state", "$blob"}:
+        return f"{clean(name)}({value_text(args)})"
+    return f"{clean(name)}({', '.join(f'{clean(k)}={cut(value_text(v), limit, hint)}' for k, v in args.items())})"
+
+
+def decision_text(decision: Mapping[str, Any] | None, limit: int = SHORT) -> str:
+    """Return a decision in one line of at most `limit` characters."""
+    if not decision:
+        return "no decision"
+    mode = decision.get("mode")
+    if mode == "act":
+        return brief(", ".join(call_text(a["name"], a.get("args"), 40) for a in decision.get("actions") or ()), limit)
+    if mode == "wait":
+        return brief(_wait_text(decision), limit)
+    said = decision.get("answer") if mode == "final" else None
+    return brief(f"{mode}: {said}" if said else f"{mode}", limit)
+
+
+def _wait_text(decision: Mapping[str, Any]) -> str:
+    said, seconds = decision.get("prompt") or decision.get("rationale"), decision.get("seconds")
+    text = f"wait, at most {seconds_text(seconds)}" if seconds is not None else "wait"
+    return f"{text}: {said}" if said else text
+
+
+def step_line(done: Done, limit: int = SHORT) -> Text:
+    """Return a committed step in one line."""
+    parts = [
+        Text(f"step {done.index}", "bold"),
+        Text(decision_text(done.decision, limit)),
+        results_text(done.results),
+        Text(f"{count_text(done.changed, 'path')} changed", "dim"),
+        Text(f"{count_text(done.tokens, 'token')}", "dim") if done.tokens else Text(),
+        Text(seconds_text(done.seconds), "dim"),
+    ]
+    return Text("  ").join([part for part in parts if part.plain])
+
+
+def results_text(errors: list[str | None]) -> Text:
+    """Return how a step's actions ended: ok, or the first failure."""
+    failed = [error for error in errors if error is not None]
+    if not errors:
+        return Text()
+    if not failed:
+        return Text("ok" if len(errors) == 1 else f"{len(errors)} ok", "green")
+    text = Text(f"{len(errors) - len(failed)} ok, {len(failed)} failed: " if len(errors) > 1 else "failed: ", "red")
+    return text.append(brief(failed[0], 60))
+
+
+def status_text(status: str, reason: str | None = None) -> Text:
+    """Return a status in its colour, with a stop reason that differs."""
+    text = Text(clean(status), STATUS_STYLES.get(status, ""))
+    if reason and reason != status:
+        text.append(f" ({clean(reason)})", "dim")
+    return text

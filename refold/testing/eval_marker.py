@@ -1,0 +1,55 @@
+"""The evaluation of a file that the marker `refold_eval` names."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..modules.evaluation import Evaluation
+from ..modules.evaluation.eval_file import evaluation_of, load_evaluation
+from ..modules.run_sets.plan import load_module
+
+
+def evaluation_of_file(path: Path) -> tuple[Evaluation, float | None]:
+    """Return the evaluation of an EVAL.yaml, and the file's `fail_under`.
+
+    A FILE.py that the file names is looked for beside the EVAL.yaml, then in the current folder. Raises UsageError for
+    code that is not there, and EvaluationFileError or DatasetError for files that are not valid.
+    """
+
+    def load(name: str) -> Any:
+        place, attribute = _importable(name, path.parent)
+        found = import_module(place)
+        for part in attribute.split("."):
+            if not hasattr(found, part):
+                raise UsageError(f"{path}: {name} cannot be used: {place} has no {attribute!r}")
+            found = getattr(found, part)
+        return found
+
+    named = load_evaluation(path)[0].module
+    module = None if named is None else load_module(load(named))
+    file, evaluation = evaluation_of(path, load, module=module)
+    return evaluation, file.fail_under
+
+
+def _importable(name: str, beside: Path) -> tuple[str, str]:
+    """Return the module's name and the attribute.
+
+    The folder of a file is put on the import path.
+    """
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise UsageError(f"{name!r} is not MODULE:NAME; write for example mymodule:Solver or solver.py:Solver")
+    if not place.endswith(".py"):
+        return place, attribute
+    file = next((each.resolve() for each in (beside / place, Path(place)) if each.is_file()), None)
+    if file is None:
+        raise UsageError(f"there is no file {place}, neither in {beside} nor in the current folder")
+    parts, folder = [file.stem], file.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return ".".join(parts), attribute

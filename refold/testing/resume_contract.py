@@ -1,0 +1,306 @@
+"""The resume contract as a test: six properties, at every possible crash.
+
+The task is run once, undisturbed. Then a copy of its trace is cut after each record, as a crash could have left it, and
+each copy is resumed to the end by a new engine with a new copy of the module. The six `PROPERTIES` are checked on the
+way; a violation names the property, the store and the place of the cut.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NoReturn
+
+import anyio
+
+from ..engine import MakesModule, RunResult, RunStatus, WaitRequest
+from ..engine.module import Module
+from ..errors import RefoldError, TraceLockedError, WaitAnsweredError
+from ..tasks import Task
+from ..traces import Record, Trace
+from ..traces.json_patch.make import make_patch
+from ..traces.stores import TraceStore
+from .copies import FileCopies, MemoryCopies, StoreCopies
+from .recovery import Answers, Recovery, maker
+
+PROPERTIES = {
+    1: "what was committed stays",
+    2: "an outcome is used once, and an effect that ended never runs again",
+    3: "two forks from one step with the same answers are equal",
+    4: "every record boundary can be resumed from",
+    5: "an answer is consumed once, bound to the request that was shown",
+    6: "recovering twice gives what recovering once gives",
+}
+
+
+def check_resume(
+    module: Module[Any] | MakesModule | Callable[[], Module[Any]],
+    task: Task | str,
+    answers: Answers | None = None,
+    *,
+    fates: Callable[[WaitRequest], Any] | None = None,
+    stores: Sequence[Literal["memory", "file"] | Callable[[], TraceStore]] = ("memory", "file"),
+    same: bool = True,
+    boundaries: int | None = None,
+    **engine_options: Any,
+) -> RunResult:
+    """Assert that a run of `task` can be cut anywhere and resumed.
+
+    Returns the result of the undisturbed run.
+
+    For each store, the trace is cut after each of its records and resumed from there to the end, by another engine with
+    another copy of the module. The six `PROPERTIES` are checked: what was committed stays; an outcome is used once; two
+    forks from a step are equal; every boundary can be resumed from, to the same end; an answer is consumed once, even
+    if two engines bring it at the same moment; recovering twice changes nothing.
+
+    Tools run once for each boundary before them, so use harmless ones.
+
+    Args:
+        module: a module (copied for each engine if possible), an Agent, or a function that makes a module.
+        task: the task to run; the run must end by itself, and must not fail.
+        answers: the answers to requests, by prompt or as a function of the request; `UNANSWERED` waits until the
+            deadline.
+        fates: returns what became of a call that a crash left open (`{"ran": result}`, …); by default it is run again.
+        stores: where traces are kept: "memory", "file", or a function that opens a new, empty store at each call.
+        same: whether a resumed run must end like the undisturbed one. Pass False if tools answer differently each time,
+            or if the state holds times and no FakeClock is given.
+        boundaries: after how many of the trace's records to cut, evenly spread; None means all of them.
+        engine_options: options of `Engine`, except `traces` and `on_wait`.
+
+    Raises:
+        AssertionError: a property does not hold; the message says which one, and where the run was cut.
+    """
+    __tracebackhide__ = True
+    for name, instead in (("traces", "stores"), ("on_wait", "answers")):
+        if name in engine_options:
+            raise TypeError(f"check_resume() sets {name} itself; give {instead}")
+    if not stores or not all(store in ("memory", "file") or callable(store) for store in stores):
+        raise ValueError(f"stores are 'memory', 'file' or functions that open one, not {stores!r}")
+    make = maker(module)
+    result: RunResult
+    for store in stores:
+        with TemporaryDirectory(prefix="refold-") as folder:
+            copies: MemoryCopies | FileCopies | StoreCopies
+            if callable(store):
+                copies, name = StoreCopies(store), "given"
+            else:
+                copies, name = MemoryCopies() if store == "memory" else FileCopies(Path(folder)), store
+            recovery = Recovery(make, copies, answers, fates, engine_options)
+            try:
+                result = anyio.run(_Check(recovery, name, same, boundaries).run, task)
+            finally:
+                if isinstance(copies, StoreCopies):
+                    copies.close()
+    return result
+
+
+class _Check:
+    """The check of one module in one store."""
+
+    def __init__(self, recovery: Recovery, store: str, same: bool, boundaries: int | None) -> None:
+        self._recovery = recovery
+        self._store = store
+        self._same = same
+        self._boundaries = boundaries
+
+    async def run(self, task: Task | str) -> RunResult:
+        """Check everything; return the undisturbed run."""
+        try:
+            whole = await self._recovery.to_the_end(await self._recovery.undisturbed(task))
+        except RefoldError as error:
+            raise AssertionError(f"the run cannot be checked: {error}") from error
+        _assert_ended(whole)
+        self._recovery.options = {**self._recovery.options, "seed": whole.trace.header["seed"]}
+        self._recovery.most_rounds = 10 + 2 * sum(record.kind == "wait" for record in whole.trace.records)
+        await self._each_boundary(whole)
+        if any(record.kind == "wait" for record in whole.trace.records):
+            await self._each_boundary(await self._suspended_run(task, whole))
+        await self._forks(whole.trace)
+        return whole
+
+    # the properties
+
+    async def _suspended_run(self, task: Task | str, whole: RunResult) -> RunResult:
+        """Run the task, suspended at each wait, answered by the next engine."""
+        place = "suspended at each wait and resumed"
+        with self._property(4, place):
+            result = await self._recovery.engine().arun(task)
+            while result.waiting:
+                await self._answered_once(result)
+                result = await self._recovery.go_on(result)
+        self._assert_same_end(4, place, result, whole)
+        return result
+
+    async def _each_boundary(self, whole: RunResult) -> None:
+        trace = whole.trace
+        records, ends = trace.records, _ends(trace)
+        for number in _spread(len(ends), self._boundaries):
+            end, last = ends[number - 1], records[number - 1]
+            place = f"cut after record {number} of {len(ends)} ({last.kind}, step {last.step})"
+            if self._store == "file" and number % 2 == 0 and number < len(ends):
+                end = (end + ends[number]) // 2
+                place += " and within the next"
+            result = await self._recovered(trace, trace.data[:end], place, whole)
+            more = _ends(result.trace)
+            if self._store == "memory" and len(more) > number:
+                cut = more[number + number * 7919 % (len(more) - number)]
+                await self._recovered(result.trace, result.trace.data[:cut], f"{place}, resumed, and cut again", result)
+
+    async def _recovered(self, trace: Trace, data: bytes, place: str, whole: RunResult) -> RunResult:
+        """Resume a copy that holds `data`, and check the result."""
+        before = Trace.from_bytes(data)
+        with self._property(4, place):
+            result = await self._recovery.resumed(self._recovery.copies.copy(trace, data))
+            result.trace.check()
+            divergences = await self._recovery.engine().averify(result.trace)
+        if divergences:
+            self._fail(4, place, f"the resumed run does not replay: {divergences[0]}")
+        if result.trace.data[: before.size] != data[: before.size]:
+            self._fail(1, place, "the records that were there have changed")
+        self._assert_outcomes_used_once(place, result.trace, len(before.records))
+        self._assert_same_end(4, place, result, whole)
+        with self._property(6, place):
+            again = await self._recovery.engine().aresume(result.trace)
+        if again.trace.data != result.trace.data or _end_of(again) != _end_of(result):
+            self._fail(6, place, "resuming the run that has ended changed it")
+        return result
+
+    def _assert_outcomes_used_once(self, place: str, trace: Trace, kept: int) -> None:
+        ended: dict[tuple[Any, ...], int] = {}
+        calls: dict[int, tuple[Any, ...]] = {}
+        for record in trace.records:
+            if record.kind == "intent":
+                call = calls[record.seq] = _call(record)
+                if call in ended and record.seq >= kept:
+                    self._fail(2, place, f"{record['name']} ended in record {ended[call]} and was run again")
+            elif record.kind == "outcome" and not record.get("cancelled"):
+                if calls[record["intent"]] in ended:
+                    self._fail(2, place, f"record {record.seq} is a second outcome of one call")
+                ended[calls[record["intent"]]] = record.seq
+
+    async def _answered_once(self, waiting: RunResult) -> None:
+        """Answer wrongly, twice at the same moment, and once too often."""
+        recovery, place, data = self._recovery, f"waiting at step {waiting.steps}", waiting.trace.data
+        if recovery.time_stands_still or all(request.deadline is None for request in waiting.waiting):
+            with self._property(6, place):
+                again = await recovery.engine().aresume(waiting.trace)
+            if again.trace.data != data:
+                self._fail(6, place, "resuming without an answer changed the run")
+        if not await self._refused(recovery.copies.copy(waiting.trace, data), "no such request", None):
+            self._fail(5, place, "an answer to a request that nobody made was taken")
+        for name, value in recovery.given(waiting.waiting).items():
+            went_on, told = await self._at_the_same_moment(recovery.copies.copy(waiting.trace, data), name, value)
+            if len(went_on) != 1 or not all(isinstance(e, TraceLockedError | WaitAnsweredError) for e in told):
+                self._fail(5, place, f"of two engines that answered at once {len(went_on)} went on; told: {told}")
+            records = went_on[0].trace.records
+            given = Counter(request for r in records if r.kind == "input" for request in r["answers"])
+            if given[name] != 1:
+                self._fail(5, place, f"the answer to {name} is there {given[name]} times")
+            if not await self._refused(went_on[0].trace, name, value):
+                self._fail(5, place, "a second answer to the same request was taken")
+
+    async def _refused(self, trace: Trace, request: str, value: Any) -> bool:
+        try:
+            await self._recovery.engine().aresume(trace, value, request=request)
+        except WaitAnsweredError:
+            return True
+        return False
+
+    async def _at_the_same_moment(
+        self, trace: Trace, request: str, value: Any
+    ) -> tuple[list[RunResult], list[Exception]]:
+        went_on: list[RunResult] = []
+        told: list[Exception] = []
+
+        async def answer() -> None:
+            try:
+                went_on.append(await self._recovery.engine().aresume(trace, value, request=request))
+            except Exception as error:  # noqa: BLE001 - looked at by the caller
+                told.append(error)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(answer)
+            group.start_soon(answer)
+        return went_on, told
+
+    async def _forks(self, trace: Trace) -> None:
+        for step in range(trace.step_count + 1):
+            place = f"forked at step {step}"
+            with self._property(3, place):
+                one, other = [
+                    await self._recovery.to_the_end(await self._recovery.engine().afork(trace, step)) for _ in range(2)
+                ]
+            if self._same and (difference := one.trace.diff(other.trace)):
+                self._fail(3, place, f"the two forks differ: {difference}")
+            self._assert_same_end(3, place, other, one)
+
+    # reports
+
+    def _assert_same_end(self, number: int, place: str, result: RunResult, whole: RunResult) -> None:
+        if not self._same or _end_of(result) == _end_of(whole):
+            return
+        if result.error is not None:
+            self._fail(number, place, f"the run failed: {result.error}")
+        patch = make_patch(_end_of(whole), _end_of(result))
+        changes = "; ".join(f"{op['path']} is {op.get('value', 'gone')!r:.80}" for op in patch[:3])
+        self._fail(
+            number,
+            place,
+            f"it ends otherwise: {changes}. What decides must be in the state, or come through perform(), now(), rng() "
+            "or new_id(); if a tool answers differently each time, say same=False.",
+        )
+
+    @contextmanager
+    def _property(self, number: int, place: str) -> Iterator[None]:
+        """Turn refold's errors into the report that a property does not hold."""
+        try:
+            yield
+        except RefoldError as error:
+            if isinstance(error, AssertionError):
+                raise
+            raise AssertionError(self._report(number, place, f"{type(error).__name__}: {error}")) from error
+
+    def _fail(self, number: int, place: str, what: str) -> NoReturn:
+        raise AssertionError(self._report(number, place, what))
+
+    def _report(self, number: int, place: str, what: str) -> str:
+        return f"({number}) {PROPERTIES[number]}: not so with the {self._store} store, {place}: {what}"
+
+
+def _assert_ended(result: RunResult) -> None:
+    if result.status is RunStatus.waiting:
+        asked = ", ".join(repr(request.prompt) for request in result.waiting)
+        raise AssertionError(f"the run waits, and answers= says nothing that fits to {asked}")
+    if result.status not in (RunStatus.completed, RunStatus.stopped):
+        told = f"{result.status}: {result.error}"
+        raise AssertionError(f"only a run that ends without failing can be checked; this one is {told}")
+
+
+def _spread(size: int, most: int | None) -> list[int]:
+    """Return the numbers 1 to `size`, or `most` of them, evenly spread.
+
+    The last number is always included.
+    """
+    if most is None or most >= size:
+        return list(range(1, size + 1))
+    return sorted({size - round(k * size / most) for k in range(max(1, most))})
+
+
+def _ends(trace: Trace) -> list[int]:
+    """Return where each whole record ends, in bytes."""
+    data, ends, end = trace.data, list[int](), 0
+    while end < trace.size:
+        end = data.index(b"\n", end) + 1
+        ends.append(end)
+    return ends
+
+
+def _call(intent: Record) -> tuple[Any, ...]:
+    """Return the identity of a call, equal for all its intents."""
+    return intent.step, intent["phase"], intent["digest"], intent.get("n", 0)
+
+
+def _end_of(result: RunResult) -> dict[str, Any]:
+    state = result.state.to_dict() if result.state is not None else None
+    return {"status": result.status, "reason": result.stop_reason, "final_result": result.final_result, "state": state}

@@ -1,0 +1,43 @@
+/** The figures of evaluations: a mean with its interval in words and drawn, and the facts beside it. */
+
+import { html } from "../../vendor/preact.js"
+import { cost, count, plural, seconds, shortCount } from "../../format.js"
+
+/**
+ * @typedef {import("../../api.d.ts").EvaluationFigures} EvaluationFigures
+ * @typedef {import("../../api.d.ts").ScoreEstimate} ScoreEstimate
+ */
+
+/** Where an evaluation, or the comparison of two, opens. @param {string[]} names */
+export const addressOfEvaluation = (...names) => `#/evaluation/${names.map(encodeURIComponent).join("/")}`
+
+/** A score as it is written everywhere. @param {number | null | undefined} value */
+export const scoreText = (value) => (value == null ? "" : value.toFixed(3))
+
+/** @param {ScoreEstimate} found */
+export const intervalText = (found) => (found.low === null ? "" : `${scoreText(found.low)} – ${scoreText(found.high)}`)
+
+/** A mean and its interval on a line from 0 to 1; nothing for scores beyond. @param {{ found: ScoreEstimate }} props */
+export function Interval({ found }) {
+  const { mean, low, high } = found
+  if (mean === null || [mean, low ?? mean, high ?? mean].some((value) => value < 0 || value > 1)) return null
+  const at = (/** @type {number} */ value) => `${(value * 100).toFixed(2)}%`
+  return html`<span class="ev-line" aria-hidden="true">
+    ${low !== null && high !== null && html`<span class="ev-range" style="left:${at(low)};width:${at(high - low)}"></span>`}
+    <span class="ev-mean" style="left:${at(mean)}"></span>
+  </span>`
+}
+
+/** Passed, failed and the rest as one bar, and in words. @param {{ figures: EvaluationFigures }} props */
+export function Verdicts({ figures }) {
+  const parts = /** @type {[string, string, number][]} */ ([["passed", "completed", figures.passed], ["failed", "failed", figures.failed], ["without a verdict", "stopped", figures.none]]).filter(([, , number]) => number)
+  return html`<div class="set-bar" role="img" aria-label=${parts.map(([name, , number]) => `${count(number)} ${name}`).join(", ")}>${parts.map(([, kind, number]) => html`<span class="b-${kind}" style="flex-grow:${number}"></span>`)}</div>
+    <span class="set-legend">${parts.map(([name, kind, number]) => html`<span class="nowrap"><i class="b-${kind}" aria-hidden="true"></i>${count(number)} ${name}</span>`)}</span>`
+}
+
+/** @param {{ figures: EvaluationFigures }} props */
+export const Facts = ({ figures }) =>
+  html`<span class="nowrap">${figures.runs === figures.tasks ? plural(figures.runs, "run") : `${plural(figures.runs, "run")} of ${plural(figures.tasks, "task")}`}</span>
+    <span class="nowrap">${figures.cost === null ? "cost not known" : cost(figures.cost) || "no cost"}</span>
+    ${figures.tokens > 0 && html`<span class="nowrap">${shortCount(figures.tokens)} tokens</span>`}
+    <span class="nowrap">${seconds(figures.seconds)} of work</span>`

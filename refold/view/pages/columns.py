@@ -1,0 +1,106 @@
+"""A run in columns, and its steps that stand out.
+
+Columns are what the overview, the window and the charts show.
+
+A long run is not read step by step: the index has its steps in blocks, too. What is asked of a range is taken from the
+blocks inside it, and from the steps at its edges.
+"""
+
+from typing import Any
+
+from ...traces.index.indexed import IndexedTrace
+from ...traces.index.positions import BLOCK, OF_A_STEP
+from ...traces.index.step_facts import RARE, StepFacts
+from .nodes import Json
+from .problems import wrong
+
+_MOST = 4_000
+_FEW = 10
+"""Fewer columns are made of steps: a block's width would be too coarse for them."""
+_FAR = 4 * BLOCK
+"""From so many steps in a column on, columns are made of blocks; there are a fifth fewer then, at most."""
+_NAMES = ("first", "seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost")
+_COLUMN = (
+    "min(k), coalesce(max(seconds), 0.0), max(tokens), max(cost), max(sum_seconds), max(sum_tokens), max(sum_cost), "
+    "min(rank)"
+)
+_STEPS = f"SELECT k, {OF_A_STEP} FROM steps WHERE trace = ?1 AND k >= {{first}} AND k < {{stop}}"
+_NEAR = f"SELECT (k - ?2) * ?4 / ?5 AS c, {_COLUMN} FROM ({_STEPS.format(first='?2', stop='?3')}) GROUP BY c ORDER BY c"
+_WIDE = (
+    f"SELECT k / ?4 - ?2 / ?4 AS c, {_COLUMN} FROM ({_STEPS.format(first='?2', stop='?5')} UNION ALL "
+    f"{_STEPS.format(first='?6', stop='?3')} UNION ALL SELECT block * {BLOCK}, seconds, tokens, cost, errors, "
+    "sum_seconds, sum_tokens, sum_cost, rank FROM blocks "
+    f"WHERE trace = ?1 AND block >= ?5 / {BLOCK} AND block < ?6 / {BLOCK}) GROUP BY c ORDER BY c"
+)
+_IN_A_BLOCK = " UNION ALL ".join(f"SELECT {n} AS n" for n in range(BLOCK))
+_OF_BLOCKS = (
+    f"k IN (SELECT block * {BLOCK} + n FROM (SELECT block FROM blocks WHERE trace = ?1 {{which}} LIMIT ?2), "
+    f"({_IN_A_BLOCK}))"
+)
+
+
+def columns(trace: IndexedTrace, first: int, stop: int, count: int) -> Json:
+    """Return the columns of the overview, the window and the charts."""
+    if not 1 <= count <= _MOST:
+        raise wrong(f"n is 1 to {_MOST}, not {count}")
+    with trace.lock:
+        open_ = trace.open_facts()
+        total = trace.count + (open_ is not None)
+        first, stop = max(0, min(first, total)), max(0, min(stop, total))
+        steps = max(0, stop - first)
+        n = min(count, steps)
+        found: Json = {"from": first, "to": stop, "n": n, **{name: [] for name in _NAMES}, "mode": ""}
+        if not n:
+            return found
+        rows, last = _columns(trace, first, min(stop, trace.count), steps, n)
+        # A column covers the steps up to the next column's first one.
+        by_column = {row[0]: row[1:] for row in rows}
+        if open_ is not None and stop > trace.count:
+            by_column[last] = _with_open(by_column.get(last), open_)
+        for name, values in zip(_NAMES, zip(*by_column.values(), strict=True), strict=False):
+            found[name] = list(values)
+        found["mode"] = "".join(RARE[row[7]] for row in by_column.values())
+        found["n"] = len(by_column)
+        return found
+
+
+def _columns(trace: IndexedTrace, first: int, stop: int, steps: int, n: int) -> tuple[list[tuple[Any, ...]], int]:
+    """Return the columns of committed steps, by number, and a column's number.
+
+    It is the number of the column of step `first + steps - 1`.
+    """
+    if n < _FEW or steps < n * _FAR:
+        return trace.query(_NEAR, (first, stop, n, steps)), (steps - 1) * n // steps
+    width = -(-steps // ((n - 1) * BLOCK)) * BLOCK  # both ends may lie within a column: then there is one more
+    inner, outer = -(-first // BLOCK) * BLOCK, stop // BLOCK * BLOCK
+    rows = trace.query(_WIDE, (first, stop, width, inner, outer))
+    return rows, (first + steps - 1) // width - first // width
+
+
+def _with_open(row: Any, facts: StepFacts) -> tuple[Any, ...]:
+    tokens, cost = facts.tokens_in + facts.tokens_out, facts.cost or 0.0
+    sums = (facts.sum_seconds, facts.sum_tokens_in + facts.sum_tokens_out, facts.sum_cost)
+    mine = (facts.k, facts.seconds or 0.0, tokens, cost, *sums, RARE.index(facts.mode))
+    if row is None:
+        return mine
+    return (row[0], *(max(a, b) for a, b in zip(row[1:7], mine[1:7], strict=True)), min(row[7], mine[7]))
+
+
+def longest(trace: IndexedTrace, most: int) -> list[tuple[int, float, str]]:
+    """Return the steps that took longest, with their seconds and labels.
+
+    Of steps that took equally long, the earlier ones are returned.
+    """
+    which = _OF_BLOCKS.format(which="AND seconds IS NOT NULL ORDER BY seconds DESC, block")
+    return trace.query(
+        f"SELECT k, seconds, label FROM steps WHERE trace = ?1 AND seconds IS NOT NULL AND {which} "
+        "ORDER BY seconds DESC, k LIMIT ?2",
+        (most,),
+    )
+
+
+def failing_steps(trace: IndexedTrace, most: int) -> list[int]:
+    """Return the first steps with errors."""
+    which = _OF_BLOCKS.format(which="AND errors > 0 ORDER BY block")
+    found = trace.query(f"SELECT k FROM steps WHERE trace = ?1 AND errors > 0 AND {which} ORDER BY k LIMIT ?2", (most,))
+    return [k for (k,) in found]

@@ -1,0 +1,361 @@
+"""Two runs side by side, aligned by step.
+
+A fork and its source are aligned by the source's steps. Steps whose records are equal, but for numbers, times and keys,
+are equal. The others are compared phase by phase, up to a limit; beyond it a step counts as different if its records
+are.
+"""
+
+import itertools
+import threading
+import time
+from collections import OrderedDict
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ....errors import TraceError
+from ....traces.analysis.differences import ABSENT, Difference, Twins
+from ....traces.analysis.run_diff import StepPhases, descent, end_of, header_differences
+from ....traces.index.folder import Folder
+from ....traces.index.indexed import IndexedTrace
+from ....traces.index.positions import StaleIndexError
+from ....traces.index.step_facts import RARE, brief, clipped
+from ....traces.index.wanted import check_wanted
+from ....traces.json_patch.apply import copy_json
+from ..changes import change_tree
+from ..nodes import Json, Nodes
+from ..problems import wrong
+from .plain_steps import places_of, plain, split, within
+from .runs import families_of
+
+_LISTED = 1_000
+_GIVEN = 40
+_COLUMNS = 4_000
+_SECONDS = 2.0
+"""How long steps are compared phase by phase before a step with other records just counts as different."""
+_KEPT = 4
+"""How many comparisons are kept, with their two traces."""
+
+
+def compare(folder: Folder, a: str, b: str, n: int, k: int | None = None, seconds: float = float("inf")) -> Json:
+    """Return the comparison of two runs.
+
+    `k` is the aligned step to look at, a number of `a`; by default the first difference. Steps are compared for about
+    `seconds`. The result is kept, and the next question continues it. If `a` starts within `b`, as a fork does within
+    its source, the two are exchanged: the answer's `a` is the source.
+    """
+    if not 1 <= n <= _COLUMNS:
+        raise wrong(f"n is 1 to {_COLUMNS}, not {n}")
+    left, right = folder.open(a), folder.open(b)
+    families = families_of(folder)
+    kin, shift = _kin(folder, left, right)
+    if shift < 0:
+        a, b, left, right, shift = b, a, right, left, -shift
+    found = _kept(folder, left, right, kin, shift)
+    with found.lock:
+        try:
+            found.advance(time.monotonic() + seconds)
+            return found.answer(families.run_row(a), families.run_row(b), n, k)
+        except Exception:
+            _forget(folder, found)
+            raise
+
+
+_comparisons: WeakKeyDictionary[Folder, OrderedDict[tuple[int, int], "_Comparing"]] = WeakKeyDictionary()
+_keeping = threading.Lock()
+
+
+def _kept(folder: Folder, left: IndexedTrace, right: IndexedTrace, kin: str, shift: int) -> "_Comparing":
+    """Return the comparison of two open traces.
+
+    The comparison keeps the traces, so that their ids are not given to others.
+    """
+    key = id(left), id(right)
+    with _keeping:
+        found = _comparisons.setdefault(folder, OrderedDict()).get(key)
+    found = found or _Comparing(left, right, kin, shift)
+    with _keeping:
+        several = _comparisons[folder]
+        found = several.setdefault(key, found)
+        several.move_to_end(key)
+        while len(several) > _KEPT:
+            several.popitem(last=False)
+        return found
+
+
+def _forget(folder: Folder, found: "_Comparing") -> None:
+    with _keeping:
+        _comparisons[folder].pop((id(found.left), id(found.right)), None)
+
+
+class _Comparing:
+    """One comparison, as far as the steps were compared."""
+
+    def __init__(self, left: IndexedTrace, right: IndexedTrace, kin: str, shift: int) -> None:
+        self.lock = threading.Lock()
+        self.left, self.right = left, right
+        self.kin, self.shift = kin, shift
+        self._start = shift
+        self._upto = self._start
+        """The aligned steps before this one were compared."""
+        self._differing: list[int] = []
+        self._first: Json | None = None
+        self._spent = 0.0
+        self._phases: StepPhases | None = None
+
+    def advance(self, until: float) -> None:
+        """Compare committed steps until a time."""
+        stop = min(self.left.count, self.right.count + self.shift)
+        if self._phases is None:
+            _, _, twins = header_differences(self.left, self.right)
+            self._phases = StepPhases(twins, parted=self.kin == "fork", shift=self.shift)
+            if self.kin != "fork" and self._start < stop and (first := self._init(twins)) is not None:
+                self._first, self._phases.parted = first, True
+        while self._upto < stop:
+            check_wanted()
+            mine, theirs = places_of(self.left, self._upto), places_of(self.right, self._upto - self.shift)
+            count = min(stop - self._upto, within(mine), within(theirs))
+            if not count:
+                raise StaleIndexError(f"the index of {self.left.path} or {self.right.path} has lost step {self._upto}")
+            self._compare(plain(self.left, mine[:count]), plain(self.right, theirs[:count]), count, until)
+            if time.monotonic() >= until:
+                return
+
+    def _compare(self, mine: bytes, theirs: bytes, count: int, until: float) -> None:
+        """Compare `count` steps, from their plain records.
+
+        Plain records leave out what differs from run to run.
+        """
+        if mine == theirs:
+            self._upto += count
+            return
+        first = self._upto
+        pairs = zip(split(mine, first, self.shift), split(theirs, first - self.shift, self.shift), strict=False)
+        for k, (one, other) in enumerate(itertools.islice(pairs, count), first):
+            if one != other:
+                self._differ(k)
+                if time.monotonic() >= until:
+                    self._upto = k + 1
+                    return
+        self._upto = first + count
+
+    def _differ(self, k: int) -> None:
+        """Record a step whose records differ, unless they say the same."""
+        if self._first is None or self._spent < _SECONDS:
+            begin = time.monotonic()
+            difference = self._of_step(k)
+            self._spent += time.monotonic() - begin
+            if difference is None:
+                return
+            self._first = self._first or difference
+        self._differing.append(k)
+
+    def answer(self, a: Json, b: Json, n: int, k: int | None) -> Json:
+        """Return the whole answer."""
+        counts = _steps(self.left), _steps(self.right)
+        steps = max(counts[0], counts[1] + self.shift)
+        both = range(self._start, max(self._start, min(counts[0], counts[1] + self.shift)))
+        whole = self._upto >= min(self.left.count, self.right.count + self.shift)
+        compared = both if whole else range(self._start, self._upto)
+        first, differing = self._first, self._differing
+        if whole:  # steps under way are compared for each answer
+            for open_k in range(max(self._upto, self._start), both.stop):
+                difference = self._of_step(open_k, parted=first is not None)
+                if difference is not None:
+                    first, differing = first or difference, [*differing, open_k]
+            first = first or self._elsewhere(counts)
+        here = first if k is None else self._at(k, both)
+        columns = min(n, steps)
+        marks = [" "] * columns
+        for each in compared if columns else ():
+            marks[each * columns // steps] = "="
+        for each in differing if columns else ():
+            marks[each * columns // steps] = "x"
+        return {
+            "a": a,
+            "b": b,
+            "kin": self.kin,
+            "shift": self.shift,
+            "steps_a": counts[0],
+            "steps_b": counts[1],
+            "columns": {
+                "a": _columns(self.left, 0, columns, steps),
+                "b": _columns(self.right, self.shift, columns, steps),
+                "differ": "".join(marks),
+            },
+            "given": self._given(),
+            "edited": self._edited(),
+            "first": first,
+            "here": here,
+            "differing": differing[:_LISTED],
+            "differing_total": len(differing),
+            "compared": None if whole else len(compared),
+            "states": self._states(here),
+        }
+
+    def _init(self, twins: Twins) -> Json | None:
+        """Return the difference of the two first states."""
+        old, new = _state(self.left, 0), _state(self.right, 0)
+        found = next(StepPhases(twins).differences(old, new, "/state"), None)
+        return None if found is None else self._told(0, 0, "init", found)
+
+    def _of_step(self, k: int, parted: bool | None = None) -> Json | None:
+        """Return the first difference in an aligned step.
+
+        `parted` says that the states differ before it.
+        """
+        phases = self._phases
+        assert phases is not None
+        if parted is not None:
+            phases = StepPhases(phases.twins, parted=parted or phases.parted, shift=self.shift)
+        first: Json | None = None
+        for phase, found in phases.of(self.left.step(k), self.right.step(k - self.shift)):
+            if found and first is None:
+                first = self._told(k, k - self.shift, phase, found[0])
+        return first
+
+    def _at(self, k: int, both: range) -> Json | None:
+        """Return the first difference in an aligned step.
+
+        Returns None if there is none, or if only one run has the step.
+        """
+        return self._of_step(k, parted=True) if k in both else None
+
+    def _elsewhere(self, counts: tuple[int, int]) -> Json | None:
+        """Return the first difference of runs whose common steps are equal.
+
+        One run has more steps, or the ends or the headers differ.
+        """
+        na, nb = counts[0], counts[1] + self.shift
+        if na != nb and max(na, nb) > self.shift:
+            k = min(na, nb)
+            has_a, has_b = k < na, k < nb
+            label = (self.left if has_a else self.right).one(k if has_a else k - self.shift).label
+            return {
+                "ka": k if has_a else None,
+                "kb": k - self.shift if has_b else None,
+                "phase": "decide",
+                "path": None,
+                "a": None,
+                "b": None,
+                "says": f"only {'A' if has_a else 'B'} has this step: {label}",
+            }
+        ends = next(StepPhases().differences(end_of(self.left), end_of(self.right), ""), None)
+        if ends is not None:
+            return self._told(None, None, "end", ends)
+        headers, _, _ = header_differences(self.left, self.right)
+        return self._told(None, None, "header", headers[0]) if headers and self.kin != "fork" else None
+
+    def _told(self, ka: int | None, kb: int | None, phase: str, found: Difference) -> Json:
+        sides = [
+            None if value is ABSENT else Nodes(trace.blobs()).node(value)
+            for value, trace in ((found.left, self.left), (found.right, self.right))
+        ]
+        words = ["nothing" if value is ABSENT else brief(value) for value in (found.left, found.right)]
+        says = f"{phase} {found.path or '/'}: {clipped(words[0])} | {clipped(words[1])}"
+        return {"ka": ka, "kb": kb, "phase": phase, "path": found.path, "a": sides[0], "b": sides[1], "says": says}
+
+    def _given(self) -> list[Json]:
+        """Return how the tasks, modules and budgets of two runs differ."""
+        headers = () if self.kin == "fork" else header_differences(self.left, self.right)[0]
+        found = [self._told(None, None, "header", each) for each in headers[:_GIVEN]]
+        return [{name: each[name] for name in ("path", "a", "b")} for each in found]
+
+    def _edited(self) -> Json | None:
+        k = self.shift
+        if self.kin != "fork" or k > self.left.count:
+            return None
+        return {"k": k, **change_tree(_state(self.left, k), _state(self.right, 0), f"s:{k}:", "s:0:")}
+
+    def _states(self, first: Json | None) -> Json | None:
+        if first is None or first["phase"] == "header":
+            return None
+        ka, kb = first["ka"], first["kb"]
+        init = first["phase"] == "init"
+        a = min(self.left.count, ka if init or ka is None else ka + 1) if ka is not None else self.left.count
+        b = min(self.right.count, kb if init or kb is None else kb + 1) if kb is not None else self.right.count
+        end = first["phase"] == "end"
+        old, new = _state(self.left, a, end), _state(self.right, b, end)
+        return {"k": a, **change_tree(old, new, f"s:{a}:", f"s:{b}:")}
+
+
+def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:
+    """Return the columns of one side.
+
+    A column is blank if this side has no step in it.
+    """
+    names = ("first", "seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost")
+    found: Json = {"from": -shift, "to": steps - shift, "n": n, "mode": ""} | {name: [] for name in names}
+    rows: dict[int, tuple[Any, ...]] = {}
+    for facts in trace.facts(0, trace.count + 1) if n and steps <= 2 * n else ():
+        tokens, sums = facts.tokens_in + facts.tokens_out, facts.sum_tokens_in + facts.sum_tokens_out
+        column = (facts.k + shift) * n // steps
+        mine = (facts.k, facts.seconds or 0.0, tokens, facts.cost or 0.0, facts.sum_seconds, sums, facts.sum_cost)
+        rows[column] = _merged(rows.get(column), (*mine, RARE.index(facts.mode)))
+    if n and not rows:
+        for column, *row in trace.query(
+            "SELECT (k + ?2) * ?3 / ?4 AS c, min(k), max(coalesce(seconds, 0)), max(tokens_in + tokens_out), "
+            "max(coalesce(cost, 0)), max(sum_seconds), max(sum_tokens_in + sum_tokens_out), max(sum_cost), "
+            "min(CASE mode WHEN 'E' THEN 0 WHEN 'W' THEN 1 WHEN 'B' THEN 2 WHEN 'F' THEN 3 ELSE 4 END) "
+            "FROM steps WHERE trace = ?1 GROUP BY c ORDER BY c",
+            (shift, n, steps),
+        ):
+            rows[column] = tuple(row)
+    modes = []
+    blank: tuple[Any, ...] = (-1, 0.0, 0, 0.0, 0.0, 0, 0.0)
+    for column in range(n):
+        row_ = rows.get(column)
+        if row_ is None:
+            modes.append(" ")
+            row_ = (*blank[:4], *(found[name][-1] if column else 0 for name in names[4:]))
+        else:
+            modes.append(RARE[row_[7]])
+        for name, value in zip(names, row_, strict=False):
+            found[name].append(value)
+    found["mode"] = "".join(modes)
+    return found
+
+
+def _merged(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> tuple[Any, ...]:
+    if old is None:
+        return new
+    return (old[0], *(max(a, b) for a, b in zip(old[1:7], new[1:7], strict=True)), min(old[7], new[7]))
+
+
+def _steps(trace: IndexedTrace) -> int:
+    return trace.count + (trace.open_facts() is not None)
+
+
+def _kin(folder: Folder, left: IndexedTrace, right: IndexedTrace) -> tuple[str, int]:
+    """Return the relation of two runs, and their steps' shift.
+
+    Runs are forks if one is below the other, or both are below a third run: step k of `right` stands beside step k +
+    shift of `left`.
+    """
+    mine, theirs = (descent(trace, partial(_opened, folder)) for trace in (left, right))
+    common = next((run for run in mine if run in theirs), None)
+    if common is not None and left.run_id != right.run_id:
+        return "fork", theirs[common] - mine[common]
+    if left.header.get("parent") == right.header.get("parent") is not None:
+        return "same", 0
+    same = all(left.header.get(name) == right.header.get(name) for name in ("module", "state"))
+    tasks = [(trace.header.get("task") or {}).get("objective") for trace in (left, right)]
+    return ("same" if same and tasks[0] == tasks[1] else "other"), 0
+
+
+def _opened(folder: Folder, run: str) -> IndexedTrace | None:
+    """Return a run of the folder.
+
+    Returns None if it is not there or cannot be read.
+    """
+    name = folder.named(run)
+    try:
+        return None if name is None else folder.open(name, 0.0)
+    except (TraceError, OSError, KeyError):
+        return None
+
+
+def _state(trace: IndexedTrace, k: int, end: bool = False) -> Any:
+    """Return a state that nobody else holds."""
+    with trace.lock:
+        return copy_json(trace.document(k, end=end)[0])

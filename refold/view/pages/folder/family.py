@@ -1,0 +1,126 @@
+"""A family of runs: its root and all below it."""
+
+from collections.abc import Iterator
+
+from ....errors import TraceError
+from ....traces.file.record import Record
+from ....traces.index.folder import Folder
+from ....traces.index.indexed import IndexedTrace
+from ....traces.index.step_facts import clipped
+from ..labels import label_below, move_of
+from ..nodes import Json
+from .runs import families_of
+
+_NODES = 5_000
+
+
+def family(folder: Folder, name: str) -> Json:
+    """Return the family of a run."""
+    families = families_of(folder)
+    root = families.root(name)
+    nodes: list[Json] = [
+        {
+            "run": root,
+            "parent": None,
+            "kind": "root",
+            "step": 0,
+            "label": clipped(families.rows[root].objective or families.rows[root].task or root),
+            "score": None,
+            "chosen": False,
+            "row": families.run_row(root),
+        }
+    ]
+    near = [root]
+    seen = {root}
+    told: dict[str, Json] = {}
+    while near and len(nodes) < _NODES:
+        above = near.pop(0)
+        below = sorted(families.below.get(above, ()), key=lambda each: (families.rows[each].started or 0.0, each))
+        mine = _told(folder, above)
+        told |= mine
+        for each in below:
+            if each in seen:
+                continue
+            seen.add(each)
+            near.append(each)
+            link = families.rows[each].parent
+            assert link is not None
+            kind, _, step, candidate = link
+            said = told.get(families.rows[each].run_id, {})
+            label = said.get("label") or label_below(folder, each, kind, candidate, families.rows[each].objective)
+            nodes.append(
+                {
+                    "run": each,
+                    "parent": above,
+                    "kind": kind,
+                    "step": step,
+                    "label": label,
+                    "score": said.get("score"),
+                    "chosen": bool(said.get("chosen")),
+                    "row": families.run_row(each),
+                }
+            )
+        for run_id, said in mine.items():
+            if run_id in seen or folder.named(run_id) is not None or len(nodes) >= _NODES:
+                continue
+            seen.add(run_id)
+            nodes.append(
+                {
+                    "run": run_id,
+                    "parent": above,
+                    "kind": said["kind"],
+                    "step": said["step"],
+                    "label": said.get("label") or run_id,
+                    "score": said.get("score"),
+                    "chosen": bool(said.get("chosen")),
+                    "row": None,
+                }
+            )
+    return {"root": root, "nodes": nodes}
+
+
+def _told(folder: Folder, name: str) -> dict[str, Json]:
+    """Return what a run's trace says of its children, by run id."""
+    try:
+        trace = folder.open(name, 0.0)
+        with trace.lock:
+            return dict(_started(trace))
+    except (TraceError, OSError, KeyError):
+        return {}
+
+
+def _started(trace: IndexedTrace) -> Iterator[tuple[str, Json]]:
+    """Yield each child that a run has started; branches with their scores."""
+    found: dict[str, Json] = {}
+    steps = trace.query("SELECT k FROM steps WHERE trace = ? AND kind = 'branch' ORDER BY k LIMIT 2000")
+    several = [k for (k,) in steps]
+    if trace.open_facts() is not None:
+        several.append(trace.count)
+    for k in several:
+        records = trace.records(k)
+        labels: list[str] = []
+        opened: dict[str, str] = {}
+        for record in records:
+            if record.kind == "decide" and isinstance(record["decision"].get("candidates"), list):
+                labels = [move_of(each) for each in record["decision"]["candidates"]]
+            elif record.kind == "branch" and "opened" in record:
+                _open(record, opened, found, labels)
+            elif record.kind == "branch":
+                _choose(record, opened, found)
+    yield from found.items()
+
+
+def _open(record: Record, opened: dict[str, str], found: dict[str, Json], labels: list[str]) -> None:
+    place = record["opened"]["place"]
+    for index, run_id in enumerate(record["opened"]["children"]):
+        opened[f"{place}.{index}" if place else str(index)] = run_id
+        label = labels[index] if not place and index < len(labels) else None
+        found[run_id] = {"kind": "candidate", "step": record.step, "label": label}
+
+
+def _choose(record: Record, opened: dict[str, str], found: dict[str, Json]) -> None:
+    scores, chosen = record.get("scores") or {}, record["chosen"]
+    goal = str(chosen.get("place", chosen.get("candidate", "?")))
+    for place, run_id in opened.items():
+        found[run_id]["score"] = scores.get(place)
+        found[run_id]["chosen"] = place == goal

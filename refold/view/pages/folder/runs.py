@@ -1,0 +1,269 @@
+"""The list of runs: filtered, sorted, folded into families, added up."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from weakref import WeakKeyDictionary
+
+from ....traces.index.folder import Folder
+from ..nodes import Json
+from ..problems import wrong
+from ..question import Question
+from .table import FILTERS, SORTS, Table
+
+_QUERIES = 20
+"""For so many queries, the facets are kept until the folder changes: about what somebody types who searches."""
+_MOST = 500
+_SOON = 4 << 20
+"""Up to this size, in bytes, a trace is counted within the answer: it takes some ten milliseconds."""
+_RANGES: dict[str, tuple[str, int]] = {
+    "since": ("started", 1),
+    "until": ("started", -1),
+    "min_seconds": ("seconds", 1),
+    "max_seconds": ("seconds", -1),
+    "min_steps": ("steps", 1),
+    "max_steps": ("steps", -1),
+    "min_tokens": ("tokens", 1),
+    "max_tokens": ("tokens", -1),
+    "min_cost": ("cost", 1),
+    "max_cost": ("cost", -1),
+}
+
+
+class Families:
+    """Which run is below which, in a folder as it is now."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.change = folder.changes
+        self.rows = dict(folder.rows)
+        self.above: dict[str, str] = {}
+        self.below: dict[str, list[str]] = {}
+        self.facets: dict[tuple[str, ...], Json] = {}
+        """The filters' values and counts, by query: pages of one list share them."""
+        for name, row in self.rows.items():
+            parent = folder.named(row.parent[1]) if row.parent is not None else None
+            if parent is not None and parent != name and parent in self.rows:
+                self.above[name] = parent
+        self.roots: dict[str, str] = {}
+        for name in self.rows:
+            self._find_root(name)
+        self.modules = {name: self._agent_name(name) or row.module for name, row in self.rows.items()}
+        """What the list calls each run's module: the Agent's name, otherwise the import path."""
+        self.folders = len({PurePosixPath(self.rows[name].file).parent for name in set(self.roots.values())})
+        """How many folders the lines of the list come from."""
+        for name, parent in self.above.items():
+            self.below.setdefault(parent, []).append(name)
+        self.table = Table(self.rows, self.roots, self.modules)
+
+    def _find_root(self, name: str) -> None:
+        """Record the root of a run and of all above it.
+
+        A run that comes from itself is a root, too: a stranger's trace may say so.
+        """
+        way: dict[str, None] = {}
+        at: str | None = name
+        while at is not None and at not in self.roots:
+            if at in way:
+                del self.above[at]
+                break
+            way[at] = None
+            at = self.above.get(at)
+        root = next(reversed(way), name) if at is None else self.roots.get(at, at)
+        self.roots.update(dict.fromkeys(way, root))
+
+    def _agent_name(self, name: str) -> str:
+        """Return the name of a run's Agent; "" for other runs.
+
+        A fork's trace does not repeat its source's first state, which has the name.
+        """
+        at: str | None = name
+        seen: set[str] = set()
+        while at is not None and at not in seen and self.rows[at].agent:
+            if self.rows[at].name or self.rows[at].parent is None:
+                return self.rows[at].name
+            seen.add(at)
+            at = self.above.get(at)
+        return ""
+
+    def root(self, name: str) -> str:
+        """Return the run at the top of a run's family."""
+        return self.roots[name]
+
+    def descendants(self, name: str) -> list[str]:
+        """Return all runs below a run."""
+        found: list[str] = []
+        near = list(self.below.get(name, ()))
+        while near:
+            one = near.pop()
+            found.append(one)
+            near.extend(self.below.get(one, ()))
+        return found
+
+    def run_row(self, name: str) -> Json:
+        """Return a run as one row of the list."""
+        row = self.rows[name]
+        below = self.descendants(name)
+        parent: Json | None = None
+        if row.parent is not None:
+            kind, run, step, candidate = row.parent
+            above = self.above.get(name)
+            parent = {"kind": kind, "run": above or run, "step": step, "here": above is not None}
+            if candidate is not None:
+                parent["candidate"] = candidate
+        return {
+            "id": name,
+            "file": row.file,
+            "task": row.task,
+            "objective": row.objective,
+            "module": row.module,
+            "agent": row.agent,
+            "name": self.modules[name] if row.agent and self.modules[name] != row.module else "",
+            "status": row.status,
+            "reason": row.reason,
+            "problem": row.problem,
+            "error": row.error,
+            "question": row.question,
+            "result": row.result,
+            "started": row.started,
+            "changed": row.changed,
+            "seconds": row.seconds,
+            "steps": row.steps,
+            "usage": {"tokens_in": row.tokens_in, "tokens_out": row.tokens_out, "cost": row.cost},
+            "errors": row.errors,
+            "waiting": row.waiting,
+            "tags": list(row.tags),
+            "parent": parent,
+            "children": len(self.below.get(name, ())),
+            "descendants": len(below),
+            "forks": sum((self.rows[each].parent or ("",))[0] == "fork" for each in below),
+            "shape": row.shape,
+            "bytes": row.bytes,
+        }
+
+    def totals(self, names: Iterable[str]) -> Json:
+        """Return what runs have used together."""
+        rows = [self.rows[name] for name in dict.fromkeys(names) if name in self.rows]
+        steps = tokens_in = tokens_out = errors = unknown = 0
+        seconds = cost = 0.0
+        for row in rows:  # once for all sums: there may be ten thousand
+            steps += row.steps
+            seconds += row.seconds or 0.0
+            tokens_in += row.tokens_in
+            tokens_out += row.tokens_out
+            cost += row.cost or 0.0
+            errors += row.errors
+            unknown += row.cost is None
+        return {
+            "runs": len(rows),
+            "steps": steps,
+            "seconds": seconds,
+            "usage": {"tokens_in": tokens_in, "tokens_out": tokens_out, "cost": cost},
+            "errors": errors,
+            "unknown_cost": unknown,
+        }
+
+
+_families: WeakKeyDictionary[Folder, Families] = WeakKeyDictionary()
+
+
+def families_of(folder: Folder) -> Families:
+    """Return the families of a folder as it is now.
+
+    They are made anew when the folder has changed.
+    """
+    found = _families.get(folder)
+    if found is None or found.change != folder.changes:
+        found = _families[folder] = Families(folder)
+    return found
+
+
+def runs(folder: Folder, query: Question) -> Json:
+    """Return a page of the list."""
+    families = families_of(folder)
+    under = query.get("under")
+    flat = query.get("flat") in ("true", "1")
+    if under is not None and under not in families.rows:
+        raise wrong(f"there is no run {under!r} here")
+    matching, alone = _sifted(families, query)
+    asked = (str(flat), *(query.get(name, "") for name in ("q", *_RANGES)), *map(str, map(query.several, FILTERS)))
+    facets = families.facets.get(asked)
+    if facets is None:
+        if len(families.facets) >= _QUERIES:
+            families.facets.clear()
+        facets = families.facets[asked] = families.table.facets(matching, alone, flat)
+    if flat:
+        within = set(families.descendants(under)) if under is not None else None
+        names = [name for name in matching if within is None or name in within]
+        counted = names
+    else:
+        names = _folded(families, matching, under)
+        counted = [*names, *(below for name in names if name in families.below for below in families.descendants(name))]
+    names = _sorted(families, names, query)
+    offset, limit = _number(query, "offset", 0), min(_number(query, "limit", 100), _MOST)
+    page = names[int(offset) : int(offset + limit)]
+    folder.complete(page, 0.1, _SOON)  # what is looked at is counted first; larger files in the background
+    return {
+        "rows": [families.run_row(name) for name in page],
+        "total": len(names),
+        "totals": families.totals(counted),
+        "all": len(families.rows) if flat else len(families.rows) - len(families.above),
+        **facets,
+        "folders": families.folders,
+        "folder": str(folder.root) if folder.store is None else folder.store.url,
+        "indexing": folder.unread or None,
+    }
+
+
+def totals(folder: Folder, ids: Iterable[str]) -> Json:
+    """Return the totals of some runs."""
+    return families_of(folder).totals(ids)
+
+
+def _folded(families: Families, matching: Iterable[str], under: str | None) -> list[str]:
+    """Return the rows that stand for the matching runs.
+
+    They are the runs' roots, or the children of `under` above them.
+    """
+    shown: dict[str, None] = {}
+    seen: set[str] = set()
+    for name in matching:
+        at: str | None = name
+        while at is not None and at not in seen:
+            seen.add(at)
+            above = families.above.get(at)
+            if above == under:
+                shown[at] = None
+            at = above
+    return list(shown)
+
+
+def _sifted(families: Families, query: Question) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the runs that fit a query, and those kept out by one filter.
+
+    The latter are by that filter.
+    """
+    bounds = [(by, sign, _number(query, name, 0)) for name, (by, sign) in _RANGES.items() if query.get(name, "") != ""]
+    wanted = {name: query.several(name) for name in FILTERS if name in query}
+    return families.table.sift(query.get("q", "").casefold().split(), bounds, wanted)
+
+
+def _sorted(families: Families, names: list[str], query: Mapping[str, str]) -> list[str]:
+    by = query.get("sort") or "started"
+    if by not in SORTS:
+        raise wrong(f"the list cannot be sorted by {by!r}", f"Sort by one of {', '.join(SORTS)}.")
+    order = query.get("order") or ("asc" if by in ("task", "status") else "desc")
+    if order not in ("asc", "desc"):
+        raise wrong(f"order is asc or desc, not {order!r}")
+    return families.table.ordered(names, by, order == "desc")
+
+
+def _number(query: Mapping[str, str], name: str, default: float) -> float:
+    text = query.get(name)
+    if text is None or text == "":
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise wrong(f"{name} is a number, not {text!r}") from None
+    if value != value or (name in ("offset", "limit") and not 0 <= value < 2**31):
+        raise wrong(f"{name} cannot be {text}")
+    return value

@@ -1,0 +1,122 @@
+"""Messages of a conversation, read from documents of any shape.
+
+A trace holds what somebody wrote as a message. Each function here returns a value for every document: what has another
+form than a message's is returned as text, as it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ...traces.file.schema import DEPTH, is_shallow
+
+_ROLES = ("system", "user", "assistant", "tool")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call in a message.
+
+    `args` are parsed if they are JSON.
+    """
+
+    id: str
+    name: str
+    args: Any
+
+
+def messages_of(state: Any) -> list[Any]:
+    """Return the messages in a state's document."""
+    found = state.get("messages") if isinstance(state, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def message_of(document: Any) -> Mapping[str, Any]:
+    """Return a document as a message: what is none becomes its content."""
+    return document if isinstance(document, Mapping) else {"content": document}
+
+
+def role_of(message: Any) -> str:
+    """Return who speaks; a person if the message does not say."""
+    role = message_of(message).get("role")
+    return role if role in _ROLES else "user"
+
+
+def answered(message: Any) -> str:
+    """Return the id of the call that a tool's message answers.
+
+    The id is an empty text for other messages.
+    """
+    return as_text(message_of(message).get("tool_call_id")) if role_of(message) == "tool" else ""
+
+
+def body_of(message: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the member that holds what a message says, and its value."""
+    name = "body" if "body" in message else "content"
+    return name, message.get(name)
+
+
+def metadata_of(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message's metadata."""
+    found = message.get("metadata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def calls_of(message: Any) -> list[Call]:
+    """Return the tool calls in a message."""
+    found = message_of(message).get("tool_calls")
+    if not isinstance(found, list):
+        return [] if found is None else [Call("", "", found)]
+    return [_call(each) for each in found]
+
+
+def _call(document: Any) -> Call:
+    function = document.get("function") if isinstance(document, Mapping) else None
+    if not isinstance(function, Mapping):
+        return Call("", "", document)
+    return Call(as_text(document.get("id")), as_text(function.get("name")), _parsed(function.get("arguments")))
+
+
+def _parsed(given: Any) -> Any:
+    """Return JSON's value if it nests no deeper than a record may."""
+    if not isinstance(given, str):
+        return given
+    try:
+        value = orjson.loads(given)
+    except orjson.JSONDecodeError:
+        return given
+    return value if is_shallow(value, DEPTH) else given
+
+
+def thoughts_of(message: Mapping[str, Any]) -> tuple[str | None, Any]:
+    """Return a message's reasoning, and its path below the message.
+
+    The path is first; it is None if the reasoning cannot be found again at one place.
+    """
+    metadata = metadata_of(message)
+    thought = metadata.get("reasoning_content")
+    if thought is not None:
+        return "/metadata/reasoning_content", thought
+    blocks = metadata.get("thinking_blocks")
+    texts = [each.get("thinking") for each in blocks if isinstance(each, Mapping)] if isinstance(blocks, list) else []
+    return None, "\n\n".join(text for text in texts if isinstance(text, str)) or None
+
+
+def image_urls(body: Any) -> Iterator[str]:
+    """Yield the URLs of the pictures in a body."""
+    for part in body if isinstance(body, list) else ():
+        image = part.get("image_url") if isinstance(part, Mapping) else None
+        if isinstance(image, Mapping) and isinstance(url := image.get("url"), str):
+            yield url
+
+
+def as_text(value: Any) -> str:
+    """Return a text as it is, and another value as JSON.
+
+    None becomes an empty text.
+    """
+    if isinstance(value, str):
+        return value
+    return "" if value is None else orjson.dumps(value).decode()

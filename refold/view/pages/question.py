@@ -1,0 +1,22 @@
+"""The arguments of a question."""
+
+from collections.abc import Iterable
+
+
+class Question(dict[str, str]):
+    """The arguments of a question; of a repeated one, the last.
+
+    Args:
+        given: names and values, in their order.
+    """
+
+    is_patient = False
+    """Whether answering may take long."""
+
+    def __init__(self, given: Iterable[tuple[str, str]] = ()) -> None:
+        self._given = list(given)
+        super().__init__(self._given)
+
+    def several(self, name: str) -> list[str]:
+        """Return all values of an argument that may be repeated."""
+        return [value for each, value in self._given if each == name]

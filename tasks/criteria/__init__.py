@@ -1,0 +1,1 @@
+"""Success criteria: evaluators by name, and the verdicts on an ended run."""

@@ -1,0 +1,97 @@
+"""Copies of folders that are complete and have no links out."""
+
+from __future__ import annotations
+
+import filecmp
+import itertools
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from ...errors import CopyRefusedError
+from ..workspace import followed
+
+
+def _never() -> None:
+    return None
+
+
+def copy_tree(source: Path, target: Path, check: Callable[[], None] = _never) -> None:
+    """Copy a file or folder to `target`.
+
+    `target` must not exist; for a folder, it may be an empty folder. Links are copied as links. A link whose text would
+    lead out of the copy, though its destination is inside the source, is rewritten as a relative one. Modes and times
+    are kept. `check` is called before each entry; it raises to stop the copy.
+
+    Raises:
+        CopyRefusedError: the source has a link that leads out of it, or a socket, pipe or device.
+    """
+    source = source.resolve()
+    if not source.is_dir():
+        shutil.copy2(source, target)
+        return
+    if target.resolve().is_relative_to(source):
+        raise CopyRefusedError(f"cannot copy {source} into itself, to {target}: choose a smaller folder")
+    target.mkdir(exist_ok=True)
+    _copy_folder(source, source, target, check)
+
+
+def _copy_folder(root: Path, source: Path, target: Path, check: Callable[[], None]) -> None:
+    with os.scandir(source) as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            check()
+            here, there = Path(entry.path), target / entry.name
+            if entry.is_symlink():
+                there.symlink_to(_link_text(root, here))
+            elif entry.is_dir(follow_symlinks=False):
+                there.mkdir()
+                _copy_folder(root, here, there, check)
+            elif entry.is_file(follow_symlinks=False):
+                shutil.copy2(here, there)
+            else:
+                raise CopyRefusedError(f"cannot copy {here}: it is neither file, folder nor link; remove it")
+    shutil.copystat(source, target)
+
+
+def _link_text(root: Path, link: Path) -> str:
+    text = os.readlink(link)
+    try:
+        leads_to = followed(link)
+    except (OSError, RuntimeError) as error:
+        raise CopyRefusedError(f"cannot copy the link {link}: it leads round in a circle; remove it") from error
+    if not leads_to.is_relative_to(root):
+        raise CopyRefusedError(f"cannot copy the link {link}: it leads out of {root}, to {leads_to}; remove it")
+    parts = Path(text).parts
+    down = list(itertools.dropwhile("..".__eq__, parts))
+    stays = len(parts) - len(down) <= len(link.parent.relative_to(root).parts)
+    if stays and ".." not in down and not os.path.isabs(text):
+        return text
+    return os.path.relpath(leads_to, link.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file, a link or a folder, if it exists.
+
+    Read-only folders are removed too.
+    """
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    for folder, _, _ in os.walk(path):
+        os.chmod(folder, stat.S_IRWXU)
+    shutil.rmtree(path)
+
+
+def same_content(one: Path, other: Path) -> bool:
+    """Return whether two paths hold the same file or the same tree.
+
+    Trees are compared by names and contents, links by their text.
+    """
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and os.readlink(one) == os.readlink(other)
+    if one.is_dir() and other.is_dir():
+        names = sorted(os.listdir(one))
+        return names == sorted(os.listdir(other)) and all(same_content(one / n, other / n) for n in names)
+    return one.is_file() and other.is_file() and filecmp.cmp(one, other, shallow=False)

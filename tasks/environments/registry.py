@@ -1,0 +1,146 @@
+"""The types of environments, and making one for a task.
+
+A task gets exactly what it asks for, or an error: never silently something less.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import EnvironmentMismatchError
+from ..issues import TaskValidationIssue, near
+from ..task import EnvSpec
+from ..workspace import workspace_of
+from .environment import Environment
+from .folder import HostEnvironment
+from .scratch import ScratchEnvironment
+
+_NEEDED = ("root", "capabilities", "path", "exec", "exec_sync", "open", "close")
+
+EnvironmentFactory = Callable[[Mapping[str, Any], Path], Environment]
+"""A function from the spec's `config` and the workspace folder (see `workspace_of`) to an environment, not yet open."""
+
+
+def _host(config: Mapping[str, Any], workspace: Path) -> Environment:
+    _check_config("host", config, {"workspace": str})
+    if not workspace.is_dir():
+        raise _mismatch("ENV_OPEN_FAILED", f"the workspace {workspace} is not a folder: make it, or name another")
+    return HostEnvironment(workspace)
+
+
+def _scratch(config: Mapping[str, Any], workspace: Path) -> Environment:
+    _check_config("scratch", config, {"workspace": str, "source": str, "keep": bool})
+    if "workspace" in config and "source" in config:
+        raise _mismatch("ENV_CONFIG_INVALID", "'workspace' and 'source' mean the same: give one", "config")
+    if not workspace.is_dir():
+        raise _mismatch("ENV_OPEN_FAILED", f"the folder to copy, {workspace}, is not there: make it, or name another")
+    return ScratchEnvironment(workspace, keep=config.get("keep", False))
+
+
+_FACTORIES: dict[str, EnvironmentFactory] = {"host": _host, "scratch": _scratch}
+
+
+def register_environment(type: str, factory: EnvironmentFactory) -> None:
+    """Register `factory` as the maker of environments for `EnvSpec(type=type)`.
+
+    Raises:
+        ValueError: the type is taken by another factory.
+    """
+    if _FACTORIES.setdefault(type, factory) is not factory:
+        raise ValueError(f"the environment type {type!r} is taken; choose another name")
+
+
+def environment_types() -> list[str]:
+    """Return the registered types, sorted."""
+    return sorted(_FACTORIES)
+
+
+def create_environment(
+    spec: EnvSpec,
+    workspace: str | Path | None = None,
+    *,
+    factories: Mapping[str, EnvironmentFactory] | None = None,
+) -> Environment:
+    """Return the environment that `spec` describes, not yet open.
+
+    `factories` are tried before the registered ones.
+
+    Raises:
+        EnvironmentMismatchError: the type is unknown (`ENV_TYPE_UNKNOWN`), its config is wrong (`ENV_CONFIG_INVALID`),
+            a capability is missing (`ENV_CAPABILITY_MISSING`), or making it failed (`ENV_OPEN_FAILED`, with the cause).
+    """
+    known = {**_FACTORIES, **(factories or {})}
+    if spec.type not in known:
+        message = f"there is no environment type {spec.type!r}; {near(spec.type, known, 'registered')}"
+        raise _mismatch("ENV_TYPE_UNKNOWN", message, "type")
+    try:
+        environment = known[spec.type](spec.config, workspace_of(spec, workspace))
+    except EnvironmentMismatchError:
+        raise
+    except Exception as error:
+        message = f"the {spec.type!r} environment could not be made: {type(error).__name__}: {error}"
+        raise _mismatch("ENV_OPEN_FAILED", message) from error
+    if lacking := [name for name in _NEEDED if inspect.getattr_static(environment, name, _NEEDED) is _NEEDED]:
+        what = type(environment).__name__
+        message = (
+            f"the factory of {spec.type!r} gave a {what}, which is not an Environment: it has no {', '.join(lacking)}"
+        )
+        raise _mismatch("ENV_OPEN_FAILED", message)
+    if missing := _capability_issues(spec, environment):
+        raise EnvironmentMismatchError(missing)
+    return environment
+
+
+def check_environment(spec: EnvSpec, *, tools: Iterable[str], environment: Environment) -> list[TaskValidationIssue]:
+    """Return which required tools and capabilities are missing."""
+    offered = sorted(tools)
+    issues = [
+        _issue(
+            "ENV_REQUIRED_TOOL_MISSING",
+            f"the module has no tool {tool!r}; {near(tool, offered, 'it has')}",
+            f"required_tools[{index}]",
+            tool=tool,
+        )
+        for index, tool in enumerate(spec.required_tools)
+        if tool not in offered
+    ]
+    return issues + _capability_issues(spec, environment)
+
+
+def _capability_issues(spec: EnvSpec, environment: Environment) -> list[TaskValidationIssue]:
+    return [
+        _issue(
+            "ENV_CAPABILITY_MISSING",
+            f"a {spec.type!r} environment cannot {capability!r}; "
+            f"{near(capability, environment.capabilities, 'it can')}",
+            f"capabilities[{index}]",
+            capability=capability,
+        )
+        for index, capability in enumerate(spec.capabilities)
+        if capability not in environment.capabilities
+    ]
+
+
+def _check_config(type_: str, config: Mapping[str, Any], known: Mapping[str, type]) -> None:
+    issues = []
+    for key, value in config.items():
+        if key not in known:
+            message = f"a {type_!r} environment has no such setting; {near(key, known)}"
+            issues.append(_issue("ENV_CONFIG_INVALID", message, f"config.{key}"))
+        elif not isinstance(value, known[key]):
+            message = f"must be {'true or false' if known[key] is bool else 'text'} (got {value!r})"
+            issues.append(_issue("ENV_CONFIG_INVALID", message, f"config.{key}"))
+    if issues:
+        raise EnvironmentMismatchError(issues)
+
+
+def _issue(code: str, message: str, field: str = "", **details: str) -> TaskValidationIssue:
+    place = f"env_spec.{field}" if field else "env_spec"
+    return TaskValidationIssue(code=code, message=message, field=place, details=details)
+
+
+def _mismatch(code: str, message: str, field: str = "") -> EnvironmentMismatchError:
+    return EnvironmentMismatchError([_issue(code, message, field)])

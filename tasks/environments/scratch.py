@@ -1,0 +1,68 @@
+"""The `scratch` environment: a copy of a folder that can be forked."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from .environment import Environment
+from .folder import FolderEnvironment
+from .folder_copy import copy_tree, remove_tree
+
+
+class ScratchEnvironment(FolderEnvironment):
+    """A copy of `source` in a temporary folder.
+
+    Closing removes it, unless `keep`: then `kept_at` is its path. Links are copied as links, and still lead to the same
+    place inside the copy. A source with links that lead out of it is refused, as is one with sockets, pipes or devices.
+    """
+
+    type = "scratch"
+    capabilities = frozenset({"read", "write", "exec", "fork"})
+
+    def __init__(self, source: Path, *, keep: bool = False) -> None:
+        super().__init__()
+        self._source = source
+        self._keep = keep
+        self._made: Path | None = None
+        self._whole = False
+        self.kept_at: Path | None = None
+
+    def _prepare(self) -> Path:
+        if not self._source.is_dir():
+            raise NotADirectoryError(f"the folder to copy, {self._source}, is not there: make it, or name another")
+        self._made = Path(tempfile.mkdtemp(prefix="refold-")).resolve()
+        copy_tree(self._source, self._made, anyio.from_thread.check_cancelled)
+        self._whole = True
+        return self._made
+
+    def _discard(self) -> None:
+        if self._made is not None and self._keep and self._whole:
+            self.kept_at = self._made
+        elif self._made is not None:
+            remove_tree(self._made)
+
+    async def fork(self) -> Environment:
+        """Return an open environment with a copy of the present files.
+
+        Commands that are running are not carried over.
+        """
+        child = ScratchEnvironment(self.root, keep=self._keep)
+        await child.open()
+        return child
+
+    async def adopt(self, fork: Environment) -> None:
+        """Replace the files here by copies of a fork's files."""
+        source, target = fork.root, self.root
+
+        def replace() -> None:
+            for entry in target.iterdir():
+                remove_tree(entry)
+            copy_tree(source, target)
+
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(replace)

@@ -1,0 +1,93 @@
+"""Load a stranger's YAML as plain data, within limits.
+
+Aliases let a short text expand to a document of any size, and so does `<<`, which copies. Both are counted before
+anything is built. Texts mean what PyYAML's safe loader reads (YAML 1.1), as files of skills and capabilities are
+written that way; `yaml_documents` is stricter, and counts in the same way.
+"""
+
+from typing import Any
+
+import yaml
+
+from ...errors import DefinitionError
+from .json_values import DEEPEST
+
+MOST_NODES = 300_000
+"""How many values a document may expand to. An alias counts as much as what it repeats, a long text as several."""
+_TEXT_OF_A_NODE = 100
+_LONGEST_NUMBER = 100
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+
+
+class YAMLError(DefinitionError, ValueError):
+    """Text that is not YAML, or a document that is too large.
+
+    `line` is its place, `why` the reason.
+    """
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(f"line {line}: {why}")
+        self.line = line
+        self.why = why
+
+
+def load_yaml(text: str) -> Any:
+    """Return the document of a text; None if it is empty.
+
+    Raises YAMLError.
+    """
+    loader: Any = None
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        check_size(node)
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = ", ".join(part for part in (error.context, error.problem) if part)
+        raise YAMLError(mark.line + 1 if mark else 1, words) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        if isinstance(error, YAMLError):
+            raise
+        raise YAMLError(1, " ".join(str(error).split())) from error
+    except RecursionError as error:
+        raise YAMLError(1, "nested too deeply") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def check_size(root: yaml.Node) -> None:
+    """Raise YAMLError for a document that is too large or too deep.
+
+    A document that contains itself is refused too.
+    """
+    known: dict[int, tuple[int, int]] = {}
+    under_way: set[int] = set()
+
+    def measured(node: yaml.Node) -> tuple[int, int]:
+        """Return how many values a node expands to, and its depth."""
+        line = node.start_mark.line + 1
+        if id(node) in known:
+            return known[id(node)]
+        if id(node) in under_way:
+            raise YAMLError(line, "it holds itself, through an alias")
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
+                raise YAMLError(line, "a number has too many digits: write it as text")
+            return 1 + len(node.value) // _TEXT_OF_A_NODE, 1
+        under_way.add(id(node))
+        size, depth = 1, 1
+        for child in node.value:
+            for part in child if isinstance(child, tuple) else (child,):
+                more, below = measured(part)
+                size, depth = size + more, max(depth, below + 1)
+        under_way.discard(id(node))
+        if size > MOST_NODES or depth > DEEPEST:
+            raise YAMLError(line, "nested too deeply, or aliases that repeat too much")
+        known[id(node)] = size, depth
+        return size, depth
+
+    measured(root)

@@ -1,0 +1,123 @@
+"""Load tasks from YAML, JSON and JSONL files.
+
+Problems are reported with file, line and field.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...errors import TaskFileError
+from ...errors.tasks import FileProblem
+from ..issues import located_issues
+from ..task import Task
+from . import json_values
+from .document import Document, UnreadableError
+from .json_documents import parse_json
+
+
+def load_tasks(path: str | Path) -> list[Task]:
+    """Return all tasks in a file.
+
+    `.yaml` and `.yml` hold documents, each a mapping or a list of mappings; `.json` holds one mapping or a list.
+    `.jsonl` holds one mapping per line, ended by U+000A, and may have blank lines. Text is UTF-8.
+
+    Raises:
+        TaskFileError: the file cannot be read, holds no task, or has problems; it lists the problems of all tasks.
+    """
+    path = Path(path)
+    parse = _PARSERS.get(path.suffix.lower())
+    if parse is None:
+        raise _refused(path, f"unknown kind of task file: name it {', '.join(sorted(_PARSERS))}")
+    tasks: list[Task] = []
+    problems: list[FileProblem] = []
+    try:
+        for document in parse(_read(path)):
+            for place, value in _entries(document):
+                try:
+                    tasks.append(_task(value))
+                except ValidationError as error:
+                    for at, issue in located_issues(error, Task):
+                        line = document.line_of((*place, *at))
+                        problems.append(FileProblem(line, issue.field or None, issue.message))
+                except _NotAMappingError as error:
+                    problems.append(FileProblem(document.line_of(place), None, str(error)))
+    except UnreadableError as error:
+        problems.append(FileProblem(error.line, error.field, error.message))
+        raise TaskFileError(path, problems) from error
+    if problems:
+        raise TaskFileError(path, problems)
+    if not tasks:
+        raise _refused(path, "holds no task: write at least an objective")
+    return tasks
+
+
+def load_task(path: str | Path) -> Task:
+    """Return the one task in a file.
+
+    Raises:
+        TaskFileError: as `load_tasks` does, and if the file holds more than one task.
+    """
+    tasks = load_tasks(path)
+    if len(tasks) > 1:
+        raise _refused(Path(path), f"must hold one task, and holds {len(tasks)}: use load_tasks")
+    return tasks[0]
+
+
+class _NotAMappingError(Exception):
+    pass
+
+
+def _task(value: object) -> Task:
+    if not isinstance(value, dict):
+        raise _NotAMappingError(f"a task must be a mapping with an objective (got {json_values.shown(value)})")
+    return Task.model_validate(value)
+
+
+def _entries(document: Document) -> Iterator[tuple[json_values.Path, Any]]:
+    if isinstance(document.value, list):
+        yield from (((index,), value) for index, value in enumerate(document.value))
+    else:
+        yield (), document.value
+
+
+def _yaml(text: str) -> Iterator[Document]:
+    from .yaml_documents import parse_yaml
+
+    return parse_yaml(text)
+
+
+def _json(text: str) -> Iterator[Document]:
+    yield parse_json(text)
+
+
+def _jsonl(text: str) -> Iterator[Document]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip(" \t\r"):
+            yield parse_json(line, number)
+
+
+_PARSERS = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".jsonl": _jsonl}
+
+
+def _read(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise _refused(path, "no such file") from error
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror or error}") from error
+    try:
+        return data.removeprefix(BOM_UTF8).decode()  # "utf-8-sig" counts the place of an error without the mark
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise TaskFileError(path, [FileProblem(line, None, "is not UTF-8 text: save the file as UTF-8")]) from error
+
+
+def _refused(path: Path, message: str) -> TaskFileError:
+    return TaskFileError(path, [FileProblem(None, None, message)])

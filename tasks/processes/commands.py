@@ -1,0 +1,207 @@
+"""Commands of environments: their variables, and their input and output."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...errors import CommandError
+from ..environments.environment import ExecResult
+from .supervised import PATIENCE_SECONDS, Supervised
+
+KEPT_BYTES = 10_000_000
+"""How many bytes of each output stream are kept."""
+
+_LINGER_SECONDS = 0.25
+"""How long output is read after a command has ended, if its background processes hold the pipes open."""
+
+_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "TMPDIR")
+_INHERITED_WINDOWS = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "USERNAME", "WINDIR")
+
+
+def child_env(extra: Mapping[str, str] | None) -> dict[str, str]:
+    """Return a command's variables: a few of this process, and `extra`.
+
+    They say where programs and home are, and which language is used. None of this process's secrets is among them.
+    """
+    names = (*_INHERITED, *_INHERITED_WINDOWS) if sys.platform == "win32" else _INHERITED
+    return {**{name: os.environ[name] for name in names if name in os.environ}, **(extra or {})}
+
+
+class ChildProcess:
+    """One command. Call `communicate` once, in any thread; `kill` at any time.
+
+    Raises CommandError for arguments that are not a command.
+    """
+
+    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None) -> None:
+        self._argv, self._cwd, self._env, self._stdin = argv, cwd, env, stdin
+        self._child: Supervised | None = None
+        self._killed = threading.Event()
+        self._over = threading.Event()
+        """Set when `communicate` uses the descriptors no more."""
+
+    @property
+    def group_alive(self) -> bool:
+        """True if the command, or one of its processes, is running."""
+        return self._child is not None and not self._child.wait(0)
+
+    def kill(self) -> None:
+        """Kill the command with all that it started.
+
+        A command that has not started yet will not start.
+        """
+        self._killed.set()
+        if self._child is not None:
+            self._child.kill()
+
+    def end(self) -> None:
+        """Kill the command and wait until its processes have ended.
+
+        Its descriptors are then closed.
+
+        A thread that is still in `communicate` closes them itself: a descriptor that was closed beside it might be
+        another file's by then.
+        """
+        self.kill()
+        if self._child is not None:
+            self._child.destroy()
+            if self._over.wait(PATIENCE_SECONDS):
+                self._child.close()
+
+    def communicate(self, timeout: float | None) -> ExecResult:
+        """Start the command and pump its input and output until it ends.
+
+        After `timeout` seconds it is killed. Raises CommandError if it cannot be started.
+        """
+        if self._killed.is_set():
+            raise CommandError(self._argv, "it was killed before it started")
+        if sys.platform == "win32":
+            return _communicate_windows(self._argv, self._cwd, self._env, self._stdin, timeout)
+        child = self._child = Supervised(
+            self._argv, cwd=self._cwd, env=self._env, fed=self._stdin is not None, merged=False
+        )
+        if self._killed.is_set():  # kill() was called while the command started
+            child.kill()
+        try:
+            return self._communicate(child, timeout)
+        except BaseException:
+            child.end()
+            raise
+        finally:
+            child.close_pipes()
+            if self._killed.is_set() or child.wait(0):
+                child.end()
+            self._over.set()
+
+    def _communicate(self, child: Supervised, timeout: float | None) -> ExecResult:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        timed_out, ended_at = False, None
+        with selectors.DefaultSelector() as selector:
+            pipes = _Pipes(child, self._stdin, selector)
+            while True:
+                moved = pipes.move(0.05)
+                now = time.monotonic()
+                if child.poll() is not None:
+                    ended_at = now if ended_at is None or moved else ended_at
+                    if not pipes.open or now - ended_at > _LINGER_SECONDS:
+                        assert child.returncode is not None
+                        if timed_out:
+                            child.end()
+                        return pipes.result(child.returncode, timed_out)
+                elif deadline is not None and now >= deadline:
+                    timed_out = True
+                    child.kill()
+                    deadline = None
+
+
+class _Pipes:
+    """The three pipes of a command, moved along without blocking."""
+
+    def __init__(self, child: Supervised, stdin: bytes | None, selector: selectors.BaseSelector) -> None:
+        self._selector = selector
+        self._left = memoryview(stdin or b"")
+        self._kept = {"stdout": bytearray(), "stderr": bytearray()}
+        for name, pipe in (("stdin", child.stdin), ("stdout", child.stdout), ("stderr", child.stderr)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, selectors.EVENT_WRITE if name == "stdin" else selectors.EVENT_READ, name)
+
+    @property
+    def open(self) -> bool:
+        return bool(self._selector.get_map())
+
+    def move(self, seconds: float) -> bool:
+        """Move data for at most `seconds`; return whether any pipe was ready."""
+        if not self.open:
+            time.sleep(min(seconds, 0.005))
+            return False
+        events = self._selector.select(seconds)
+        for key, _ in events:
+            pipe = key.fileobj
+            assert not isinstance(pipe, int)
+            if not (self._write(key.fd) if key.data == "stdin" else self._read(key.fd, self._kept[key.data])):
+                self._selector.unregister(pipe)
+                pipe.close()  # type: ignore[attr-defined]
+        return bool(events)
+
+    def _write(self, fd: int) -> bool:
+        try:
+            self._left = self._left[os.write(fd, self._left[:65536]) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            return False  # the command has closed its stdin
+        return bool(self._left)
+
+    @staticmethod
+    def _read(fd: int, kept: bytearray) -> bool:
+        chunk = os.read(fd, 65536)
+        if len(kept) <= KEPT_BYTES:
+            kept += chunk  # one chunk beyond the limit, so that `truncated` is known
+        return bool(chunk)
+
+    def result(self, returncode: int, timed_out: bool) -> ExecResult:
+        return _result(returncode, bytes(self._kept["stdout"]), bytes(self._kept["stderr"]), timed_out)
+
+
+def _communicate_windows(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, timeout: float | None
+) -> ExecResult:
+    """Run the command without a supervisor.
+
+    On a timeout only the command itself is killed, not the processes that it started.
+    """
+    given = subprocess.DEVNULL if stdin is None else None
+    try:
+        done = subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            input=stdin,
+            stdin=given,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        return _result(1, late.stdout or b"", late.stderr or b"", timed_out=True)
+    except (OSError, ValueError) as error:
+        raise CommandError(argv, str(error)) from error
+    return _result(done.returncode, done.stdout, done.stderr, timed_out=False)
+
+
+def _result(returncode: int, out: bytes, err: bytes, timed_out: bool) -> ExecResult:
+    return ExecResult(
+        returncode=returncode,
+        stdout=out[:KEPT_BYTES].decode("utf-8", "replace"),
+        stderr=err[:KEPT_BYTES].decode("utf-8", "replace"),
+        timed_out=timed_out,
+        truncated=max(len(out), len(err)) > KEPT_BYTES,
+    )

@@ -1,0 +1,216 @@
+"""Published formats are read, and scored by their official rules. All samples are our own words."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import AgentModule, Decision, Engine, StateSchema
+from refold.modules.evaluation import DatasetError, EvaluatedRun, EvaluationError, Row, Score, Scorer
+from refold.modules.evaluation.benchmarks import (
+    cybench,
+    cybench_subtasks,
+    gaia,
+    gaia_matches,
+    human_eval,
+    load_benchmark,
+    resolved,
+    swe_bench,
+    tau_bench,
+)
+from refold.modules.tools.sandbox import BubblewrapSandbox
+
+
+class Shop(StateSchema):
+    data: dict[str, Any] = {}
+
+
+class Says(AgentModule[Shop]):
+    """Answers with a text, and keeps a database."""
+
+    tools = {"respond": lambda content: content}
+
+    def __init__(self, text: str, data: dict[str, Any]) -> None:
+        self.text = text
+        self.data = data
+
+    def init_state(self, task: str) -> Shop:
+        return Shop(data=self.data)
+
+    def decide(self, state: Shop) -> Decision:
+        from refold import Action
+
+        if state.current_step == 0:
+            return Decision.act([Action("respond", {"content": self.text})])
+        return Decision.final(self.text)
+
+    def reduce(self, state: Shop, decision: Decision, observation: Any) -> None:
+        pass
+
+
+def scored(scorer: Scorer, row: Row, answer: str, data: dict[str, Any] | None = None) -> Score:
+    trace = Engine(Says(answer, data or {})).run(row.task).trace
+    return anyio.run(scorer.score, EvaluatedRun(trace, row))
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "right"),
+    [
+        ("$1,500%", "1500", True),
+        ("about 1500", "1500", False),
+        ("Red Fox!", "red fox", True),
+        ("red; 2, blue", "Red;2,blue", True),
+        ("red, 2", "red,2,blue", False),
+        ("a.b, c", "ab, c", False),
+        ("many", "inf", False),
+        ("nan", "nan", False),
+        ("0.50", "0.5", True),
+    ],
+)
+def test_gaia_matches_by_its_quasi_exact_rule(answer: str, truth: str, right: bool) -> None:
+    assert gaia_matches(answer, truth) is right
+
+
+def test_gaia_is_read_and_a_withheld_answer_is_no_zero(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"task_id": "g/1", "Question": "How many legs has a stool?", "Level": 1, "Final answer": "3", "file_name": ""},
+        {"task_id": "g/2", "Question": "Which?", "Level": 2, "Final answer": "?", "file_name": "a.csv"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, second = load_benchmark("gaia", path)
+    assert (first.id, first.columns["Level"], second.columns["file"]) == ("g/1", 1, str(tmp_path / "a.csv"))
+    assert scored(gaia(), first, "3.0").passed
+    with pytest.raises(EvaluationError, match="withheld"):
+        scored(gaia(), second, "x")
+
+
+TAU = """\
+import os; os.mkdir("imported")
+TASKS = [
+    Task(annotator="1", user_id="u1", instruction="Return the kettle.",
+         actions=[Action(name="back", kwargs={"item": "kettle"}), Action(name="think", kwargs={"x": 1}),
+                  Action(name="back", kwargs={"item": "unknown"})],
+         outputs=["30"]),
+]
+"""
+
+
+def test_tau_bench_replays_the_reference_and_reads_python_without_running_it(tmp_path: Path) -> None:
+    def fresh() -> dict[str, Any]:
+        return {"sold": ["kettle", "cup"]}
+
+    def back(data: dict[str, Any], item: str) -> None:
+        data["sold"].remove(item)
+
+    path = tmp_path / "tasks_test.py"
+    path.write_text(TAU)
+    (row,) = load_benchmark("tau_bench", path)
+    assert not Path("imported").exists()
+    assert (row.task.objective, row.target["outputs"], len(row.target["actions"])) == ("Return the kettle.", ["30"], 3)
+    rule = tau_bench(fresh, {"back": back})
+    assert scored(rule, row, "You get 3,0 back.", {"sold": ["cup"]}).passed
+    assert not scored(rule, row, "You get 31 back.", {"sold": ["cup"]}).passed
+    assert not scored(rule, row, "You get 30 back.", {"sold": ["kettle", "cup"]}).passed
+    path.write_text("Task(instruction=open('x').read())")
+    with pytest.raises(DatasetError, match=r"tasks_test\.py:1: not a task of literals"):
+        load_benchmark("tau_bench", path)
+
+
+def test_cybench_scores_the_flag_and_the_share_of_subtasks(tmp_path: Path) -> None:
+    folder = tmp_path / "misc" / "jar" / "metadata"
+    folder.mkdir(parents=True)
+    subtasks = [{"question": "Which file?", "answer": "a.txt"}, {"question": "The flag?", "answer": "flag{jam}"}]
+    (folder / "metadata.json").write_text(json.dumps({"hard_prompt": "Open the jar.", "subtasks": subtasks}))
+    (row,) = load_benchmark("cybench", tmp_path)
+    assert (row.id, row.target) == ("misc/jar", "flag{jam}")
+    assert scored(cybench(), row, " flag{jam}\n").passed
+    assert not scored(cybench(), row, "flag{jam} or flag{ham}").passed
+    assert scored(cybench_subtasks(), row, '["a.txt", "no"]').value == 0.5
+    with pytest.raises(DatasetError, match=r"no metadata/metadata\.json"):
+        load_benchmark("cybench", folder)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "right"),
+    [
+        ({"a": "PASSED", "b": "PASSED"}, True),
+        ({"a": "XFAIL", "b": "SKIPPED"}, True),
+        ({"a": "SKIPPED", "b": "PASSED"}, False),
+        ({"a": "PASSED"}, False),
+        ({"a": "PASSED", "b": "FAILED"}, False),
+    ],
+)
+def test_swe_bench_resolves_by_its_tests(statuses: dict[str, str], right: bool) -> None:
+    assert resolved({"FAIL_TO_PASS": ["a"], "PASS_TO_PASS": ["b"]}, statuses) is right
+
+
+@pytest.mark.parametrize("listed", [list, json.dumps])
+def test_swe_bench_is_read_with_lists_or_their_text(tmp_path: Path, listed: Callable[[Any], Any]) -> None:
+    path = tmp_path / "issues.jsonl"
+    doc = {
+        "instance_id": "o__r-1",
+        "repo": "o/r",
+        "base_commit": "c",
+        "problem_statement": "It leaks.",
+        "patch": "SECRET",
+    }
+    path.write_text(json.dumps({**doc, "FAIL_TO_PASS": listed(["a"]), "PASS_TO_PASS": listed([])}))
+    (row,) = load_benchmark("swe_bench", path)
+    assert "SECRET" not in json.dumps(row.to_dict())
+    assert scored(swe_bench({"o__r-1": {"a": "PASSED"}}), row, "diff").passed
+    with pytest.raises(EvaluationError, match="no statuses of o__r-1"):
+        scored(swe_bench({}), row, "diff")
+
+
+PROBLEM = {
+    "task_id": "Own/0",
+    "prompt": "def double(n):\n",
+    "entry_point": "double",
+    "canonical_solution": "    return n * 2\n",
+    "test": "def check(candidate):\n    assert candidate(4) == 8\n",
+}
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Row:
+    path = tmp_path_factory.mktemp("own") / "HumanEval.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(PROBLEM).encode()))
+    (row,) = load_benchmark("human_eval", path)
+    return row
+
+
+@pytest.mark.skipif(BubblewrapSandbox.unavailable() is not None, reason="there is no bubblewrap here")
+@pytest.mark.parametrize(
+    ("answer", "whole", "said"),
+    [
+        (PROBLEM["canonical_solution"], False, "passed"),
+        ("    return n + 2\n", False, "failed: AssertionError"),
+        ("    return n * 2\nexit(0)\n", False, "failed: "),
+        ("    return n * 2\nimport os; os._exit(0)\n", False, "failed: it ended early"),
+        ("    while True: pass\n", False, "timed out"),
+        ("Here:\n```python\ndef double(n):\n    return n * 2\n```\n", True, "passed"),
+    ],
+)
+def test_human_eval_runs_the_check_in_a_sandbox(problem: Row, answer: str, whole: bool, said: str) -> None:
+    found = scored(human_eval(whole=whole), problem, answer)
+    assert found.reason.startswith(said)
+    assert found.passed is (said == "passed")
+
+
+def test_human_eval_without_its_sandbox_is_an_error_and_never_runs_here(problem: Row) -> None:
+    with pytest.raises(Exception, match="no-such"):
+        scored(human_eval(sandbox="no-such"), problem, "    return n * 2\n")
+
+
+def test_a_file_of_another_benchmark_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"task_id": "1", "Question": "?"}\n')
+    with pytest.raises(DatasetError, match=r"x\.jsonl:1: prompt: this column is missing"):
+        load_benchmark("human_eval", path)
+    with pytest.raises(EvaluationError, match="no format 'gaja'"):
+        load_benchmark("gaja", path)

@@ -1,0 +1,124 @@
+"""New code is judged for the price of what it changes: recorded effects are reused until it asks for others."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from warm_python import warm_python
+
+from refold import Action, AgentModule, Decision, StateSchema, charge, effect, perform
+from refold.modules.evaluation import Evaluation
+from refold.modules.evaluation.counterfactual import replay_evaluation
+from refold.modules.evaluation.scorers import called_tool
+
+CALLS: list[int] = []
+KILLED_AT: int | None = None
+
+
+@effect(idempotent=True)
+async def model(step: int) -> int:
+    CALLS.append(step)
+    if step == KILLED_AT:
+        print(CALLS, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    charge(10, 5, 0.01)
+    return step * 2
+
+
+def note(value: int) -> int:
+    return value
+
+
+class Old(AgentModule[StateSchema]):
+    tools = {"note": note}
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    async def decide(self, state: StateSchema) -> Decision:
+        found = await perform(model, state.current_step)
+        return (
+            Decision.final(str(found)) if state.current_step == 4 else Decision.act([Action("note", {"value": found})])
+        )
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Any) -> None:
+        pass
+
+
+class New(Old):
+    async def decide(self, state: StateSchema) -> Decision:
+        if state.current_step == 3:
+            return Decision.act([Action("note", {"value": 99})])
+        return await super().decide(state)
+
+
+def test_a_fork_pays_for_what_follows_from_the_change_alone(tmp_path: Path) -> None:
+    recorded = Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    assert (len(CALLS), recorded.cost) == (10, 0.1)
+    CALLS.clear()
+    scorers = [called_tool("note", at_least=4)]
+
+    async def replay(out: str, module: Any) -> Any:
+        return await replay_evaluation(tmp_path / "old", module, tmp_path / out, scorers=scorers)
+
+    found = anyio.run(replay, "new", New())
+    assert CALLS == [4, 4]
+    assert (found.counts, found.after.cost) == ({"forked": 2}, 0.02)
+    assert {(each.step, each.phase, each.calls) for each in found.replayed} == {(3, "decide", 1)}
+    assert {each.steps for each in found.after.samples} == {5}
+    assert found.after.pass_rate == 1.0  # the calls before the fork count, too
+    same = anyio.run(replay, "same", Old())
+    assert (CALLS, same.counts, same.after.cost) == ([4, 4], {"same": 2}, 0.0)
+
+
+class Earlier(Old):
+    async def decide(self, state: StateSchema) -> Decision:
+        if state.current_step == 1:
+            return Decision.act([Action("note", {"value": 99})])
+        return await super().decide(state)
+
+
+class Differently(Old):
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema(metadata={"new": True})
+
+
+async def replay_one_at_a_time(folder: Path, module: AgentModule[StateSchema]) -> Any:
+    return await replay_evaluation(folder / "old", module, folder / "new", scorers=called_tool("note"), concurrency=1)
+
+
+@pytest.mark.parametrize(("name", "before", "after"), [("Earlier", [2], [2, 3, 4]), ("Differently", [0, 1, 2], [])])
+def test_a_fork_that_was_killed_is_resumed(name: str, before: list[int], after: list[int], tmp_path: Path) -> None:
+    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    script = f"""
+import sys; sys.path[:0] = {[path for path in sys.path if "tests" in path] + [str(Path(__file__).parent)]!r}
+import anyio, pathlib, test_counterfactual as test
+test.KILLED_AT = 3
+anyio.run(test.replay_one_at_a_time, pathlib.Path({str(tmp_path)!r}), test.{name}())
+"""
+    killed = subprocess.run([*warm_python(), "-c", script], capture_output=True, text=True, timeout=300)
+    assert killed.stdout == f"{[*before, 3]}\n", killed.stderr
+    (cut,) = (tmp_path / "new" / "runs").glob("*.trace.jsonl")
+    CALLS.clear()
+    found = anyio.run(replay_one_at_a_time, tmp_path, globals()[name]())
+    kind = "forked" if name == "Earlier" else "anew"
+    assert (CALLS, found.counts) == ([3, 4, *(after or range(5))], {kind: 2})
+    assert cut.name.startswith(str(found.replayed[0].run_id))
+    assert found.replayed[0].calls == found.replayed[1].calls
+    CALLS.clear()
+    assert (anyio.run(replay_one_at_a_time, tmp_path, globals()[name]()).replayed, CALLS) == (found.replayed, [])
+
+
+def test_forks_count_for_pass_at_k(tmp_path: Path) -> None:
+    recorded = Evaluation(task=Old(), dataset=["a", "b"], repeats=2, folder=tmp_path / "old").run_sync()
+    assert recorded.repeats == 2
+    found = anyio.run(replay_one_at_a_time, tmp_path, New())
+    assert [(each.id, each.repeat) for each in found.after.samples] == [
+        (each.id, each.repeat) for each in recorded.samples
+    ]
+    assert (found.after.pass_at(2), found.after.pass_hat(2)) == (1.0, 1.0)

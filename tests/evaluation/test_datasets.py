@@ -1,0 +1,122 @@
+"""Datasets read every format as it is written, map columns to tasks, and say where a row is wrong."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.errors import UsageError
+from refold.modules.evaluation import Dataset, DatasetError
+from refold.tasks import Task
+
+ROWS = [{"id": "a", "question": "one?", "answer": "1"}, {"id": "b", "question": "two?", "answer": "2"}]
+
+
+def written(folder: Path, name: str) -> Path:
+    path = folder / name
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    texts = {
+        "rows.jsonl": lines,
+        "rows.json": json.dumps(ROWS),
+        "rows.csv": "id,question,answer\na,one?,1\nb,two?,2\n",
+        "rows.yaml": "- {id: a, question: 'one?', answer: '1'}\n- {id: b, question: 'two?', answer: '2'}\n",
+    }
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(lines.encode()))
+    else:
+        path.write_text(texts[name])
+    return path
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.csv", "rows.yaml", "rows.jsonl.gz"])
+def test_every_format_gives_the_same_rows_and_the_same_digest(tmp_path: Path, name: str) -> None:
+    dataset = Dataset.load(written(tmp_path, name))
+    assert [(row.id, row.task.objective, row.target) for row in dataset] == [("a", "one?", "1"), ("b", "two?", "2")]
+    assert dataset.digest == Dataset.of(ROWS).digest
+    assert dataset.digest != Dataset.of(ROWS[:1]).digest
+
+
+def test_values_of_csv_stay_text_and_quoted_lines_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('id,question,answer\na,"one\nline?",007\nb,two?\n')
+    with pytest.raises(DatasetError, match=r"rows\.csv:4: has 2 values where the first line names 3 columns"):
+        Dataset.load(path)
+    path.write_text('id,question,answer\na,"one\nline?",007\n')
+    assert Dataset.load(path).rows[0].target == "007"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"question": "x"}\n{"question": \n', r"rows\.jsonl:2: .*not valid JSON"),
+        ('{"question": "x"}\n\n[1]\n', r"rows\.jsonl:3: a row must be a mapping"),
+        ('{"words": "x"}\n', r"rows\.jsonl:1: no column for the objective; .*columns: words"),
+        ('{"id": "a", "question": "x"}\n{"id": "a", "question": "y"}\n', r"rows\.jsonl:2: has the id of line 1"),
+        ('{"question": "x", "budget": {"max_steps": 0}}\n', r"rows\.jsonl:1: budget\.max_steps"),
+        ("\n", r"holds no row"),
+    ],
+)
+def test_a_wrong_row_is_told_with_file_and_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(DatasetError, match=said):
+        Dataset.load(path)
+
+
+def test_fields_map_columns_to_a_task() -> None:
+    rows = [{"nr": 7, "text": "Baum", "to": "English", "gold": ["tree"], "hint": None}]
+    fields = {"objective": "Translate {text} to {to}", "target": "gold", "id": "nr", "inputs": ["to"]}
+    (row,) = Dataset.of(rows, fields)
+    assert (row.id, row.task.objective, row.task.inputs, row.target) == (
+        "7",
+        "Translate Baum to English",
+        {"to": "English"},
+        ["tree"],
+    )
+    assert "hint" not in row.columns
+    assert "gold" not in json.dumps(row.task.to_dict())
+    with pytest.raises(DatasetError, match=r"row 1: there is no column 'golt'; did you mean 'gold'\?"):
+        Dataset.of(rows, {"objective": "text", "target": "golt"})
+    with pytest.raises(UsageError, match="no field 'targets'; did you mean 'target'"):
+        Dataset.of(rows, {"targets": "gold"})
+
+
+def test_ids_that_are_no_file_names_stay_apart() -> None:
+    rows: list[Any] = [{"id": "Set/0", "input": "x"}, {"id": "Set-0", "input": "x"}, Task(objective="y"), "z"]
+    dataset = Dataset.of(rows)
+    assert [row.id for row in dataset][:2] == ["Set/0", "Set-0"]
+    assert len({row.task.id for row in dataset}) == 4
+
+
+def test_values_that_are_not_json_are_refused_with_their_place() -> None:
+    with pytest.raises(DatasetError, match=r"row 2: extra\.when\[0\]: a object is not a JSON value"):
+        Dataset.of(["x", {"input": "y", "extra": {"when": [object()]}}])
+
+
+def test_hugging_face_rows_are_read_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("datasets")
+    from datasets import Dataset as Rows  # type: ignore[import-untyped]
+
+    dataset = Dataset.of(Rows.from_list(ROWS))
+    assert dataset.digest == Dataset.of(ROWS).digest
+
+
+def test_a_problem_that_many_rows_have_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("input,want\n" + "a,b\n" * 50)
+    with pytest.raises(DatasetError) as raised:
+        Dataset.load(path, {"target": "wnt"})
+    assert str(raised.value) == f"{path}:2: there is no column 'wnt'; did you mean 'want'? (so in 50 rows)"
+    with pytest.raises(DatasetError) as raised:
+        Dataset.of([{"objective": ""}, {"objective": "x"}, {"objective": ""}])
+    assert str(raised.value).count("must not be empty") == 1
+
+
+def test_text_that_is_not_utf_8_is_told_with_its_line_also_after_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(mark + b"input\na\n\xe9\n")
+        with pytest.raises(DatasetError, match=r"rows.csv:3: is not UTF-8 text"):
+            Dataset.load(path)

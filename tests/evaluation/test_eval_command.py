@@ -1,0 +1,233 @@
+"""`refold eval`: an evaluation file runs, gates, compares and replays; what is wrong in it is told with its line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.cli import cli
+from refold.modules.run_sets import Stop
+from refold.traces.stores import open_store
+
+FILE = """\
+name: hands
+module: solver.py:Solver
+dataset: {path: rows.jsonl, fields: {target: want}}
+scorers:
+  - criteria
+  - "solver.py:quick"
+groups: [kind]
+"""
+ROWS = [
+    {"objective": "4 9 10 13", "kind": "can", "success_criteria": ["makes 24: 4 9 10 13"], "want": 4},
+    {"objective": "1 1 1 1", "kind": "cannot", "success_criteria": ["makes 24: 1 1 1 1"], "want": 9},
+]
+SOLVER = """\
+from refold import Decision
+from refold.modules.game_of_24 import GameOf24
+
+
+class Solver(GameOf24):
+    pass
+
+
+class Quitter(GameOf24):
+    def decide(self, state):
+        return Decision.final("5") if state.current_step == 2 else super().decide(state)
+
+
+def quick(steps, want):
+    return len(steps) <= want
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "EVAL.yaml").write_text(FILE)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "solver.py").write_text(SOLVER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "solver", raising=False)
+    return tmp_path
+
+
+def called(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = cli(["eval", *args, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_an_evaluation_file_runs_gates_compares_and_replays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, doc = called(capsys, "run", "EVAL.yaml", "--html", "r.html", "--csv", "r.csv")
+    assert (code, doc["pass_rate"]["mean"], doc["groups"]["kind"]["can"]["pass_rate"]["mean"]) == (0, 0.5, 1.0)
+    assert (folder / "r.html").read_text().startswith("<!doctype html>")
+    assert len((folder / "r.csv").read_text().splitlines()) == 3
+    assert called(capsys, "run", "EVAL.yaml", "--fail-under", "0.5")[0] == 0
+    assert called(capsys, "run", "EVAL.yaml", "--fail-under", "0.51")[0] == 1
+    assert called(capsys, "report", "runs/hands")[1]["passed"] == 1
+
+    code, doc = called(capsys, "replay", "runs/hands", "--module", "solver.py:Quitter", "--scorer", "criteria")
+    assert doc["counts"] == {"forked": 2}
+    assert [(each["step"], each["phase"]) for each in doc["replayed"]] == [(2, "decide"), (2, "decide")]
+    again = called(capsys, "replay", "runs/hands", "--module", "solver.py:Quitter", "--scorer", "criteria")[1]
+    assert again["replayed"] == doc["replayed"]
+    code, doc = called(capsys, "replay", "EVAL.yaml", "--module", "solver.py:Solver", "--out", "same")
+    assert (code, doc["counts"], doc["diff"]["changes"]) == (0, {"same": 2}, [])
+    assert [each["score"] for each in doc["diff"]["tests"]] == ["passed", "criteria", "quick"]
+    about = json.loads((folder / "same" / "evaluation.json").read_text())
+    assert (about["name"], about["scorers"]) == ("hands, replayed", ["criteria", "quick"])
+    new = json.loads((folder / "runs" / "hands-replay" / "evaluation.json").read_text())
+    assert (about["module"], new["module"]) == ("solver:Solver", "solver:Quitter")
+
+    code, doc = called(capsys, "diff", "runs/hands", "runs/hands-replay")
+    assert code == 0  # of two tasks, one that got worse may be chance
+    changes = [(each["before"], each["after"], each["step"]) for each in doc["changes"] if each["score"] == "criteria"]
+    assert changes == [(1.0, 0.0, 2)]
+
+
+def test_a_replay_is_judged_as_its_evaluation_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called(capsys, "run", "EVAL.yaml")[0] == 0
+    assert cli(["eval", "replay", "runs/hands", "--module", "solver.py:Solver"]) == 2
+    assert "runs/hands was scored by criteria, quick; give the same scorers" in capsys.readouterr().err
+    assert not (folder / "runs" / "hands-replay").exists()
+    assert cli(["eval", "replay", "EVAL.yaml", "--module", "solver.py:Solver", "--scorer", "criteria"]) == 2
+    assert "EVAL.yaml names its scorers; leave --scorer out" in capsys.readouterr().err
+    (folder / "EVAL.yaml").write_text(FILE + "fail_under: 0.6\n")
+    assert cli(["eval", "replay", "EVAL.yaml", "--module", "solver.py:Solver"]) == 1
+    assert "the pass rate 0.5 is below 0.6" in capsys.readouterr().err
+
+
+def test_the_runs_may_be_in_any_store_and_in_processes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{folder}/runs.db"
+    code, first = called(capsys, "run", "EVAL.yaml", "--traces", url, "--processes", "2", "--at-once", "2")
+    assert (code, first["passed"], (folder / "runs/hands/runs").exists()) == (0, 1, False)
+    store = open_store(url)
+    assert store.sets() == ["hands"]
+    runs = {row.run_id for row in store.runs().rows}
+    assert len(runs) == 2
+    assert called(capsys, "run", "EVAL.yaml", "--traces", url)[1]["samples"] == first["samples"]
+    assert {row.run_id for row in store.runs().rows} == runs
+    code, doc = called(capsys, "run", "EVAL.yaml")
+    assert (code, f"the runs of runs/hands are in {url}" in doc["error"]["message"]) == (2, True)
+    (folder / "solver.py").write_text(SOLVER + "\n# changed\n")
+    code, doc = called(capsys, "run", "EVAL.yaml", "--traces", url, "--out", "again/hands")
+    assert (code, "set hands, has runs of solver:Solver as it was" in doc["error"]["message"]) == (2, True)
+    code, doc = called(capsys, "replay", "runs/hands", "--module", "solver.py:Quitter", "--scorer", "criteria")
+    assert doc["counts"] == {"forked": 2}
+    code, doc = called(capsys, "diff", "runs/hands", "runs/hands-replay")
+    assert [each["step"] for each in doc["changes"] if each["score"] == "criteria"] == [2]
+    store.close()
+
+
+def test_an_evaluation_that_is_stopped_exits_as_a_set_does(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Stop.__init__
+    with monkeypatch.context() as patch:
+        patch.setattr(Stop, "__init__", lambda self: (real(self), self.drain())[0])
+        code, doc = called(capsys, "run", "EVAL.yaml")
+        assert (code, doc["exit_code"], {each["status"] for each in doc["samples"]}) == (130, 130, {"queued"})
+        assert cli(["eval", "run", "EVAL.yaml", "--fail-under", "0.5"]) == 130
+        told = capsys.readouterr()
+        assert "2 runs not ended: the same command again does the rest" in told.err
+        assert "no verdict" not in told.out
+    assert called(capsys, "run", "EVAL.yaml")[0] == 0
+
+
+def test_a_server_that_a_folder_names_is_not_reached_unless_a_person_names_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called(capsys, "run", "EVAL.yaml")
+    about = folder / "runs/hands/evaluation.json"
+    url = "postgresql://u:***@127.0.0.1:1/x"
+    about.write_text(json.dumps({**json.loads(about.read_text()), "traces": url}))
+    assert called(capsys, "diff", "runs/hands", "runs/hands")[0] == 0
+    code, doc = called(capsys, "diff", "runs/hands", "runs/hands", "--traces", url.replace("***", "word"))
+    assert (code, "cannot be reached" in doc["error"]["message"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("- criteria", "- criterium", "EVAL.yaml:5: scorers[0]: there is no scorer 'criterium'"),
+        ("module: solver.py:Solver", "modul: x", "EVAL.yaml:2: modul"),
+        ("name: hands", "name: hands\nrepeats: 0", "EVAL.yaml:2: repeats"),
+        ("rows.jsonl", "row.jsonl", "row.jsonl: no such file"),
+        ("fields: {target: want}", "fields: {target: wand}", "rows.jsonl:1: there is no column 'wand'"),
+        ("  - criteria", "  - numeric: {tolerence: 1}", "EVAL.yaml:5: scorers[0]: "),
+        ("solver.py:quick", "solver.py:quikc", "quikc"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
+) -> None:
+    (folder / "EVAL.yaml").write_text(FILE.replace(old, new))
+    code = cli(["eval", "run", "EVAL.yaml"])
+    assert (code, said in capsys.readouterr().err) == (2, True)
+
+
+def test_code_outside_of_trusted_folders_is_not_loaded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    away = folder / "away"
+    here = folder / "here"
+    away.mkdir()
+    here.mkdir()
+    (away / "evil.py").write_text("raise SystemExit('loaded')")
+    (here / "EVAL.yaml").write_text(FILE.replace("solver.py:Solver", f"{away}/evil.py:X"))
+    (here / "rows.jsonl").write_text(json.dumps(ROWS[0]))
+    __import__("os").chdir(here)
+    assert cli(["eval", "run", "EVAL.yaml"]) == 2
+    assert "loaded" not in capsys.readouterr().err
+
+
+def test_a_changed_agent_in_the_same_folder_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called(capsys, "run", "EVAL.yaml")[0] == 0
+    (folder / "solver.py").write_text(SOLVER + "\n# changed\n")
+    code, doc = called(capsys, "run", "EVAL.yaml")
+    assert (code, "the code has changed" in doc["error"]["message"]) == (2, True)
+    assert called(capsys, "run", "EVAL.yaml", "--changed", "keep")[0] == 0
+
+
+def test_columns_to_group_by_are_looked_for_before_a_run_starts(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, doc = called(capsys, "run", "EVAL.yaml", "--by", "knd")
+    assert (code, "no row has the column 'knd' to group by; did you mean 'kind'?" in doc["error"]["message"]) == (
+        2,
+        True,
+    )
+    (folder / "EVAL.yaml").write_text(FILE.replace("[kind]", "[kind, sort]"))
+    code, doc = called(capsys, "run", "EVAL.yaml")
+    assert (code, "EVAL.yaml:7: groups[1]: no row has the column 'sort'" in doc["error"]["message"]) == (2, True)
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("scorer", "told"),
+    [
+        ("exact_match", "did you mean 'exact'?"),
+        ("json_schema_match", "did you mean 'json_schema'?"),
+        ("success_criteria", "did you mean 'criteria'?"),
+        ('judge: {model: "scripted:nosuch.yaml", rubric: Good}', "nosuch.yaml: No such file or directory"),
+    ],
+)
+def test_a_scorer_that_cannot_be_made_is_told_in_a_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], scorer: str, told: str
+) -> None:
+    (folder / "EVAL.yaml").write_text(f"module: solver.py:Solver\ndataset: rows.jsonl\nscorers:\n  - {scorer}\n")
+    code, doc = called(capsys, "run", "EVAL.yaml")
+    assert (code, doc["error"]["message"].startswith("EVAL.yaml:4: scorers[0]: ")) == (2, True)
+    assert told in doc["error"]["message"]
+
+
+def test_the_same_error_of_a_scorer_is_told_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (folder / "solver.py").open("a") as file:
+        file.write("\n\ndef wrong(answer):\n    return {}['score']\n")
+    (folder / "EVAL.yaml").write_text(FILE + "  - x\n".replace("x", "solver.py:wrong").join(["", ""]))
+    text = FILE.replace('  - "solver.py:quick"', "  - solver.py:wrong")
+    (folder / "EVAL.yaml").write_text(text)
+    assert cli(["eval", "run", "EVAL.yaml"]) == 1
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no verdict")]
+    assert len(told) == 1
+    assert "(repeat 1) and 1 more run: wrong: KeyError: 'score' (solver.py:" in told[0]

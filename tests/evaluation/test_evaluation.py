@@ -1,0 +1,220 @@
+"""An evaluation runs what is missing, scores from traces, and tells errors from failures."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.modules.agent import Agent
+from refold.modules.agent.generators import ScriptedGenerator
+from refold.modules.evaluation import (
+    EvalResult,
+    Evaluation,
+    EvaluationError,
+    Scorer,
+    exact_match,
+    includes,
+    json_schema_match,
+    numeric_match,
+    regex_match,
+)
+from refold.modules.evaluation.comparison import diff_results
+from refold.modules.evaluation.reports import csv_report, html_report
+
+CALLS: list[str] = []
+ROWS = [
+    {"id": "a", "input": "one", "target": "ONE", "kind": "x"},
+    {"id": "b", "input": "two", "target": "two", "kind": "y"},
+]
+
+
+async def shout(text: str) -> str:
+    CALLS.append(text)
+    return text.upper()
+
+
+async def whisper(text: str) -> str:
+    return text.lower()
+
+
+async def broken(text: str) -> str:
+    raise ValueError("<b>no</b>")
+
+
+def evaluate(folder: Path | None, task: Any = shout, scorers: Any = None, **options: Any) -> EvalResult:
+    made = Evaluation(task=task, dataset=ROWS, scorers=scorers or exact_match(), folder=folder, **options)
+    return made.run_sync()
+
+
+def test_the_same_evaluation_again_runs_nothing_and_more_repeats_run_the_rest(tmp_path: Path) -> None:
+    CALLS.clear()
+    first = evaluate(tmp_path)
+    assert (first.pass_rate, first.passed_count, first.failed_count, first.is_complete) == (0.5, 1, 1, True)
+    again = evaluate(tmp_path)
+    assert [each.run_id for each in again.samples] == [each.run_id for each in first.samples]
+    assert sorted(CALLS) == ["one", "two"]
+    more = evaluate(tmp_path, repeats=3)
+    assert sorted(CALLS) == ["one"] * 3 + ["two"] * 3
+    assert (more.pass_at(2), more.pass_hat(3), more.repeats) == (0.5, 0.5, 3)
+    assert EvalResult.load(tmp_path).to_dict()["samples"] == more.to_dict()["samples"]
+
+
+def test_a_changed_scorer_says_which_scores_it_changed_and_nothing_runs(tmp_path: Path) -> None:
+    evaluate(tmp_path)
+    CALLS.clear()
+    found = evaluate(tmp_path, scorers={"exact": exact_match(ignore_case=True)})
+    assert [(each.id, each.before, each.after) for each in found.changes] == [("b", 0.0, 1.0)]
+    assert CALLS == []
+    assert found.pass_rate == 1.0
+
+
+def test_a_scorer_that_raises_is_an_error_and_not_a_zero() -> None:
+    def divides(answer: str) -> float:
+        return 1 / (answer == "ONE")
+
+    found = evaluate(None, scorers=[divides])
+    line = divides.__code__.co_firstlineno + 1
+    told = f"ZeroDivisionError: division by zero (test_evaluation.py:{line})"
+    assert found.samples[1].score_errors == {"divides": told}
+    assert (found.metrics["divides"], found.pass_rate, found.error_count, found.is_complete) == ([1.0], 1.0, 1, False)
+
+
+def test_a_scorer_that_raises_does_not_make_the_pass_rate_lower() -> None:
+    def raises(answer: str) -> float:
+        raise LookupError(answer)
+
+    found = evaluate(None, scorers=[exact_match(), raises])
+    assert [each.passed for each in found.samples] == [None, None]  # the one that failed counts as little as the other
+    assert (found.pass_rate, found.metrics["exact"]) == (None, [1.0, 0.0])
+    only = evaluate(None, scorers=[exact_match(), raises], assert_scores=["exact"])
+    assert [each.passed for each in only.samples] == [True, False]
+
+
+@pytest.mark.parametrize("scorer", [exact_match(), includes(), regex_match(), numeric_match(), json_schema_match()])
+def test_a_dataset_without_targets_is_refused_before_a_run_starts(scorer: Scorer) -> None:
+    rows = [{"input": "one", "want": "ONE"}]
+    with pytest.raises(EvaluationError, match="needs a target, which no row has"):
+        Evaluation(task=shout, dataset=rows, scorers=scorer)
+    with pytest.raises(EvaluationError, match="needs a target, which no row has"):
+        Evaluation(task=shout, dataset=rows, scorers={"renamed": scorer})
+    Evaluation(task=shout, dataset=[*rows, {"input": "two", "target": "TWO"}], scorers=scorer)
+    Evaluation(task=shout, dataset=rows, scorers=[regex_match("O")])
+
+
+def test_a_scorer_that_asks_for_what_no_row_has_is_refused_before_a_run_starts() -> None:
+    with pytest.raises(EvaluationError, match=r"asks for 'knd', which no run and no row has; did you mean 'kind'\?"):
+        Evaluation(task=shout, dataset=ROWS, scorers=[lambda answer, knd: True])
+    Evaluation(
+        task=shout, dataset=ROWS, scorers={"one": lambda text: True, "more": lambda answer, kind, more=1, **rest: True}
+    )
+
+
+def test_a_run_that_fails_by_its_own_code_is_scored_without_an_answer() -> None:
+    found = evaluate(None, broken)
+    assert {each.status for each in found.samples} == {"failed"}
+    assert (found.pass_rate, found.error_count) == (0.0, 0)
+    assert "ValueError" in (found.samples[0].error or "")
+
+
+def test_the_runs_of_another_function_are_not_reused(tmp_path: Path) -> None:
+    evaluate(tmp_path)
+    with pytest.raises(EvaluationError, match="the code has changed: use another folder"):
+        evaluate(tmp_path, whisper)
+    assert evaluate(tmp_path, whisper, changed="keep").pass_rate == 0.5
+
+
+def test_other_tasks_in_the_folder_are_refused_and_corrected_targets_are_not(tmp_path: Path) -> None:
+    evaluate(tmp_path)
+    right = [{**row, "target": str(row["input"]).upper()} for row in ROWS]
+    found = Evaluation(task=shout, dataset=right, scorers=exact_match(), folder=tmp_path).run_sync()
+    assert [(each.id, each.after) for each in found.changes] == [("b", 1.0)]
+    fewer = Evaluation(task=shout, dataset=right[:1], scorers=exact_match(), folder=tmp_path).run_sync()
+    assert (len(fewer.samples), fewer.pass_rate) == (1, 1.0)
+    for rows in ([{"id": "c", "input": "x", "target": "X"}], [{**ROWS[0], "input": "another"}]):
+        with pytest.raises(EvaluationError, match="other tasks"):
+            Evaluation(task=shout, dataset=rows, scorers=exact_match(), folder=tmp_path).run_sync()
+
+
+def test_an_agents_task_is_evaluated() -> None:
+    agent = Agent(name="a", model=ScriptedGenerator(["ONE", "ONE"]))
+    found = evaluate(None, agent.task(), concurrency=1)
+    assert found.metrics == {"exact": [1.0, 0.0]}
+
+
+def test_groups_and_reports_hold_the_figures_and_escape_texts() -> None:
+    rows = [{"id": "=1+1", "input": "<script>x</script>", "target": "", "kind": "<i>"}, *ROWS]
+    found = Evaluation(task=shout, dataset=rows, scorers=exact_match(), repeats=2).run_sync()
+    assert {label: part.pass_rate for label, part in found.by("kind").items()} == {"<i>": 0.0, "x": 1.0, "y": 0.0}
+    with pytest.raises(EvaluationError, match="no row has the column 'level'"):
+        found.by("level")
+    page = html_report(found, ["kind"])
+    assert "<SCRIPT>" not in page
+    assert "&lt;SCRIPT&gt;" in page
+    assert "http" not in page.replace("http-equiv", "")
+    table = list(csv.reader(io.StringIO(csv_report(found))))
+    assert (len(table), table[1][0]) == (7, "'=1+1")
+    assert json.loads(json.dumps(found.to_dict(["kind"])))["groups"]["kind"]["x"]["pass_rate"]["mean"] == 1.0
+
+
+def test_a_comparison_says_what_changed_and_where_the_runs_part(tmp_path: Path) -> None:
+    found = diff_results(evaluate(tmp_path / "a"), evaluate(tmp_path / "b", whisper))
+    assert [(each.id, each.score, each.before, each.after) for each in found.changes if each.score == "passed"] == [
+        ("a", "passed", 1.0, 0.0),
+        ("b", "passed", 0.0, 1.0),
+    ]
+    assert {(each.step, each.phase) for each in found.changes} == {(0, "decide")}
+    passed = found.tests[0]
+    assert (passed.better, passed.worse, passed.p, found.is_worse) == (1, 1, 1.0, False)
+
+
+def test_a_comparison_needs_tasks_and_scores_in_common(tmp_path: Path) -> None:
+    one = evaluate(None)
+    with pytest.raises(EvaluationError, match="no task in common; compare two"):
+        diff_results(one, Evaluation(task=shout, dataset=["x"], scorers={"exact": len}).run_sync())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"repeats": 0}, "repeats must be a whole number"),
+        ({"assert_scores": ["exakt"]}, "assert_scores names 'exakt'"),
+        ({"task": 3}, "task must be agent.task"),
+        ({"limits": {"at_onze": 1}}, "did you mean 'at_once'"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        Evaluation(**{"task": shout, "dataset": ROWS, "scorers": exact_match(), **options})
+
+
+def test_a_changed_argument_or_imported_file_is_other_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "answering.py").write_text(
+        "from refold import AgentModule, Decision, StateSchema\n"
+        "from answering_words import WORD\n"
+        "class Answering(AgentModule[StateSchema]):\n"
+        "    def __init__(self, times=1):\n"
+        "        self.times = times\n"
+        "    def init_state(self, task):\n"
+        "        return StateSchema()\n"
+        "    def decide(self, state):\n"
+        "        return Decision.final(WORD * self.times)\n"
+        "    def reduce(self, state, decision, observation):\n"
+        "        pass\n"
+    )
+    words = tmp_path / "answering_words.py"
+    words.write_text("WORD = 'yes'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import answering  # type: ignore[import-not-found]
+
+    def run(times: int) -> EvalResult:
+        return Evaluation(task=answering.Answering(times), dataset=["a"], folder=tmp_path / "out").run_sync()
+
+    assert [run(1).samples[0].output, run(1).samples[0].output] == ["yes", "yes"]
+    with pytest.raises(EvaluationError, match="the code has changed"):
+        run(2)
+    words.write_text("WORD = 'no'\n")
+    with pytest.raises(EvaluationError, match="the code has changed"):
+        run(1)

@@ -1,0 +1,140 @@
+"""Scorers ask for what they need by name, and tell a wrong answer from a scorer that cannot score."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from refold import Action, AgentModule, Decision, Engine, StateSchema
+from refold.modules.agent import AgentJudge
+from refold.modules.agent.generators import ScriptedGenerator
+from refold.modules.evaluation import (
+    Dataset,
+    EvaluatedRun,
+    EvaluationError,
+    JudgeScorer,
+    Score,
+    Scorer,
+    called_before,
+    called_tool,
+    exact_match,
+    includes,
+    json_schema_match,
+    judge_agreement,
+    numeric_match,
+    regex_match,
+    scorer,
+    success_criteria,
+)
+from refold.modules.evaluation.scorers import as_scorers
+
+
+class Looking(AgentModule[StateSchema]):
+    """Looks, then says the objective."""
+
+    tools = {"look": lambda at: at, "say": lambda what: what}
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    def decide(self, state: StateSchema) -> Decision:
+        if state.current_step == 0:
+            return Decision.act([Action("look", {"at": "x"}), Action("say", {"what": "y"})])
+        return Decision.final(state.task)
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Any) -> None:
+        pass
+
+
+def run_of(answer: str = "x", **columns: Any) -> EvaluatedRun:
+    (row,) = Dataset.of([{"objective": answer, **columns}])
+    return EvaluatedRun(Engine(Looking()).run(row.task).trace, row)
+
+
+def scored(given: Scorer, run: EvaluatedRun) -> Score:
+    return anyio.run(given.score, run)
+
+
+@pytest.mark.parametrize(
+    ("made", "answer", "target", "value"),
+    [
+        (exact_match(), " Paris ", "Paris", 1),
+        (exact_match(), "paris", "Paris", 0),
+        (exact_match(ignore_case=True), "PARIS", ["London", "Paris"], 1),
+        (exact_match(), "7", 7, 1),
+        (includes(), "it is Paris.", "Paris", 1),
+        (includes(), "it is", "Paris", 0),
+        (regex_match(r"^\d+$"), "42", None, 1),
+        (regex_match(), "4x", r"^\d+$", 0),
+        (numeric_match(), "so: 1,234.5", "1234.5", 1),
+        (numeric_match(), "3 of 4", 3, 0),
+        (numeric_match(relative=0.01), "100.5", 100, 1),
+        (numeric_match(), "none", 1, 0),
+        (json_schema_match({"type": "object", "required": ["a"]}), '{"a": 1}', None, 1),
+        (json_schema_match(), '{"a": 1}', {"required": ["b"]}, 0),
+        (json_schema_match({}), "{", None, 0),
+        (called_tool("look"), "x", None, 1),
+        (called_tool("look", at_most=0), "x", None, 0),
+        (called_before("look"), "x", None, 1),
+        (called_before("say", "look"), "x", None, 0),
+        (success_criteria(), "x", None, 1),
+    ],
+)
+def test_a_built_in_scorer_scores(made: Scorer, answer: str, target: Any, value: float) -> None:
+    found = scored(made, run_of(answer, **({} if target is None else {"target": target})))
+    assert (found.value, found.passed) == (value, bool(value))
+
+
+def test_a_function_gets_what_its_parameters_name() -> None:
+    def asks(state: Any, trace: Any, status: str, level: str, target: Any, other: int = 3) -> float:
+        assert state["task"] == "x"
+        assert len(trace.steps) == 2
+        return 0.5 if (status, level, target, other) == ("completed", "hard", None, 3) else 0.0
+
+    assert scored(Scorer(asks, passing=0.5), run_of(level="hard")) == Score(0.5, True)
+    assert scored(Scorer(lambda text: text == "x", name="one"), run_of()).passed
+    assert scored(scorer(lambda answer: 0.5, passing=None), run_of()).passed is None
+    with pytest.raises(EvaluationError, match="asks for 'lewel', which a run does not have"):
+        scored(Scorer(lambda lewel, answer: 1, name="s"), run_of(level="hard"))
+
+
+@pytest.mark.parametrize(
+    ("made", "columns"),
+    [
+        (exact_match(), {}),
+        (numeric_match(), {"target": "many"}),
+        (regex_match(), {"target": "("}),
+        (json_schema_match(), {"target": {"type": "x"}}),
+        (Scorer(lambda answer: None, name="none"), {}),
+        (Scorer(lambda answer: float("nan"), name="nan"), {}),
+        (success_criteria(), {"success_criteria": ["no such evaluator: x"]}),
+    ],
+)
+def test_what_cannot_be_scored_raises(made: Scorer, columns: dict[str, Any]) -> None:
+    with pytest.raises((EvaluationError, ValueError, TypeError)):
+        scored(made, run_of(**columns))
+
+
+def test_scorers_have_different_names() -> None:
+    with pytest.raises(EvaluationError, match="two scorers have the name 'exact'"):
+        as_scorers([exact_match(), exact_match()])
+    assert [each.name for each in as_scorers({"a": exact_match(), "b": len})] == ["a", "b"]
+
+
+def test_a_judgement_is_journaled_and_the_same_evidence_is_not_judged_twice(tmp_path: Any) -> None:
+    said = "<reason>good</reason><score>0.8</score><passing>true</passing>"
+    model = ScriptedGenerator([said])
+    judge = JudgeScorer(AgentJudge(model=model, rubric="Is it x?"))
+    run = run_of()
+    run.folder = tmp_path
+    first = scored(judge, run)
+    assert first == Score(0.8, True, "good") == scored(judge, run)
+    (trace,) = (tmp_path / "judgements").glob("*.trace.jsonl")
+    assert '"kind":"intent"' in trace.read_text()
+    other = JudgeScorer(AgentJudge(model=model, rubric="Is it y?"))
+    scored(other, run)
+    assert len(list((tmp_path / "judgements").glob("*.trace.jsonl"))) == 2  # another rubric asks the model again
+
+
+def test_agreement_of_a_judge_with_labels_is_kappa() -> None:
+    assert judge_agreement([1, 1, 0, 0], [1, 0, 0, 0]) == pytest.approx(0.5)

@@ -1,0 +1,89 @@
+"""A study finds the best parameters, resumes as if it had not been cut off, and prunes what is hopeless."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("optuna", reason="the extra study is not installed")
+
+from refold.errors import UsageError
+from refold.modules.evaluation import exact_match
+from refold.modules.studies import Float, Int, Study, Trial
+
+ROWS = [{"id": str(n), "input": str(n), "target": "yes"} for n in range(6)]
+CALLS: list[tuple[int, str]] = []
+
+
+class Threshold:
+    """Answers yes to the numbers below its threshold."""
+
+    def __init__(self, below: int) -> None:
+        self.below = below
+
+    def task(self, number: str) -> str:
+        CALLS.append((self.below, number))
+        return "yes" if int(number) < self.below else "no"
+
+
+def study(folder: Path, **options: Any) -> Study:
+    given: dict[str, Any] = {"max_trials": 4, "rungs": 2, "startup": 2, "scorers": exact_match(), **options}
+    return Study(
+        task_factory=lambda params: Threshold(params["below"]).task,
+        search_space={"below": Int(0, 6), "idle": ["a", "b"]},
+        dataset=ROWS,
+        folder=folder,
+        **given,
+    )
+
+
+class CutOff(BaseException):
+    pass
+
+
+def test_a_study_that_was_cut_off_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    whole = study(tmp_path / "whole").run_sync()
+    assert len(whole.trials) == 4
+    assert whole.best_trial is not None
+    assert whole.best_score == max(each.score or 0 for each in whole.completed)
+    assert whole.best_so_far()[-1][1] == whole.best_score
+    assert f"trial {whole.best_trial.number:>4}" in whole.draw()
+
+    def cut(trial: Trial) -> None:
+        if trial.number == 2:
+            raise CutOff
+
+    with pytest.raises(BaseException) as raised:
+        study(tmp_path / "cut").run_sync(cut)
+    assert raised.group_contains(CutOff) if isinstance(raised.value, BaseExceptionGroup) else True
+    CALLS.clear()
+    again = study(tmp_path / "cut").run_sync()
+    assert [each.to_dict() for each in again.trials] == [each.to_dict() for each in whole.trials]
+    last = tmp_path / "cut" / "trials.jsonl"  # as if the last trial had been cut off after its first part
+    lines = last.read_text().splitlines()
+    last.write_text("\n".join([*lines[:-1], json.dumps({**json.loads(lines[-1]), "state": "running"})]) + "\n")
+    once = study(tmp_path / "cut").run_sync()
+    assert once.trials == again.trials
+
+
+def test_a_hopeless_trial_is_pruned_before_it_saw_all_rows(tmp_path: Path) -> None:
+    made = study(tmp_path, startup=1)
+    good = Trial(0, {"below": 6, "idle": "a"}, "completed", 1.0, (1.0, 1.0))
+    import anyio
+
+    CALLS.clear()
+    found = anyio.run(made._tried, Trial(1, {"below": 0, "idle": "a"}), [good])
+    assert (found.state, found.score, found.rungs) == ("pruned", 0.0, (0.0,))
+    assert sorted(number for _, number in CALLS) == ["0", "1", "2"]
+    kept = anyio.run(made._tried, Trial(2, {"below": 6, "idle": "a"}), [good])
+    assert (kept.state, kept.score) == ("completed", 1.0)
+
+
+def test_wrong_arguments_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="from low to high"):
+        Float(2, 1)
+    with pytest.raises(UsageError, match="max_trials must be a whole number"):
+        study(tmp_path, max_trials=0)
+    with pytest.raises(UsageError, match="there is no score 'speed'"):
+        study(tmp_path, objective="speed").run_sync()

@@ -1,0 +1,22 @@
+"""Processes that end while one looks at them."""
+
+import contextlib
+
+import psutil
+
+
+def ended(pid: int) -> bool:
+    """Whether a process has ended; a zombie, for whose end nobody has asked, has."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    return True
+
+
+def children(word: str) -> set[int]:
+    """The process ids of this process's descendants that run and have `word` in their command line."""
+    found = set()
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie, too, has no command line
+            if word in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found

@@ -1,0 +1,52 @@
+"""Python processes that need not import refold: each is forked from one that has.
+
+An interpreter that runs the command spends half a second of computing on its imports, and the suite starts hundreds.
+`warm_python()` stands in the place of `[sys.executable]` in a command line. It starts a real process (`launcher`) that
+hands its streams, folder, environment and words to a process that has all modules in memory (`server`), which forks one
+that runs the words. The launcher passes on the signals that it gets, and ends as the forked process does.
+
+Use `sys.executable` where the process itself is what a test is about: what it imports, its descriptors, its parents and
+children, how a SIGKILL ends it.
+"""
+
+import atexit
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+
+
+def warm_python() -> list[str]:
+    """The beginning of a command line that runs what follows as Python would: `-m MODULE`, `-c CODE` or a file."""
+    if not hasattr(os, "pidfd_open"):
+        return [sys.executable]
+    return [sys.executable, "-I", "-S", str(_HERE / "launcher.py"), _server()]
+
+
+@functools.cache
+def _server() -> str:
+    """Starts the process that forks, once for each process that asks; the address at which it listens.
+
+    It ends when its standard input does, thus with the process that started it, whatever ends that.
+    """
+    folder = tempfile.mkdtemp(prefix="warm-")
+    address = os.path.join(folder, "s")
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    process = subprocess.Popen(
+        [sys.executable, str(_HERE / "server.py"), address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    atexit.register(_end, process, folder)
+    assert process.stdout.readline() == b"ready\n", "the process that forks did not start"
+    return address
+
+
+def _end(process: "subprocess.Popen[bytes]", folder: str) -> None:
+    process.communicate()
+    Path(folder, "s").unlink(missing_ok=True)
+    os.rmdir(folder)

@@ -1,0 +1,191 @@
+"""The cost of a set is a wall: for calls that pass the gate, for others, and over several commands."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from refold import Action, AgentModule, Decision, Observation, StateSchema, Task, charge, effect, perform
+from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.usage import Usage
+from refold.modules.agent.generators.function import FunctionGenerator
+from refold.modules.agent.generators.generation import Generation
+from refold.modules.agent.generators.journaled import generate
+from refold.modules.rate_limits import request_slot
+from refold.modules.run_sets import SetResult, run_set
+from refold.modules.run_sets.purse import Purse, Room
+from refold.modules.run_sets.table import all_rows
+from refold.traces.stores import open_store
+
+PRICE = 0.5
+PAID: list[float] = []
+"""What the provider has been paid."""
+
+
+class Talk(StateSchema):
+    """The number of requests so far."""
+
+    asked: int = 0
+
+
+class Talking(AgentModule[Talk]):
+    """Three steps, each of which asks a model once; `gated` says whether the request passes the set's gate."""
+
+    def __init__(self, *, gated: bool = True, priced: bool = True, told: bool = True) -> None:
+        self.gated, self.priced, self.told = gated, priced, told
+
+    def init_state(self, task: str) -> Talk:
+        return Talk()
+
+    def decide(self, state: Talk) -> Decision:
+        return Decision.final("done") if state.asked == 3 else Decision.act(Action("ask"))
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        if self.gated:
+            await generate(FunctionGenerator(self.answer), [Message("user", "hello")])
+        else:
+            await perform(paid)
+        return Observation(value=True)
+
+    async def answer(self, messages: Any, params: Any) -> Generation:
+        await anyio.sleep(0.01)
+        PAID.append(PRICE)
+        usage = Usage(input_tokens=5, output_tokens=5, total_tokens=10, cost_usd=PRICE if self.priced else None)
+        return Generation(message=Message("assistant", "hello"), usage=usage if self.told else None)
+
+    def reduce(self, state: Talk, decision: Decision, observation: Observation) -> None:
+        state.asked += decision.mode == "act"
+
+
+@effect(idempotent=True)
+async def paid() -> bool:
+    """A call with a price that passes no gate."""
+    await anyio.sleep(0.01)
+    PAID.append(PRICE)
+    charge(5, 5, PRICE)
+    return True
+
+
+def run(module: Talking, folder: Path, wall: float | None, **engine: Any) -> SetResult:
+    tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(6)]
+    limits: dict[str, Any] = {"at_once": 4, **({} if wall is None else {"max_cost_usd": wall})}
+    return run_set(module, tasks, folder, limits=limits, engine=engine)
+
+
+def test_no_call_starts_for_which_there_is_no_money_and_more_money_goes_on(tmp_path: Path) -> None:
+    PAID.clear()
+    first = run(Talking(), tmp_path, 4.2)
+    assert first.interrupted
+    assert sum(PAID) == 4.0  # eight calls; the ninth would be above the wall
+    assert "4.0000 of 4.2 USD are spent" in first.notes[-1]
+    assert run(Talking(), tmp_path, 4.2).interrupted  # the wall holds for all commands together
+    assert sum(PAID) == 4.0
+    last = run(Talking(), tmp_path, 20)
+    assert last.is_completed
+    assert len(PAID) == 18  # no call was made twice
+    assert last.progress.cost == sum(PAID)
+
+
+def test_calls_that_pass_no_gate_overstep_by_what_is_under_way_at_most(tmp_path: Path) -> None:
+    PAID.clear()
+    assert run(Talking(gated=False), tmp_path, 4.2).interrupted
+    assert 4.2 <= sum(PAID) <= 4.2 + 4 * PRICE
+
+
+def test_a_price_that_is_not_known_is_its_own_case(tmp_path: Path) -> None:
+    PAID.clear()
+    told = run(Talking(priced=False), tmp_path / "a", 100.0)
+    assert told.interrupted
+    assert len(PAID) == 1
+    assert "the cost of 1 calls is not known" in told.notes[-1]
+    assumed = run(Talking(priced=False), tmp_path / "b", 100.0, budget={"assumed_price": (3, 15)})
+    assert assumed.is_completed
+
+
+def test_processes_share_the_money(tmp_path: Path) -> None:
+    table = open_store(tmp_path).tasks("set")
+    now = 0.0
+    one, two = (Purse(table, owner, 1.0, lambda: now) for owner in ("one", "two"))
+    assert one.reserve() == (Room.YES, 1.0)  # no call has ended yet: the first holds all
+    assert two.reserve() == (Room.LATER, 0.0)
+    one.settle(1.0, 0.3)
+    assert one.reserve() == two.reserve() == (Room.YES, 0.3)
+    assert two.reserve() == (Room.LATER, 0.0)
+    one.settle(0.3, 0.3)
+    assert two.reserve() == (Room.LATER, 0.0)
+    now = 100.0  # `two` died with its call: its money counts as spent
+    assert one.reserve() == (Room.NEVER, 0.0)
+    assert "0.9000 of 1 USD" in (one.why() or "")
+
+
+def test_what_a_living_worker_holds_is_not_spent_however_long_its_call_takes(tmp_path: Path) -> None:
+    table = open_store(tmp_path).tasks("set")
+    now = 0.0
+    one, two = (Purse(table, owner, 5.0, lambda: now) for owner in ("one", "two"))
+    assert one.reserve() == (Room.YES, 5.0)
+    for now in (40.0, 80.0, 120.0):  # noqa: B007 - the clock of both
+        one.renew()
+        assert two.reserve() == (Room.LATER, 0.0)
+    one.settle(5.0, 0.01)
+    assert two.reserve() == (Room.YES, 0.01)
+
+
+def test_a_price_lets_a_set_go_on_after_calls_of_unknown_cost(tmp_path: Path) -> None:
+    PAID.clear()
+    assert run(Talking(priced=False), tmp_path, 100.0).interrupted
+    assumed = run(Talking(priced=False), tmp_path, 100.0, budget={"assumed_price": (3, 15)})
+    assert assumed.is_completed
+    assert "1 earlier calls of unknown cost count as free" in assumed.notes[0]
+
+
+@effect
+async def refused() -> bool:
+    """A call that the machine fails, and that must not be made twice."""
+    raise ConnectionRefusedError("no route")
+
+
+class Unlucky(Talking):
+    """Pays, and then meets a refused connection."""
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        return Observation(value=await perform(refused if state.asked else paid))
+
+
+def test_a_task_that_cannot_be_tried_again_keeps_what_it_has_paid(tmp_path: Path) -> None:
+    PAID.clear()
+    told = run_set(Unlucky(), [Task(id="t0", objective="go")], tmp_path)
+    assert PAID == [PRICE]
+    assert told.progress.cost == PRICE
+    (row,) = all_rows(open_store(tmp_path).tasks(told.set_id))
+    assert "are not all idempotent" in str(row.figures.error)
+    assert str(row.figures.error).endswith("no route")
+
+
+@effect(idempotent=True)
+async def paid_in_vain() -> bool:
+    """A call that reports its cost, and then fails for reasons of the machine."""
+    async with request_slot() as slot:
+        PAID.append(PRICE)
+        slot.used(10, PRICE)
+        raise ConnectionResetError("the answer was lost")
+
+
+class Vain(Talking):
+    """Pays for answers that never arrive."""
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        return Observation(value=await perform(paid_in_vain))
+
+
+def test_a_call_that_reports_its_cost_and_then_raises_counts_below_the_wall(tmp_path: Path) -> None:
+    PAID.clear()
+    assert run(Vain(), tmp_path, 4 * PRICE).interrupted
+    assert sum(PAID) == 4 * PRICE
+
+
+def test_a_model_that_does_not_report_its_usage_is_not_free(tmp_path: Path) -> None:
+    PAID.clear()
+    told = run(Talking(told=False), tmp_path, 100.0)
+    assert told.interrupted
+    assert len(PAID) == 1
+    assert "the cost of 1 calls is not known" in told.notes[-1]

@@ -1,0 +1,20 @@
+"""Servers for the stores: one PostgreSQL and one object storage for all tests of a worker."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from postgres_server import PostgresServer
+
+_schemas = count()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    return postgres_server.url(f"s{next(_schemas)}")

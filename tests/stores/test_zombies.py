@@ -1,0 +1,187 @@
+"""Writers that wake up after somebody else has taken their run, and writers of forked processes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needed import need_package
+
+from refold.errors import TraceTakenError, TraceWriteError
+from refold.testing.store_suite import _members, _write
+from refold.traces import Trace
+from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import RunRef, TraceStore, open_store
+from refold.traces.stores.beats import Beats
+from refold.traces.stores.retention import Keep, plan_removal, remove
+
+
+def in_memory() -> Any:
+    need_package("obstore")
+    from obstore.store import MemoryStore
+
+    from refold.traces.stores.objects.bucket import Bucket
+    from refold.traces.stores.objects.store import ObjectStore
+
+    return ObjectStore(Bucket(MemoryStore(), "memory://zombies"))
+
+
+@pytest.fixture
+def objects(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a store in which each lease has run out as soon as it is given."""
+    store = in_memory()
+    monkeypatch.setattr("refold.traces.stores.objects.store.SECONDS", 0.0)
+    monkeypatch.setattr(store, "_is_held", lambda at, doc: False)
+    return store
+
+
+def begun(store: TraceStore) -> TraceWriter:
+    writer = TraceWriter.create(RunRef(store, "run"))
+    writer.append("header", 0, 1.0, _members("run", 0))
+    return writer
+
+
+def finish(store: TraceStore, events: int) -> bytes:
+    with TraceWriter.reopen(RunRef(store, "run"))[0] as writer:
+        for number in range(events):
+            writer.append("event", 0, 2.0, {"name": f"e{number}", "data": {}})
+        writer.append("end", 0, 2.0, {"status": "completed", "stop_reason": "final"})
+    return store.read("run")
+
+
+@pytest.mark.parametrize("takeovers", [1, 3])
+@pytest.mark.parametrize("events", [0, 40])
+def test_a_zombie_finds_its_number_taken_after_segments_were_put_together(
+    objects: Any, monkeypatch: pytest.MonkeyPatch, events: int, takeovers: int
+) -> None:
+    """The successor has closed the run, and has put its segments together; nobody looks at the lease."""
+    monkeypatch.setattr("refold.traces.stores.objects.run_writer.ObjectRun._check_lease", lambda run: None)
+    zombies = [begun(objects)]
+    for _ in range(takeovers - 1):
+        zombie = TraceWriter.reopen(RunRef(objects, "run"))[0]
+        zombie.append("event", 0, 1.0, {"name": "alive", "data": {}})
+        zombies.append(zombie)
+    there = finish(objects, events)
+    for zombie in zombies:
+        with pytest.raises(TraceTakenError):
+            zombie.append("event", 0, 3.0, {"name": "zombie", "data": {}})
+        zombie.close()
+    assert objects.read("run") == there
+    assert finish(objects, 20).startswith(there)
+    Trace.load(RunRef(objects, "run")).check()
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_zombie_looks_at_a_lease_that_may_have_run_out(
+    objects: Any, monkeypatch: pytest.MonkeyPatch, is_removed: bool
+) -> None:
+    """A run that was taken, and removed after its end, has no segment left that could refuse."""
+    zombie = begun(objects)
+    finish(objects, 1)
+    if is_removed:
+        objects.delete("run")
+    monkeypatch.setattr("refold.traces.stores.objects.run_writer.SECONDS", -1.0)
+    with pytest.raises(TraceTakenError):
+        zombie.append("event", 0, 3.0, {"name": "zombie", "data": {}})
+    zombie.close()
+    assert objects.has("run") is not is_removed
+    assert objects._bucket.entries("runs/run/segments/0") == [] or not is_removed
+
+
+def test_a_beat_that_comes_late_revives_no_closed_run(objects: Any) -> None:
+    writer = begun(objects)
+    run: Any = writer._store
+    writer.close()
+    run.beat()
+    assert b'"seconds":0.0' in objects._bucket.get("runs/run/lease").data
+
+
+def test_an_interrupted_zombie_takes_back_nothing_of_its_successor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in an append, then another process has the run: its records stay."""
+    monkeypatch.setattr("refold.traces.stores.sql.store.has_died", lambda owner: True)
+    store, other = (open_store(f"sqlite:///{tmp_path}/runs.db") for _ in range(2))
+    zombie = begun(store)
+    run: Any = zombie._store
+    written = run._database.append
+
+    def interrupted(*args: Any) -> bool:
+        written(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run._database, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        zombie.append("event", 0, 1.0, {"name": "interrupted", "data": {}})
+    monkeypatch.undo()
+    monkeypatch.setattr("refold.traces.stores.sql.store.has_died", lambda owner: True)
+    there = finish(other, 3)
+    with pytest.raises(TraceWriteError):
+        zombie.append("event", 0, 3.0, {"name": "zombie", "data": {}})
+    zombie.close()
+    assert other.read("run") == there
+    Trace.load(RunRef(other, "run")).check()
+
+
+class Writer:
+    """Something that can be kept alive."""
+
+
+def test_a_forked_process_gives_signs_of_life_of_its_own_writers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.traces.stores.beats.BEAT_SECONDS", 0.01)
+    reader, writer = os.pipe()
+    parent = os.getpid()
+
+    def beat(writers: list[Writer]) -> None:
+        if os.getpid() != parent:
+            os.write(writer, b"%d" % len(writers))
+
+    beats = Beats(beat)
+    mine, child = Writer(), Writer()
+    beats.add(mine)
+    if not (pid := os.fork()):
+        beats.add(child)
+        while True:
+            os.read(reader, 0)
+            os.sched_yield()
+    try:
+        assert os.read(reader, 1) == b"1"
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        beats.discard(mine)
+
+
+def test_two_workers_that_write_equal_documents_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bookings of one cost are two, though the documents are equal."""
+    from refold.modules.run_sets.purse import Purse
+
+    store = in_memory()
+    first, second = (Purse(store.tasks("set"), name, 1.0) for name in ("a", "b"))
+    first.add(0.0)
+    replace = store._bucket.replace
+
+    def after_another(name: str, data: bytes, tag: str) -> bool:
+        monkeypatch.setattr(store._bucket, "replace", replace)
+        second.add(0.25)
+        return bool(replace(name, data, tag))
+
+    monkeypatch.setattr(store._bucket, "replace", after_another)
+    first.add(0.25)
+    assert store.tasks("set").document("money")[1]["spent"] == 0.5
+
+
+@pytest.mark.parametrize("place", ["{}/runs", "sqlite:///{}/runs.db"])
+def test_a_run_that_goes_on_is_not_removed(place: str, tmp_path: Path) -> None:
+    """Remove no run that has changed since the plan was made."""
+    store = open_store(place.format(tmp_path))
+    _write(store, "stopped", end="stopped")
+    _write(store, "gone", end="completed")
+    planned = plan_removal(store, [Keep(last=0)], now=60.0)
+    assert {row.run_id for row in planned.removed} == {"stopped", "gone"}
+    with TraceWriter.reopen(RunRef(store, "stopped"))[0] as writer:
+        writer.append("resume", 0, 50.0, {"attempt": 2})
+    store.delete("gone")
+    removed = remove(store, planned)
+    assert (removed.removed, removed.locked) == ((), ("stopped",))
+    assert store.has("stopped")

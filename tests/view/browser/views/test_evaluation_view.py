@@ -1,0 +1,43 @@
+"""The evaluations of the folder: from the list to one, its samples and their runs, and two compared."""
+
+import re
+
+from playwright.sync_api import expect
+from view_pages import Look, Site
+
+
+def test_an_evaluation_leads_to_the_runs_of_its_samples_and_to_a_comparison(looking: Look, site: Site) -> None:
+    page = looking(site.at())
+    page.get_by_role("link", name=re.compile("baseline")).click()
+    rows = page.locator(".ev-samples tbody tr")
+    expect(rows).to_have_count(5)
+    expect(page.get_by_role("row", name=re.compile("^passed"))).to_contain_text("0.667")
+    expect(rows.first).to_contain_text("The answer to game is <b>24</b>.")
+    page.get_by_role("button", name=re.compile("^no verdict")).click()
+    expect(rows).to_have_count(2)
+    expect(rows.last).to_contain_text("KeyError: no target")
+    page.get_by_role("button", name="level").click()
+    groups = page.get_by_role("region", name="Groups").locator("tbody tr")
+    expect(groups).to_have_count(3)
+    expect(groups.filter(has_text="easy")).to_contain_text("1.000")
+    page.reload()
+    expect(groups).to_have_count(3)
+    expect(rows).to_have_count(2)
+    page.get_by_role("button", name=re.compile("^all")).click()
+    page.get_by_role("link", name="links", exact=True).click()
+    expect(page.locator("h1").first).to_contain_text("Check every link")
+    page.goto(site.at("evaluation", "baseline"))
+    page.get_by_label("Compare with").select_option("tuned")
+    expect(page.locator("h1").first).to_have_text("No difference beyond chance")
+    changed = page.get_by_role("region", name="Tasks that changed").locator("tbody tr")
+    expect(changed).to_have_count(1)  # once, with its scores
+    expect(changed.first).to_contain_text("game")
+    expect(changed.first.locator("dt")).to_have_text(["passed", "exact", "length"])
+    expect(changed.first.locator("dd").first).to_contain_text("1.000 → ▼ 0.000")
+    changed.first.get_by_role("link", name="step 3").click()
+    expect(page.locator(".cmp")).to_contain_text("A fork and its source")
+
+
+def test_an_evaluation_that_is_not_there_is_told(looking: Look, site: Site) -> None:
+    page = looking(site.at("evaluation", "weekly"), refused=True)
+    expect(page.get_by_text("there is no evaluation 'weekly' here")).to_be_visible()

@@ -1,0 +1,145 @@
+"""Sets of runs, as the page is told of them; the table is data from a stranger."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from view_server import serving
+
+from refold import Task
+from refold.errors import StoreError
+from refold.modules.game_of_24 import GameOf24
+from refold.modules.run_sets import run_set
+from refold.traces.stores import Figures, NewTask
+from refold.traces.stores.folder.sets_file import SetsFile
+from refold.traces.stores.folder.store import TASKS, FolderStore
+
+
+def made(folder: Path, tasks: int = 5) -> None:
+    store = FolderStore(folder)
+    table = store.tasks("night / <b>")
+    table.add(NewTask(f"t{n}") for n in range(tasks))
+    done, failed, _ = table.claim("a worker", 3, 1e9)
+    table.finish(done, "completed", Figures(score=1.0, cost=0.5, tokens=7, seconds=2.0, result={"final_result": "24"}))
+    table.finish(failed, "failed", Figures(error="no"))
+    store.close()
+
+
+def test_a_set_and_its_tasks_in_pages(tmp_path: Path) -> None:
+    made(tmp_path)
+    with serving(tmp_path) as asking:
+        (found,) = asking.get("sets")["sets"]
+        assert found["id"] == "night / <b>"
+        assert found["counts"] == {"completed": 1, "failed": 1, "queued": 2, "running": 1}
+        assert (found["tasks"], found["score"], found["cost"], found["tokens"]) == (5, 1.0, 0.5, 7)
+        first = asking.get("set", id="night / <b>", limit=3)
+        rest = asking.get("set", id="night / <b>", limit=3, after=first["next"])
+        assert [task["key"] for task in first["tasks"] + rest["tasks"]] == ["t0", "t1", "t2", "t3", "t4"]
+        assert rest["next"] is None
+        assert first["tasks"][0]["result"] == "24"
+        assert first["tasks"][1]["error"] == "no"
+        (running,) = asking.get("set", id="night / <b>", status=["running", "lost"])["tasks"]
+        assert running["key"] == "t2"
+        gone = asking.http.get("/api/set", params={"id": "another"})
+        assert (gone.status_code, gone.json()["error"]["kind"]) == (404, "no_set")
+
+
+def test_a_folder_that_holds_only_folders_of_sets_shows_them(tmp_path: Path) -> None:
+    tasks = [Task(id="one", objective="4 9 10 13")]
+    for name in ("nightly", "weekly"):
+        run_set(GameOf24(), tasks, tmp_path / name)
+    made(tmp_path / "weekly", 3)
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / TASKS).write_bytes(b"hello" * 100)
+    with serving(tmp_path) as asking:
+        found = {each["id"]: each["tasks"] for each in asking.get("sets")["sets"]}
+        assert found == {"nightly": 1, "weekly": 1, "weekly/night / <b>": 3}
+        assert len(asking.get("runs")["rows"]) == 2
+        (task,) = asking.get("set", id="nightly")["tasks"]
+        assert asking.get("run", id=task["run"])["status"] == "completed"
+        assert [each["key"] for each in asking.get("set", id="weekly/night / <b>")["tasks"]] == ["t0", "t1", "t2"]
+
+
+def test_a_lease_that_ran_out_is_told(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    store.tasks("s").add([NewTask("t")])
+    store.tasks("s").claim("a worker", 1, -1.0)
+    store.close()
+    with serving(tmp_path) as asking:
+        assert asking.get("set", id="s")["tasks"][0]["status"] == "lost"
+
+
+def test_without_sets_nothing_is_made(tmp_path: Path) -> None:
+    assert SetsFile(tmp_path).sets() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def _link(path: Path) -> None:
+    made(path.parent / "elsewhere")
+    path.symlink_to(path.parent / "elsewhere" / TASKS)
+
+
+def _view(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE real (a)")
+        database.execute("CREATE VIEW tasks AS SELECT a AS set_id FROM real")
+
+
+def _endless(path: Path) -> None:
+    made(path.parent)
+    with sqlite3.connect(path) as database:
+        many = "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n"
+        database.execute(
+            "INSERT INTO tasks (set_id, key, place, status, epoch, lease_until, attempts, grp, model, tokens, doc,"
+            f" changed) SELECT 's', i, i, i, 0, 0, 0, '', '', 0, '', 0 FROM ({many})"
+        )
+
+
+def _computed(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        wide = "key TEXT AS (hex(zeroblob(100000000)))"
+        plain = "set_id, place, attempts, run_id, grp, model, score, cost, tokens, seconds, error, result, changed"
+        database.execute(f"CREATE TABLE tasks ({plain}, owner, lease_until, status, {wide})")
+        database.executemany("INSERT INTO tasks (set_id, place) VALUES ('s', ?)", [(n,) for n in range(20)])
+
+
+BAD: dict[str, Callable[[Path], object]] = {
+    "a link": _link,
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": lambda path: os.mkfifo(path),
+    "no database": lambda path: path.write_bytes(b"hello" * 100),
+    "a view": _view,
+    "a computed column": _computed,
+    "another database": lambda path: sqlite3.connect(path).execute("CREATE TABLE other (a)").connection.commit(),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_table_of_sets_is_refused_and_the_runs_are_shown(kind: str, tmp_path: Path) -> None:
+    BAD[kind](tmp_path / TASKS)
+    with serving(tmp_path) as asking:
+        answer = asking.http.get("/api/sets")
+        assert answer.status_code in (404, 409), answer.text
+        assert TASKS in answer.json()["error"]["message"]
+        assert asking.get("runs")["rows"] == []
+
+
+def test_values_of_other_types_are_left_out(tmp_path: Path) -> None:
+    made(tmp_path)
+    with sqlite3.connect(tmp_path / TASKS) as database:
+        database.execute("UPDATE tasks SET score = 'x', cost = 9e999, tokens = x'00', error = 5, result = '[1]'")
+        database.execute("UPDATE tasks SET key = CAST(x'ff41' AS TEXT) WHERE place = (SELECT MIN(place) FROM tasks)")
+    (found,) = SetsFile(tmp_path).sets()
+    assert (found.tokens, found.tasks) == (0, 5)
+    first, *_ = SetsFile(tmp_path).tasks(found.set_id)
+    assert (first.key, first.score, first.cost, first.error, first.result) == ("\ufffdA", None, None, "5", None)
+
+
+def test_a_question_takes_a_bounded_amount_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _endless(tmp_path / TASKS)
+    assert len(SetsFile(tmp_path).sets()) == 2
+    monkeypatch.setattr("refold.traces.stores.folder.sets_file._WORK", 10_000)
+    with pytest.raises(StoreError, match="interrupted"):
+        SetsFile(tmp_path).sets()

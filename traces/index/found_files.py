@@ -1,0 +1,149 @@
+"""The traces of a folder as the system lists them.
+
+The system says which files there are, when they were written, and which are locked.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..analysis.locate import BRANCHES, branches_folder
+from ..file.store import SUFFIX
+
+EVALUATION, RUNS = "evaluation.json", "runs"
+"""The file by which the folder of an evaluation is known, and the folder in it that has the traces."""
+SETS = "sets.sqlite"
+"""The database by which the folder of a set is known."""
+
+
+def evaluations_in(root: Path) -> list[str]:
+    """Return the names of a folder's evaluations.
+
+    The name is "." if the folder itself is one; otherwise they are the names of its folders that are evaluations. Links
+    are not followed.
+    """
+    if _is_evaluation(root):
+        return ["."]
+    return sorted(name for name in _folders_in(root) if _is_evaluation(root / name))
+
+
+def set_folders(root: Path) -> list[str]:
+    """Return the names of the folders in a folder that hold sets.
+
+    There are none if the folder itself is an evaluation: its runs are shown as such. Links are not followed.
+    """
+    if _is_evaluation(root):
+        return []
+    return sorted(name for name in _folders_in(root) if _has_file(root / name / SETS))
+
+
+def _is_evaluation(folder: Path) -> bool:
+    return _has_file(folder / EVALUATION)
+
+
+def _has_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def files_of(root: Path, only: Sequence[Path] | None) -> Iterable[tuple[str, os.stat_result]]:
+    """Yield the traces of a folder, and of the folders in it.
+
+    The traces of branches and evaluations are among them. Each has its path in the folder and the system's facts.
+    Hidden folders, and folders further down, are left out.
+
+    With `only`, these traces and their branches. Links are not followed, but for traces in `only`.
+    """
+    if only is not None:
+        for path in only:
+            try:
+                yield os.path.relpath(path, root), os.stat(path)
+            except OSError:
+                continue
+        for below in {branches_folder(path) for path in only}:
+            if below.name.endswith(BRANCHES) and not below.is_symlink():
+                yield from _traces_in(below, f"{os.path.relpath(below, root)}/")
+        return
+    yield from _with_branches(root, "")
+    evaluations = evaluations_in(root)
+    for name in evaluations:
+        if not (root / name / RUNS).is_symlink():
+            yield from _with_branches(root / name / RUNS, f"{RUNS}/" if name == "." else f"{name}/{RUNS}/")
+    if "." not in evaluations:
+        for name in _folders_in(root):
+            if name not in evaluations and not name.startswith(".") and not name.endswith(BRANCHES):
+                yield from _with_branches(root / name, f"{name}/")
+
+
+def _with_branches(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
+    yield from _traces_in(folder, prefix)
+    for name in _folders_in(folder):
+        if name.endswith(BRANCHES):
+            yield from _traces_in(folder / name, f"{prefix}{name}/")
+
+
+def _folders_in(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [each.name for each in entries if _is_folder(each)]
+    except OSError:
+        return []
+
+
+def as_text(name: str) -> str:
+    """Return a file's name as text that can be written.
+
+    Bytes that are no UTF-8 are escaped.
+    """
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """Return a text that changes with every write or replacement."""
+    # The time of the last change cannot be set, as that of the last write can.
+    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+
+
+def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
+    """Yield the traces in a folder with the system's facts.
+
+    Links are not followed.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIX):
+                    try:
+                        yield prefix + entry.name, entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # it has just been removed
+    except OSError:
+        return
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def locked_files() -> set[tuple[int, int, int]] | None:
+    """Return device and number of each locked file.
+
+    Returns None if the system does not provide them.
+    """
+    try:
+        text = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    found: set[tuple[int, int, int]] = set()
+    for line in text.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+        fields = line.split()
+        if len(fields) > 5 and fields[1] == "FLOCK":
+            major, minor, inode = fields[5].split(":")
+            found.add((int(major, 16), int(minor, 16), int(inode)))
+    return found

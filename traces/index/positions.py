@@ -1,0 +1,204 @@
+"""The index's contents for one trace.
+
+They are the place and figures of each step, and the snapshots with their writers.
+
+Nothing here is checked against the trace; the reader of the bytes at a position checks them.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...errors import TraceError
+from .database import Database
+from .step_facts import RARE, StepFacts
+from .walk import Snapshot, Walk
+from .writers import Writers
+
+_COLUMNS = (
+    "k, start, commit_at, stop, mode, kind, label, errors, seconds, tokens_in, tokens_out, cost, actions, at, "
+    "sum_seconds, sum_tokens_in, sum_tokens_out, sum_cost, sum_unpriced"
+)
+_STEP = f"INSERT OR REPLACE INTO steps (trace, {_COLUMNS}) VALUES ({', '.join('?' * 20)})"
+_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (trace, offset, stop, k, writers) VALUES (?, ?, ?, ?, ?)"
+BLOCK = 16
+"""The number of steps in a block."""
+OF_A_STEP = (
+    "seconds, tokens_in + tokens_out AS tokens, coalesce(cost, 0) AS cost, errors, "
+    f"sum_seconds, sum_tokens_in + sum_tokens_out AS sum_tokens, sum_cost, (instr('{RARE}', mode) + 4) % 5 AS rank"
+)
+"""A step's figures as a block has them; a mode's rank is its place in `RARE`."""
+_BLOCK = (
+    f"INSERT OR REPLACE INTO blocks SELECT ?1, k / {BLOCK}, max(seconds), max(tokens), max(cost), sum(errors), "
+    "max(sum_seconds), max(sum_tokens), max(sum_cost), min(rank) "
+    f"FROM (SELECT k, {OF_A_STEP} FROM steps WHERE trace = ?1 AND k >= ?2 / {BLOCK} * {BLOCK} AND k < ?3) "
+    f"GROUP BY k / {BLOCK}"
+)
+_STATE = "INSERT INTO traces (file, state) VALUES (?, ?) ON CONFLICT (file) DO UPDATE SET state = excluded.state"
+
+
+class StaleIndexError(TraceError):
+    """The index of a trace lacks required entries.
+
+    `is_lost` says that its rows are gone: another viewer has dropped them, or the index could not be written.
+    """
+
+    def __init__(self, message: str, is_lost: bool = False) -> None:
+        super().__init__(message)
+        self.is_lost = is_lost
+
+
+class SnapshotAt(NamedTuple):
+    """A snapshot in the index: line, earlier steps, packed writers."""
+
+    offset: int
+    stop: int
+    k: int
+    packed: bytes
+
+    @classmethod
+    def of(cls, found: Snapshot) -> "SnapshotAt":
+        """Pack a snapshot's writers: the walk changes them in place afterwards."""
+        return cls(found.offset, found.stop, found.k, zlib.compress(orjson.dumps(found.writers), 1))
+
+    def writers(self) -> Writers:
+        """Return the writers; raises `ValueError` if they are corrupt."""
+        try:
+            return orjson.loads(zlib.decompress(self.packed))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+
+
+class Positions:
+    """The rows of one trace in an index.
+
+    `name` is the trace's name there.
+    """
+
+    def __init__(self, database: Database, name: str) -> None:
+        self._database = database
+        self._name = name
+        self._trace = 0
+
+    def known(self) -> dict[str, Any] | None:
+        """Return how far the index goes, as `save` noted it.
+
+        Returns None if the index has nothing of this trace.
+        """
+        found = self._database.rows("SELECT id, state FROM traces WHERE file = ?", (self._name,))
+        if not found:
+            return None
+        self._trace = found[0][0]
+        try:
+            state = orjson.loads(found[0][1])
+        except orjson.JSONDecodeError:
+            return {}
+        return state if isinstance(state, dict) else {}
+
+    def save(
+        self,
+        steps: Sequence[StepFacts],
+        snapshots: Sequence[SnapshotAt],
+        walk: Walk,
+        offset: int,
+        header: str,
+        digest: str | None,
+    ) -> None:
+        """Add the steps and snapshots that a walk has completed.
+
+        The last step ends at byte `offset`, after a line whose hash is `digest`.
+        """
+        if not steps and not snapshots:
+            return
+        with self._database.together():
+            if self._trace:
+                self._check_present()
+            if steps:
+                tally, counted = walk.tally, walk.counted
+                state: dict[str, Any] = {
+                    "offset": offset,
+                    "k": walk.k,
+                    "header": header,
+                    "hash": digest,
+                    "tally": counted[:-1],
+                    "attempts": tally.attempts[: counted[-1]],
+                    "patterns": dict(tally.patterns - walk.uncounted),
+                }
+                self._database.write([(_STATE, [(self._name, orjson.dumps(state))])])
+            elif self.known() is None:
+                self._database.write([(_STATE, [(self._name, b"{}")])])
+            if not self._trace:
+                self.known()
+            self._database.write(
+                [
+                    (_STEP, [(self._trace, *each) for each in steps]),
+                    (_BLOCK, [(self._trace, steps[0].k, steps[-1].k + 1)] if steps else []),
+                    (_SNAPSHOT, [(self._trace, *each) for each in snapshots]),
+                ]
+            )
+
+    def drop(self) -> None:
+        """Drop all that the index has of this trace."""
+        with self._database.together():
+            if self.known() is None:
+                self._trace = 0
+                return
+            self._database.write(
+                [
+                    ("DELETE FROM steps WHERE trace = ?", [(self._trace,)]),
+                    ("DELETE FROM blocks WHERE trace = ?", [(self._trace,)]),
+                    ("DELETE FROM snapshots WHERE trace = ?", [(self._trace,)]),
+                    ("DELETE FROM traces WHERE id = ?", [(self._trace,)]),
+                ]
+            )
+        self._trace = 0
+
+    def step(self, k: int) -> StepFacts | None:
+        """Return a committed step; None if the index does not have it."""
+        return next(iter(self.steps(k, k + 1)), None)
+
+    def steps(self, first: int, stop: int) -> list[StepFacts]:
+        """Return the committed steps from `first` up to, and without, `stop`."""
+        rows = self.query(
+            f"SELECT {_COLUMNS} FROM steps WHERE trace = ? AND k >= ? AND k < ? ORDER BY k", (first, stop)
+        )
+        return [StepFacts(*row) for row in rows]
+
+    def count(self, stop: int) -> int:
+        """Return how many committed steps before `stop` the index has."""
+        return int(self.query("SELECT count(*) FROM steps WHERE trace = ? AND k < ?", (stop,))[0][0])
+
+    def snapshot_before(self, stop: int) -> SnapshotAt | None:
+        """Return the last snapshot that ends at byte `stop` or before."""
+        found = self.query(
+            "SELECT offset, stop, k, writers FROM snapshots WHERE trace = ? AND stop <= ? ORDER BY offset DESC LIMIT 1",
+            (stop,),
+        )
+        return SnapshotAt(*found[0]) if found else None
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return a query's rows for this trace.
+
+        The first value of the query is this trace's number in the index.
+
+        Raises `StaleIndexError` if the index has lost the trace: no rows would then be an answer, and a wrong one.
+        """
+        if not self._trace:
+            return self._database.rows(sql, (0, *values))
+        with self._database.together():
+            found = self._database.rows(sql, (self._trace, *values))
+            self._check_present()
+        return found
+
+    def _check_present(self) -> None:
+        if not self._database.rows("SELECT 1 FROM traces WHERE id = ?", (self._trace,)):
+            raise StaleIndexError(f"the index has lost {self._name}", is_lost=True)
+
+    def restart(self) -> None:
+        """Look the trace up again.
+
+        Another viewer may have indexed it in the meantime.
+        """
+        self._trace = 0

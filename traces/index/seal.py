@@ -1,0 +1,58 @@
+"""The seal of an index that refold made on this machine.
+
+An index beside the traces may have come with them, from a stranger: it would say of traces what is not in them. So an
+index has a seal, made of the index's file itself and of a key in the user's cache. An index that was copied, unpacked
+or sent has another one, and is made anew.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from hashlib import blake2b
+from pathlib import Path
+
+_KEY = "index.key"
+_LENGTH = 32
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for what can be made again."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "refold"
+
+
+def seal_of(place: Path) -> str:
+    """Return the seal of an index.
+
+    Raises `OSError` if there is no key and none can be made.
+    """
+    found = os.stat(place)
+    return blake2b(f"{found.st_dev}:{found.st_ino}".encode(), key=_key(), digest_size=16).hexdigest()
+
+
+def _key() -> bytes:
+    """Return the user's key, made on first use."""
+    place = cache_folder() / _KEY
+    with contextlib.suppress(FileNotFoundError):
+        return _read(place)
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = place.with_name(f"{_KEY}.{secrets.token_hex(8)}")
+    fresh.touch(0o600, exist_ok=False)
+    try:
+        fresh.write_bytes(secrets.token_bytes(_LENGTH))
+        os.link(fresh, place)  # as a whole, or not at all: another process may be about to do the same
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        os.replace(fresh, place)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return _read(place)
+
+
+def _read(place: Path) -> bytes:
+    found = os.lstat(place)
+    if not stat.S_ISREG(found.st_mode) or found.st_size != _LENGTH:
+        raise OSError(f"{place} is not the key that refold made; remove it")
+    return place.read_bytes()

@@ -1,0 +1,162 @@
+"""The changed places between two documents, as a person counts them.
+
+One rule for all that show or count the changes of a step: the page, the terminal, notebooks and exports.
+
+- A value that was set, added or removed is one change, however large it is: a new object is one change.
+- Objects and lists that are on both sides are looked into; their members are counted, and they themselves are not.
+- Items of lists are paired as the recorder's patches pair them (`make`): an item that only moved to another index,
+  because another one was added or removed, is unchanged.
+- The order of an object's members does not count, nor does the engine's counter of steps.
+
+The rule needs the two documents and no patch, since the same change can be written as different patches.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from .apply import escape, same_json
+from .make import Comparison, Span
+from .share import Change
+
+LEVELS = 50
+"""How deep the rule looks into two documents. A value below is one change: readers are recursive, and a document may
+have as many levels as its JSON."""
+COUNTER = "current_step"
+"""The member of a state in which the engine counts steps."""
+
+
+class _Absent:
+    """The value of a place that one document does not have."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+
+
+class Pair(NamedTuple):
+    """A member of both documents, or of one of them.
+
+    In the latter case the other value is `ABSENT`.
+
+    `key` is its name or its index: of a removed one in the old container, otherwise in the new one. `old_key` is its
+    place in the old container, if it has one.
+    """
+
+    key: str | int
+    old_key: str | int
+    old: Any
+    new: Any
+
+
+def changed_between(old: Any, new: Any) -> tuple[Change, ...]:
+    """Return the changes that lead from one document to another.
+
+    Changed and added items of lists have their index in the new list, removed ones their index in the old one.
+    """
+    return tuple(_changes(old, new, "", 0))
+
+
+def members_between(old: Any, new: Any, level: int) -> Iterator[Pair | int] | None:
+    """Return the pairs of members in which two containers may differ.
+
+    Between the pairs are the numbers of unchanged members. Returns None if the two are not containers of one kind, or
+    are `LEVELS` deep: they are then compared as a whole. The root has level 0.
+    """
+    if level < LEVELS:
+        if isinstance(old, dict) and isinstance(new, dict):
+            return _object_pairs(old, new, level == 0)
+        if isinstance(old, list) and isinstance(new, list):
+            return _list_pairs(old, new)
+    return None
+
+
+def unchanged(old: Any, new: Any) -> bool:
+    """Return whether two values that are compared as a whole are equal."""
+    return old is new or (old is not ABSENT and new is not ABSENT and same_json(old, new))
+
+
+def _changes(old: Any, new: Any, path: str, level: int) -> Iterator[Change]:
+    if old is new:
+        return
+    pairs = members_between(old, new, level)
+    if pairs is not None:
+        for pair in pairs:
+            if not isinstance(pair, int):
+                yield from _changes(pair.old, pair.new, f"{path}/{escape(str(pair.key))}", level + 1)
+    elif not unchanged(old, new):
+        if old is ABSENT:
+            yield Change(path, "add", None, new)
+        elif new is ABSENT:
+            yield Change(path, "remove", old, None)
+        else:
+            yield Change(path, "replace", old, new)
+
+
+def _object_pairs(old: dict[str, Any], new: dict[str, Any], root: bool) -> Iterator[Pair | int]:
+    """Yield the members of two objects, in the new one's order.
+
+    Removed members come last.
+    """
+    same = 0
+    for name, value in new.items():
+        before = old.get(name, ABSENT)
+        if before is value or (root and name == COUNTER):
+            same += before is value
+            continue
+        if same:
+            yield same
+            same = 0
+        yield Pair(name, name, before, value)
+    if same:
+        yield same
+    for name, value in old.items():
+        if name not in new and not (root and name == COUNTER):
+            yield Pair(name, name, value, ABSENT)
+
+
+def _list_pairs(old: list[Any], new: list[Any]) -> Iterator[Pair | int]:
+    """Yield the items of two lists in the new one's order.
+
+    Removed items are where they were.
+    """
+    done = 0
+    for i1, i2, j1, j2 in _LISTS.blocks(old, new, Span(0, len(old), 0, len(new))):
+        if j1 > done:
+            yield j1 - done
+        both = min(i2 - i1, j2 - j1)
+        for offset in range(both):
+            yield Pair(j1 + offset, i1 + offset, old[i1 + offset], new[j1 + offset])
+        for i in range(i1 + both, i2):
+            yield Pair(i, i, old[i], ABSENT)
+        for j in range(j1 + both, j2):
+            yield Pair(j, j, ABSENT, new[j])
+        done = j2
+    if len(new) > done:
+        yield len(new) - done
+
+
+class _Recorded(Comparison):
+    """A comparison of recorded documents.
+
+    They may have more levels than orjson writes.
+    """
+
+    def same(self, old: Any, new: Any) -> bool:
+        """Return whether two values are the same JSON.
+
+        The order of keys does not count.
+        """
+        return old is new or (not isinstance(old, (dict, list)) and same_json(old, new))
+
+    def _mark(self, node: Any) -> Hashable:
+        try:
+            return orjson.dumps(node, option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:
+            return id(node)
+
+
+_LISTS = _Recorded()

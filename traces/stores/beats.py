@@ -1,0 +1,64 @@
+"""The signs of life of a process's open writers."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from .owner import BEAT_SECONDS
+
+W = TypeVar("W")
+
+
+class Beats(Generic[W]):
+    """Extends the leases of one store's open writers.
+
+    It does so in a thread that lives while there are writers. `beat` is called with these writers, and must not raise.
+    A process that is stopped or cut off sends no signs of life: its leases run out, and its epoch keeps it from
+    writing. A forked process has no such thread, and begins anew, with the writers that it opens itself.
+    """
+
+    def __init__(self, beat: Callable[[list[W]], None]) -> None:
+        self._beat = beat
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._writers: weakref.WeakSet[W] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._stop: threading.Event | None = None
+
+    def add(self, writer: W) -> None:
+        """Keep the run of a writer held."""
+        if self._pid != os.getpid():
+            self._begin()
+        with self._lock:
+            self._writers.add(writer)
+            if self._stop is None:
+                self._stop = threading.Event()
+                threading.Thread(target=self._run, args=[self._stop], name="refold-beats", daemon=True).start()
+
+    def discard(self, writer: W) -> None:
+        """Stop extending a writer's lease.
+
+        The thread ends with the last writer.
+        """
+        if self._pid != os.getpid():
+            self._begin()
+        with self._lock:
+            self._writers.discard(writer)
+            if not self._writers and self._stop is not None:
+                self._stop.set()
+                self._stop = None
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.wait(BEAT_SECONDS):
+            with self._lock:
+                writers = list(self._writers)
+            if not writers:  # they were dropped without being closed
+                with self._lock:
+                    if not self._writers and self._stop is stop:
+                        self._stop = None
+                        return
+            self._beat(writers)

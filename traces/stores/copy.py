@@ -1,0 +1,167 @@
+"""Copies runs and tables of sets from one store to another.
+
+Runs are copied byte by byte.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ...errors import StoreError, TraceError, TraceExistsError
+from ..file.lines import Lines
+from ..file.store import Store
+from .protocol import TraceStore
+from .run_row import RunRow
+from .set_copy import SetCopy, read_tables, write_table
+
+Copied = Literal["copied", "continued", "there", "ahead"]
+"""What became of a run: it is new there, its rest was appended, it was there already, or it has gone on there."""
+_BATCH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunCopy:
+    """The result of copying one run.
+
+    `error` says why the run was not copied.
+    """
+
+    run_id: str
+    result: Copied | None
+    bytes: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCopy:
+    """The result for each run, and for each set."""
+
+    runs: tuple[RunCopy, ...] = ()
+    sets: tuple[SetCopy, ...] = ()
+
+
+class CopyDiffersError(StoreError):
+    """The target has another trace under the run's id.
+
+    That trace was left as it is.
+    """
+
+
+def all_runs(store: TraceStore, *, page: int = 500) -> Iterator[RunRow]:
+    """Yield the rows of all runs of a store, newest first."""
+    after: str | None = None
+    while True:
+        found = store.runs(after=after, limit=page)
+        yield from found.rows
+        after = found.next
+        if after is None:
+            return
+
+
+def copy_store(
+    source: TraceStore,
+    target: TraceStore,
+    run_ids: Sequence[str] | None = None,
+    *,
+    report: Callable[[RunCopy], None] = lambda copied: None,
+) -> StoreCopy:
+    """Copy runs with their blobs, and the tables of sets.
+
+    `run_ids` restricts the copy to these runs, without sets. Every hash is checked before a line is written. A copy
+    that was cut off continues where it ended, and a run that is already there only costs a comparison. A run whose
+    trace differs is left alone. Parents come before their children. Leases are not copied: a task that was running is
+    queued in the copy, and its run is resumed.
+    """
+    tables = read_tables(source) if run_ids is None else []
+    rows = list(all_runs(source)) if run_ids is None else [source.run(run_id) for run_id in run_ids]
+    runs = []
+    for row in sorted(rows, key=lambda row: (row.started, row.parent is not None, row.run_id)):
+        try:
+            result, size = copy_run(source, target, row.run_id)
+            copied = RunCopy(row.run_id, result, size)
+        except (TraceError, StoreError) as error:
+            copied = RunCopy(row.run_id, None, error=str(error))
+        runs.append(copied)
+        report(copied)
+    missing = {copied.run_id for copied in runs if copied.error is not None}
+    new = {copied.run_id for copied in runs if copied.result == "copied"}
+    return StoreCopy(tuple(runs), tuple(write_table(table, target, missing=missing, new=new) for table in tables))
+
+
+def copy_run(source: TraceStore, target: TraceStore, run_id: str, *, size: int | None = None) -> tuple[Copied, int]:
+    """Copy one run, or its first `size` bytes.
+
+    Returns what was done, and the number of bytes written. Raises `TraceCorruptError` if the source is corrupt, and
+    `CopyDiffersError` if the target has another trace.
+    """
+    data = source.read(run_id)[:size]
+    lines = Lines(data)
+    lines.check_kind()
+    lines.check_chain()
+    data = data[: lines.end]
+    is_there = target.has(run_id)
+    there = _whole_lines(target.read(run_id)) if is_there else b""
+    if (known := _compared(data, there, target, run_id)) is not None:
+        return known, 0
+    header = lines.record(0) if lines.end else None
+    link = (header.get("parent") or {}) if header is not None else {}
+    above = link.get("run") if link.get("kind") in ("candidate", "call") else None
+    try:
+        writer = target.open(run_id) if is_there else target.create(run_id, above=above)
+    except TraceExistsError as error:
+        raise CopyDiffersError(str(error)) from error
+    try:
+        if is_there:  # before it was held, another process may have gone on with it
+            there = _whole_lines(writer.read())
+            if (known := _compared(data, there, target, run_id)) is not None:
+                return known, 0
+        writer.truncate(len(there))
+        _copy_blobs(source, target, run_id, data)
+        _append(writer, data[len(there) :])
+        writer.sync()
+        if writer.read() != data:
+            raise StoreError(f"{target.url} does not return run {run_id} as it was written; do not rely on this copy")
+    finally:
+        writer.close()
+    return ("continued" if there else "copied"), len(data) - len(there)
+
+
+def _whole_lines(data: bytes) -> bytes:
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _compared(data: bytes, there: bytes, target: TraceStore, run_id: str) -> Copied | None:
+    """Return what the target has, or None if lines are missing.
+
+    Raises `CopyDiffersError` if it has another trace.
+    """
+    if there.startswith(data) and there:
+        return "there" if len(there) == len(data) else "ahead"
+    if not data.startswith(there):
+        raise CopyDiffersError(
+            f"{target.url} has another trace of run {run_id}: it was left as it is; remove it, or copy elsewhere"
+        )
+    return None
+
+
+def _append(writer: Store, data: bytes) -> None:
+    """Append whole lines in parts of about a megabyte.
+
+    A copy that is cut off then continues from the last part.
+    """
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", min(start + _BATCH, len(data) - 1)) + 1
+        writer.write(data[start:end])
+        start = end
+
+
+def _copy_blobs(source: TraceStore, target: TraceStore, run_id: str, data: bytes) -> None:
+    """Copy the blobs that the lines may name.
+
+    They are copied before the lines; `get` checks the hash of each.
+    """
+    kept, got = source.blobs(run_id), target.blobs(run_id)
+    for digest in source.blob_names(run_id):
+        if digest.encode() in data:
+            got.put(kept.get(digest))

@@ -1,0 +1,220 @@
+"""A folder of trace files as a store."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....errors import TraceError, TraceExistsError, TraceNotFoundError
+from ...analysis.listing import summarize
+from ...analysis.locate import BRANCHES, branches_folder
+from ...file.blob import Blobs, FolderBlobs
+from ...file.lock import lock_holder
+from ...file.opening import open_file
+from ...file.schema import is_run_id
+from ...file.store import SUFFIX, FileStore, Store, trace_name
+from ..access import Access
+from ..protocol import Durability, Grouping
+from ..run_row import RunFilter, RunPage, RunRow, Total
+from ..summaries import add_up, page_of, read_row
+from ..task_table import Lease, TaskTable
+
+if TYPE_CHECKING:
+    from ..sqlite.database import SqliteDatabase
+
+TASKS = "sets.sqlite"
+"""The database with the tables of tasks, beside the traces."""
+
+
+class FolderStore:
+    """A folder with one file for each run.
+
+    Child runs have a folder beside the file of their family's first run.
+    """
+
+    def __init__(self, folder: Path, lease: Lease | None = None, *, access: Access = "create") -> None:
+        self.folder = folder
+        self._lease = lease
+        self._access = access
+        self._sets: SqliteDatabase | None = None
+
+    @property
+    def url(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def path_of(self, run_id: str, above: str | None = None) -> Path:
+        """Return the file of a run, which may not be there yet.
+
+        `above` is the parent of a new child run. Raises `TraceNotFoundError` if the id cannot be a file's name.
+        """
+        if not is_run_id(run_id):
+            raise TraceNotFoundError(f"{run_id!r} is not the id of a run")
+        if above is not None:
+            return branches_folder(self.path_of(above)) / f"{run_id}{SUFFIX}"
+        first = self.folder / f"{run_id}{SUFFIX}"
+        if first.exists():
+            return first
+        places = (folder / first.name for folder in self.folder.glob(f"*{BRANCHES}"))
+        return next((path for path in places if path.exists()), first)
+
+    def create(self, run_id: str, *, above: str | None = None, durability: Durability = "process") -> Store:
+        """Start a trace; see `TraceStore`."""
+        if self._lease is not None and above is None:
+            from ..sql.tasks import note_run
+
+            with self._database().write() as session:
+                note_run(session, self._lease, run_id)
+        path = self.path_of(run_id, above)
+        return FileStore.create(path, buffered=durability == "none", durable=durability == "power", fence=self._fence())
+
+    def open(self, run_id: str, *, durability: Durability = "process") -> Store:
+        """Hold a trace for writing; see `TraceStore`."""
+        path, buffered = self.path_of(run_id), durability == "none"
+        if (fence := self._fence()) is None:
+            return FileStore.open(path, buffered=buffered)
+        fence()
+        from .taken import take_file
+
+        return take_file(path, fence, buffered=buffered)
+
+    def _fence(self) -> Callable[[], None] | None:
+        """Return the check that this store's lease holds; None without a lease."""
+        if self._lease is None:
+            return None
+        from ..sql.tasks import check_lease
+
+        return partial(check_lease, self._database(), self._lease)
+
+    def read(self, run_id: str, start: int = 0) -> bytes:
+        """Return the bytes of a trace; see `TraceStore`."""
+        with open(open_file(self.path_of(run_id)), "rb") as file:
+            file.seek(start)
+            return file.read()
+
+    def blobs(self, run_id: str) -> Blobs:
+        """Return the blobs of a run."""
+        return FolderBlobs(self.path_of(run_id))
+
+    def blob_names(self, run_id: str) -> list[str]:
+        """Return the hashes of a run's blobs."""
+        folder = FolderBlobs(self.path_of(run_id)).folder
+        if folder.is_symlink() or not folder.is_dir():
+            return []
+        return sorted(path.name for path in folder.iterdir() if len(path.name) == 32)
+
+    def has(self, run_id: str) -> bool:
+        """Return whether there is a trace of this run."""
+        return is_run_id(run_id) and self.path_of(run_id).exists()
+
+    def run(self, run_id: str) -> RunRow:
+        """Return the row of one run; see `TraceStore`."""
+        path = self.path_of(run_id)
+        if not path.exists():
+            raise TraceNotFoundError(f"there is no run {run_id} in {self.folder}", path)
+        return self._row(path)
+
+    def _rows(self) -> Iterator[RunRow]:
+        sets = self._sets_of_runs()
+        for pattern in (f"*{SUFFIX}", f"*{BRANCHES}/*{SUFFIX}"):
+            for path in self.folder.glob(pattern):
+                try:
+                    row = self._row(path)
+                except TraceNotFoundError:  # removed meanwhile
+                    continue
+                yield replace(row, set_id=sets.get(row.run_id, ""))
+
+    def _row(self, path: Path) -> RunRow:
+        pid = lock_holder(path)
+        row = RunRow(trace_name(path), held=pid is not None, holder=None if pid is None else f"process {pid}")
+        try:
+            with open(open_file(path), "rb") as file:
+                return read_row(file, row)
+        except TraceNotFoundError:
+            raise
+        except (TraceError, OSError):
+            summary = summarize(path)
+            return replace(row, status="corrupt", size=summary.size)
+
+    def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
+        """Return a page of the runs.
+
+        Each page reads both ends of each file.
+        """
+        return page_of(self._rows(), where or RunFilter(), after, limit)
+
+    def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
+        """Return totals, counted from the files."""
+        return add_up(self._rows(), by, where or RunFilter())
+
+    def rename(self, run_id: str, to: str) -> None:
+        """Set a run aside; see `TraceStore`."""
+        path = self.path_of(run_id)
+        aside = path.with_name(f"{to}{SUFFIX}")
+        held = self.open(run_id)
+        try:
+            if aside.exists() or self.has(to):
+                raise TraceExistsError(aside)
+            path.rename(aside)
+            blobs = FolderBlobs(path).folder
+            if blobs.is_dir() and not blobs.is_symlink():
+                blobs.rename(FolderBlobs(aside).folder)
+        finally:
+            held.close()
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run's file and blobs; see `TraceStore`."""
+        if not self.has(run_id):
+            return
+        path = self.path_of(run_id)
+        store = FileStore.open(path)
+        try:
+            blobs = FolderBlobs(path).folder
+            if blobs.is_dir() and not blobs.is_symlink():
+                shutil.rmtree(blobs)
+            path.unlink()
+        finally:
+            store.close()
+        if path.parent != self.folder and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+
+    def sets(self) -> list[str]:
+        """Return the ids of the sets."""
+        if not (self.folder / TASKS).exists():
+            return []
+        return [set_id for (set_id,) in self._database().rows("SELECT DISTINCT set_id FROM tasks ORDER BY set_id")]
+
+    def _sets_of_runs(self) -> dict[str, str]:
+        if not (self.folder / TASKS).exists():
+            return {}
+        rows = self._database().rows("SELECT run_id, set_id FROM tasks WHERE run_id IS NOT NULL")
+        return dict(rows)
+
+    def tasks(self, set_id: str) -> TaskTable:
+        """Return the tasks of a set."""
+        from ..sql.tasks import SqlTasks
+
+        return SqlTasks(self._database(), set_id, with_heads=False)
+
+    def _database(self) -> "SqliteDatabase":
+        if self._sets is None:
+            from ..sql import tables
+            from ..sqlite.database import SqliteDatabase
+
+            access: Access = "read" if self._access == "read" else "create"
+            self._sets = SqliteDatabase(self.folder / TASKS, tables.TASKS, access)
+        return self._sets
+
+    def under(self, lease: Lease) -> "FolderStore":
+        """Return this store for the work of one lease."""
+        leased = FolderStore(self.folder, lease, access=self._access)
+        leased._sets = self._database()
+        return leased
+
+    def close(self) -> None:
+        """Close the database of sets, if it was opened by this store."""
+        if self._sets is not None and self._lease is None:
+            self._sets.close()
+            self._sets = None

@@ -1,0 +1,176 @@
+"""A mirror: runs of a store as files in a private folder.
+
+The viewer's index, `refold top` and exported pages read trace files. A mirror holds the files of some runs of a store,
+byte for byte, corrupt ones included, and is kept up to date. What comes from the store is data: a run id that cannot be
+a file's name is left out. The file of a run that a process writes is locked, as that process would lock it in a folder.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Self
+
+from ...errors import StoreError, TraceError, TraceNotFoundError
+from ..file.blob import FolderBlobs
+from ..file.schema import is_run_id
+from ..file.store import FileStore
+from .copy import all_runs
+from .folder.store import FolderStore
+from .protocol import TraceStore
+from .run_row import RunFilter, RunRow
+
+NEWEST = 500
+"""How many runs a mirror of a whole store holds, child runs included: a store may have a million."""
+_BLOB = b'{"$blob":"'
+
+
+@dataclass
+class _Copy:
+    """The mirror's copy of one run."""
+
+    path: Path
+    started: float
+    size: int = 0
+    row: RunRow | None = None
+    held: FileStore | None = None
+
+
+class Mirror:
+    """A folder with the files of some runs of a store.
+
+    `refresh` fetches what is new.
+    """
+
+    def __init__(self, store: TraceStore, chosen: Callable[[], Iterable[RunRow]] | None = None) -> None:
+        """Make the folder, which is empty until `refresh`.
+
+        `chosen` yields the runs, by default the newest ones.
+        """
+        self.store = store
+        self.folder = Path(mkdtemp(prefix="refold-"))
+        self._files = FolderStore(self.folder)
+        self._chosen = chosen or (lambda: islice(all_runs(store, page=NEWEST), NEWEST))
+        self._copies: dict[str, _Copy] = {}
+
+    def refresh(self) -> None:
+        """Fetch what is new since the last time.
+
+        Raises `StoreError` if the store cannot be read.
+        """
+        rows = {row.run_id: row for row in self._chosen() if is_run_id(row.run_id)}
+        for run_id in self._copies.keys() - rows.keys():
+            self._remove(run_id)
+        for row in sorted(rows.values(), key=lambda row: (row.started, row.parent is not None, row.run_id)):
+            copy = self._copies.get(row.run_id)
+            if copy is None or copy.row != row or row.held:
+                self._fetch(row)
+
+    def _fetch(self, row: RunRow) -> None:
+        """Bring the file of one run up to date."""
+        copy = self._copies.get(row.run_id)
+        if copy is not None and copy.started != row.started:  # another run has its id now
+            self._remove(row.run_id)
+            copy = None
+        if copy is None:
+            above = row.parent if row.parent_kind in ("candidate", "call") and is_run_id(row.parent or "") else None
+            copy = self._copies[row.run_id] = _Copy(self._files.path_of(row.run_id, above), row.started)
+            copy.path.parent.mkdir(exist_ok=True)
+        try:
+            if row.size < copy.size:  # its row is late, or its last append was taken back
+                data = self.store.read(row.run_id)
+                there = copy.path.read_bytes()
+                same = len(there) if data.startswith(there) else 0
+            else:
+                data, same = self.store.read(row.run_id, copy.size), 0
+            if _BLOB in data:
+                self._fetch_blobs(row.run_id, copy.path)
+        except TraceNotFoundError:  # removed meanwhile
+            return
+        except TraceError:  # a stranger's store: the file stays empty, and is shown as corrupt
+            data, same = b"", 0
+        with open(copy.path, "ab") as file:
+            if row.size < copy.size and not same:
+                file.truncate(0)
+                copy.size = 0
+            file.write(data[same:])
+        copy.size += len(data) - same
+        copy.row = row
+        self._hold(copy, held=row.held)
+
+    def _fetch_blobs(self, run_id: str, path: Path) -> None:
+        theirs, ours = self.store.blobs(run_id), FolderBlobs(path)
+        for digest in self.store.blob_names(run_id):
+            if not (ours.folder / digest).exists():
+                with contextlib.suppress(TraceError):  # a corrupt blob is missing in the page that shows it
+                    ours.put(theirs.get(digest))
+
+    @staticmethod
+    def _hold(copy: _Copy, *, held: bool) -> None:
+        if held and copy.held is None:
+            copy.held = FileStore.open(copy.path)
+        elif not held and copy.held is not None:
+            copy.held.close()
+            copy.held = None
+
+    def _remove(self, run_id: str) -> None:
+        copy = self._copies.pop(run_id)
+        self._hold(copy, held=False)
+        copy.path.unlink(missing_ok=True)
+        shutil.rmtree(FolderBlobs(copy.path).folder, ignore_errors=True)
+
+    def __len__(self) -> int:
+        return len(self._copies)
+
+    def path_of(self, run_id: str) -> Path:
+        """Return the file of a run.
+
+        Raises `TraceNotFoundError` if the run is not among the chosen ones.
+        """
+        if run_id not in self._copies:
+            raise TraceNotFoundError(f"there is no run {run_id} in {self.store.url}")
+        return self._copies[run_id].path
+
+    def close(self) -> None:
+        """Remove the folder."""
+        for copy in self._copies.values():
+            self._hold(copy, held=False)
+        self._copies.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def family_of(store: TraceStore, run_id: str, most: int = NEWEST) -> list[RunRow]:
+    """Return the rows of a run's family, at most `most`.
+
+    The family is the runs that the run comes from, and all runs that come from these.
+    """
+    first, seen = store.run(run_id), {run_id}
+    while first.parent and first.parent not in seen:
+        seen.add(first.parent)
+        try:
+            first = store.run(first.parent)
+        except (TraceNotFoundError, StoreError):  # its source is in another store, or is gone
+            break
+    found = {first.run_id: first}
+    near = [first.run_id]
+    while near and len(found) < most:
+        after: str | None = None
+        above = near.pop(0)
+        while len(found) < most:
+            page = store.runs(RunFilter(parent=above), after=after)
+            fresh = [row for row in page.rows if row.run_id not in found]
+            found |= {row.run_id: row for row in fresh}
+            near += [row.run_id for row in fresh]
+            after = page.next
+            if after is None:
+                break
+    return list(found.values()) if run_id in found else [*found.values(), store.run(run_id)]

@@ -1,0 +1,88 @@
+"""A trace as objects: segments, each written once under the next number.
+
+The number is the compare-and-swap: of two writers that append after the same segment, one finds the number taken. Who
+takes a run over writes an empty segment first, so that the writer before finds its next number taken, too. The first
+line of a segment says whose it is. Many small segments are put together in one object, whose name says up to which
+segment it goes: it never replaces another one. Empty segments stay: a writer that was stopped for long may yet wake up,
+and must find its next number taken.
+"""
+
+from dataclasses import dataclass
+
+import orjson
+
+from ....errors import StoreError
+from .bucket import Bucket
+
+_RETRIES = 10
+_DIGITS = 12
+MANY = 16
+"""From how many segments on a closing writer puts them together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The segments of a run: their bytes, last number and count.
+
+    `full` has the names of those that are not empty.
+    """
+
+    data: bytes
+    last: int
+    count: int
+    full: tuple[str, ...]
+
+
+def folder_of(run_id: str) -> str:
+    """Return the prefix of a run's objects."""
+    return f"runs/{run_id}/"
+
+
+def segment_name(run_id: str, number: int) -> str:
+    """Return the name of a segment."""
+    return f"{folder_of(run_id)}segments/{number:0{_DIGITS}}"
+
+
+def segment(epoch: int, owner: str, data: bytes) -> bytes:
+    """Return the content of a segment."""
+    return orjson.dumps({"epoch": epoch, "owner": owner}) + b"\n" + data
+
+
+def owner_of(content: bytes) -> tuple[int, str]:
+    """Return epoch and owner of a segment."""
+    doc = orjson.loads(content.partition(b"\n")[0])
+    return int(doc["epoch"]), str(doc["owner"])
+
+
+def read_segments(bucket: Bucket, run_id: str) -> Segments:
+    """Return a run's segments.
+
+    A reader looks again if a writer is putting segments together meanwhile. Raises `StoreError` if segments are
+    missing.
+    """
+    for _ in range(_RETRIES):
+        whole_prefix, prefix = f"{folder_of(run_id)}whole/", f"{folder_of(run_id)}segments/"
+        entries = bucket.entries(folder_of(run_id))
+        wholes = [entry.name for entry in entries if entry.name.startswith(whole_prefix)]
+        upto = int(wholes[-1].rpartition("/")[2]) if wholes else -1
+        names = [entry.name for entry in entries if entry.name.startswith(prefix)]
+        names = [name for name in names if int(name.rpartition("/")[2]) > upto]
+        numbers = [int(name.rpartition("/")[2]) for name in names]
+        found = bucket.get_all([*wholes[-1:], *names])
+        contents = [each.data for each in found if each is not None]
+        if len(contents) == len(found) and numbers == list(range(upto + 1, upto + 1 + len(numbers))):
+            parts = [content.partition(b"\n")[2] for content in contents]
+            full = tuple(name for name, part in zip(names, parts[len(wholes[-1:]) :], strict=True) if part)
+            return Segments(b"".join(parts), upto + len(numbers), len(numbers), full)
+    raise StoreError(f"{bucket.url}: segments of run {run_id} are missing; somebody else may have removed objects")
+
+
+def put_together(bucket: Bucket, run_id: str, epoch: int, owner: str) -> None:
+    """Replace the segments of a run by one object."""
+    found = read_segments(bucket, run_id)
+    if found.count < MANY:
+        return
+    name = f"{folder_of(run_id)}whole/{found.last:0{_DIGITS}}"
+    if bucket.create(name, segment(epoch, owner, found.data)):
+        before = [entry.name for entry in bucket.entries(f"{folder_of(run_id)}whole/") if entry.name < name]
+        bucket.delete([*found.full, *before])

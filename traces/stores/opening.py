@@ -1,0 +1,126 @@
+"""Opens a store by its path or URL.
+
+The package of a database is loaded only when it is needed.
+"""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from ...errors import ExtraMissingError, TraceNotFoundError, UsageError
+from .access import Access
+from .run_ref import RunRef
+
+if TYPE_CHECKING:
+    from .protocol import TraceStore
+
+SCHEMES = ("file", "sqlite", "postgresql", "postgres", "s3")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_url(text: object) -> bool:
+    """Return whether a text is a store's URL rather than a path."""
+    return isinstance(text, str) and _URL.match(text) is not None
+
+
+def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "TraceStore":
+    """Open a store, and make it if it is not there.
+
+    With access "write", a store must be there; with "read", it must be there, and nothing is written at all.
+
+    | place | store |
+    |---|---|
+    | a path, or `file:///path` | a folder of files |
+    | `sqlite:///relative.db`, `sqlite:////absolute.db` | an SQLite database |
+    | `postgresql://user:password@host/database` | a PostgreSQL database (extra `postgres`) |
+    | `s3://bucket/prefix` | object storage (extra `objects`) |
+
+    Raises `UsageError` for any other URL, `TraceNotFoundError` if there is no store, and `StoreError` if it cannot be
+    opened.
+    """
+    if isinstance(place, Path) or (isinstance(place, str) and not is_url(place)):
+        return _folder(Path(place), access)
+    if not isinstance(place, str):
+        return place
+    scheme = place.partition("://")[0]
+    match scheme.lower():
+        case "file":
+            return _folder(Path(unquote(urlsplit(place).path)), access)
+        case "sqlite":
+            from .sqlite.store import SqliteStore
+
+            return SqliteStore.at(_sqlite_path(place), access)
+        case "postgresql" | "postgres":
+            try:
+                from .postgres.store import PostgresStore
+            except ModuleNotFoundError as error:
+                if error.name != "psycopg":
+                    raise
+                raise ExtraMissingError("the PostgreSQL store", "psycopg", "postgres") from None
+            return PostgresStore.at(place, access)
+        case "s3":
+            try:
+                from .objects.store import ObjectStore
+            except ModuleNotFoundError as error:
+                if error.name != "obstore":
+                    raise
+                raise ExtraMissingError("the store in object storage", "obstore", "objects") from None
+            return ObjectStore.at(place, access)
+        case _:
+            raise UsageError(f"there is no store for {scheme}:// URLs; they may begin with {', '.join(SCHEMES)}")
+
+
+def run_at(named: object, access: Access = "write") -> RunRef | None:
+    """Return the run that a URL such as `sqlite:///runs.db#RUN` names.
+
+    Returns None for anything but a URL. Raises UsageError for a store's URL without a run.
+    """
+    if not is_url(named):
+        return None
+    assert isinstance(named, str)
+    url, run_id = split_run(named)
+    if not run_id:
+        raise UsageError(f"{without_password(named)} names a store, and no run in it: add '#' and the run's id")
+    return RunRef(open_store(url, access), run_id)
+
+
+def split_run(named: str) -> tuple[str, str]:
+    """Return the store's URL and the run's id.
+
+    The text is such as `sqlite:///runs.db#RUN`. A run's id may have a `#` in it, and a URL has none. The id is empty if
+    the text names no run.
+    """
+    url, _, run_id = named.partition("#")
+    return url, run_id
+
+
+def _sqlite_path(url: str) -> Path:
+    """Return the file of an SQLite URL.
+
+    A relative path follows three slashes, an absolute one four.
+    """
+    parts = urlsplit(url)
+    if parts.netloc or len(parts.path) < 2 or parts.query:
+        raise UsageError(f"{url} is not a database's file: write sqlite:///relative.db or sqlite:////absolute.db")
+    return Path(unquote(parts.path[1:]))
+
+
+def _folder(path: Path, access: Access) -> "TraceStore":
+    from .folder.store import FolderStore
+
+    if access != "create" and not path.exists():
+        raise TraceNotFoundError(f"there is no folder {path}", path)
+
+    if path.is_file():
+        raise UsageError(f"{path} is a file: a store is a folder; write sqlite:///{path} for a database")
+    return FolderStore(path, access=access)
+
+
+def without_password(url: str) -> str:
+    """Return a URL without its secrets, so that it may be shown.
+
+    The password is left out, and the values of parameters that look secret.
+    """
+    shown = re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:***@", url)
+    return re.sub(r"(?i)([?&](?:[a-z_]*(?:password|secret|token|key)[a-z_]*)=)[^&#]*", r"\1***", shown)

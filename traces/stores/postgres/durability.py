@@ -1,0 +1,20 @@
+"""Which appends must be on the disk before the run goes on.
+
+With `synchronous_commit` off, PostgreSQL acknowledges a commit before it is on the disk: a crash of the server loses
+the newest commits, though never one without those after it. What a run computes again from what is on the disk may be
+sent so: a decision, the commit of a step, a snapshot, an event. The writer keeps these lines until an append has waited
+for the disk, and sends them again if they are gone. What cannot be computed again waits: an outcome, a wait, an answer,
+an end, and the intent of an effect that must not happen twice.
+"""
+
+from ...file.record import Record
+from ..sql.database import Line
+
+_LOSABLE = frozenset((b"decide", b"commit", b"snapshot", b"event"))
+
+
+def must_sync(line: Line) -> bool:
+    """Return whether a record must be synced before the run continues."""
+    if line.kind in _LOSABLE:
+        return False
+    return not (line.kind == b"intent" and Record.parse(line.raw).get("idempotent") is True)

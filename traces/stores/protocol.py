@@ -1,0 +1,114 @@
+"""The face of a store of traces."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol, Self
+
+from ..file.blob import Blobs
+from ..file.store import Store
+from .run_row import RunFilter, RunPage, RunRow, Total
+from .task_table import Lease, TaskTable
+
+Durability = Literal["process", "power", "none"]
+Grouping = Literal["set", "model", "status"]
+
+
+class TraceStore(Protocol):
+    """Traces of many runs, and the tables of runs and sets.
+
+    Each set has a table of its tasks. A store can be used from several threads and processes at once.
+    `refold.testing.StoreSuite` has the tests that every store must pass.
+    """
+
+    @property
+    def url(self) -> str:
+        """The store's address for messages and traces, without a password."""
+
+    def create(self, run_id: str, *, above: str | None = None, durability: Durability = "process") -> Store:
+        """Start the trace of a new run, and hold it for writing.
+
+        `above` is the run's parent, if it is a child run. Raises `TraceExistsError`; under a lost lease,
+        `TraceTakenError`.
+        """
+
+    def open(self, run_id: str, *, durability: Durability = "process") -> Store:
+        """Hold the trace of a run for writing at its end.
+
+        Under a lease (see `under`), the trace is taken from a writer whose lease was lost. Otherwise another live
+        writer raises `TraceLockedError`. Raises `TraceNotFoundError`; under a lost lease, `TraceTakenError`.
+        """
+
+    def read(self, run_id: str, start: int = 0) -> bytes:
+        """Return the trace after its first `start` bytes.
+
+        A reader can follow a trace this way. Raises `TraceNotFoundError`.
+        """
+
+    def blobs(self, run_id: str) -> Blobs:
+        """Return the blobs of a run, by their hash."""
+
+    def blob_names(self, run_id: str) -> list[str]:
+        """Return the hashes of a run's blobs."""
+
+    def has(self, run_id: str) -> bool:
+        """Return whether the store has a trace of this run."""
+
+    def run(self, run_id: str) -> RunRow:
+        """Return the row of one run; raises `TraceNotFoundError`."""
+
+    def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
+        """Return one page of the table of runs, newest first.
+
+        `after` is the `next` of the page before. The cost of a page does not depend on how many came before it.
+        """
+
+    def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
+        """Return the number of runs, their tokens and cost, for each group.
+
+        Of a filter, only `set_id`, `model` and `status` may be given: databases keep these totals as runs change, and
+        count nothing when they are asked.
+        """
+
+    def path_of(self, run_id: str) -> Path | None:
+        """Return the file of a run.
+
+        Returns None if the store does not keep a run in one file.
+        """
+
+    def rename(self, run_id: str, to: str) -> None:
+        """Set a run aside under another id.
+
+        The lines of the run are not changed. Raises `TraceLockedError`, and `TraceExistsError` if there is a run `to`.
+        """
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run with its blobs.
+
+        Raises `TraceLockedError` while a writer holds it. A run that is not there is no error.
+        """
+
+    def sets(self) -> list[str]:
+        """Return the sorted ids of the sets in this store.
+
+        A set is there if it has a table of tasks.
+        """
+
+    def tasks(self, set_id: str) -> TaskTable:
+        """Return the table of tasks of a set.
+
+        The table is made when the first task is added.
+        """
+
+    def under(self, lease: Lease) -> Self:
+        """Return this store for the work of one lease.
+
+        Runs that it creates or opens are written only while the lease holds: each append checks the lease's epoch.
+        Otherwise it raises `TraceTakenError`, and the writer writes nothing more. A new run without a parent becomes
+        the task's `run_id`.
+        """
+
+    def close(self) -> None:
+        """Close connections; a second call does nothing.
+
+        Writers must be closed first.
+        """

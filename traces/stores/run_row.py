@@ -1,0 +1,90 @@
+"""The table of runs: its rows, filters, pages and totals."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of a store.
+
+    `status` is that of `Trace.status`: a run without an end is "interrupted", and `held` says whether a live writer
+    has it. Times are seconds since the epoch. `cost` is in US dollars, None if a price was unknown. `size` counts the
+    bytes of the trace. `parent_kind` is "fork", "candidate" or "call".
+    """
+
+    run_id: str
+    set_id: str = ""
+    task: str = ""
+    objective: str = ""
+    module: str = ""
+    model: str = ""
+    parent: str | None = None
+    parent_kind: str | None = None
+    status: str = "interrupted"
+    stop_reason: str | None = None
+    steps: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    started: float = 0.0
+    changed: float = 0.0
+    size: int = 0
+    held: bool = False
+    holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs a page shows; None leaves a column open.
+
+    `parent=""` selects runs without a parent. `text` is searched for in task, objective and run id.
+    """
+
+    set_id: str | None = None
+    status: str | None = None
+    model: str | None = None
+    parent: str | None = None
+    text: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """One page of the table of runs.
+
+    `next` is the `after` of the next page; None if this is the last one.
+    """
+
+    rows: tuple[RunRow, ...]
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The totals of one group of runs.
+
+    A column is None if the groups are not by it.
+    """
+
+    set_id: str | None
+    model: str | None
+    status: str | None
+    runs: int
+    tokens: int
+    cost: float
+
+
+def page_key(row: RunRow) -> str:
+    """Return the `after` of the page that follows this row."""
+    return f"{row.started!r} {row.run_id}"
+
+
+def parse_key(after: str) -> tuple[float, str]:
+    """Return the time and run id of a page's `after`.
+
+    Raises `ValueError` for any other text.
+    """
+    started, _, run_id = after.partition(" ")
+    if not run_id:
+        raise ValueError(f"{after!r} is not the `next` of a page")
+    return float(started), run_id

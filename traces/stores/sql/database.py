@@ -1,0 +1,102 @@
+"""The interface of a database that the tables need."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from ..task_table import Lease
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a run's trace, as its writer knows it.
+
+    Every append compares it first.
+    """
+
+    number: int
+    epoch: int
+    seq: int = -1
+    hash: str = ""
+    size: int = 0
+    steps: int = 0
+    changed: float = 0.0
+
+
+class Line(NamedTuple):
+    """One record to append.
+
+    `id` is the record's id in the table, and `end` the byte where the record ends in the trace.
+    """
+
+    id: int
+    end: int
+    kind: bytes
+    raw: bytes
+
+
+class Facts(NamedTuple):
+    """A statement that changes the row of a run, and its values."""
+
+    sql: str
+    values: Sequence[Any]
+
+
+class Session(Protocol):
+    """One transaction at work."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Execute a statement with `?` for values, and return its rows."""
+
+    def many(self, sql: str, values: Sequence[Sequence[Any]]) -> int:
+        """Execute a statement once for each row of values.
+
+        Returns the number of rows that changed in all.
+        """
+
+
+class SqlDatabase(Protocol):
+    """A database with the store's tables."""
+
+    NOW: str
+    """The expression for the database's own clock, in seconds since the epoch."""
+    SKIP_LOCKED: str
+    """What a claim adds to its SELECT, so that it does not wait for the claims of others."""
+    FOR_UPDATE: str
+    """What a SELECT adds to hold a row until the end of the transaction."""
+
+    @property
+    def url(self) -> str:
+        """The address of the store, without a password."""
+
+    def append(
+        self,
+        head: "Head",
+        after: "Head",
+        lines: Sequence[Line],
+        facts: Sequence["Facts"],
+        fence: Lease | None,
+    ) -> bool:
+        """Append lines to a run if its head still is `head`.
+
+        Returns whether it was. `facts` change the run's row in the same transaction. With a `fence`, the lease's epoch
+        is compared, too.
+        """
+
+    def forget(self, number: int) -> None:
+        """Drop what is kept for a run's appends.
+
+        The run's writer calls it when it is closed.
+        """
+
+    def write(self) -> AbstractContextManager[Session]:
+        """Open a transaction that may write.
+
+        It is committed at the end of the block, or rolled back by an error.
+        """
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a query, in a transaction of its own."""

@@ -1,0 +1,227 @@
+"""The writer's end of a trace in a database."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from ....errors import StoreError, TraceCorruptError, TraceError, TraceTakenError, TraceWriteError
+from ...file.lines import Lines
+from ...file.record import Record
+from ...file.tail import read_ending
+from ..beats import Beats
+from ..owner import SECONDS, person_text
+from ..run_row import RunRow
+from ..summaries import from_header, tokens_and_cost
+from ..task_table import Lease
+from .database import Facts, Head, Line, SqlDatabase
+from .tables import SPAN
+from .tasks import check_lease
+
+_TELLING = frozenset((b"header", b"end", b"wait", b"input", b"resume"))
+"""The kinds of record that change the row of a run."""
+_DECIDE = b'{"kind":"decide",'
+
+
+class SqlRun:
+    """One run's trace in a database, held for writing.
+
+    It is a `Store` in the sense of `traces.file.store`. Each append compares number, hash and epoch of the last record
+    with what this writer has written itself.
+    """
+
+    def __init__(
+        self, database: SqlDatabase, run_id: str, head: Head, owner: str, lease: Lease | None, beats: "Beats[SqlRun]"
+    ) -> None:
+        self.path: Path | None = None
+        self.head = head
+        self._database = database
+        self._run_id = run_id
+        self._owner = owner
+        self._lease = lease
+        self._before = head
+        self._waiting = b""
+        self._pid = os.getpid()
+        self._beats = beats
+        beats.add(self)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes written, those of a decision that waits included."""
+        return self.head.size + len(self._waiting)
+
+    def write(self, data: bytes) -> None:
+        """Append whole lines.
+
+        A decision goes into the transaction of the record after it: nothing follows from the decision before that
+        record, and the decision is computed again if this process dies in between. Raises `TraceTakenError` if somebody
+        else holds the run, or `TraceWriteError`.
+        """
+        if data.startswith(_DECIDE) and not self._waiting and data.find(b"\n") == len(data) - 1:
+            self._waiting = data
+            return
+        if self._waiting:
+            data, self._waiting = self._waiting + data, b""
+        head = self._before = self.head
+        first, seq, size, steps = head.number * SPAN, head.seq, head.size, head.steps
+        lines, facts = list[Line](), list[bytes]()
+        for raw in data.split(b"\n")[:-1]:
+            seq, size, kind = seq + 1, size + len(raw) + 1, raw[9 : raw.index(b'"', 9)]
+            lines.append(Line(first + seq, size, kind, raw))
+            if kind == b"commit":
+                steps = Record.parse(raw).step + 1
+            elif kind in _TELLING:
+                facts.append(raw)
+        last = Record.parse(lines[-1].raw)
+        if last.seq != seq:
+            raise TraceWriteError(f"{self._name} ends with record {head.seq}: record {last.seq} does not follow it")
+        after = Head(head.number, head.epoch, seq, last.hash, size, steps, last.at)
+        try:
+            changes = self._facts([Record.parse(raw) for raw in facts], data) if facts else ()
+            done = self._database.append(head, after, lines, changes, self._lease)
+        except StoreError as error:
+            raise TraceWriteError(
+                f"{self._name} cannot be written: {error}; its records are whole: resume the run"
+            ) from error
+        if not done:
+            self._refuse()
+        self.head = after
+
+    def _facts(self, records: list[Record], data: bytes) -> Sequence[Facts]:
+        """Return the changes of the run's row by these records.
+
+        Only its header and the last one of the other records change the row.
+        """
+        found = [self._header_facts(record) for record in records[:1] if record.kind == "header"]
+        rest = records[len(found) :]
+        return [*found, *([self._end_facts(rest[-1], data)] if rest else [])]
+
+    def _header_facts(self, record: Record) -> Facts:
+        row = from_header(RunRow(self._run_id), record)
+        set_id = self._lease.set_id if self._lease is not None else ""
+        model = row.model or (self._lease.model if self._lease is not None else "")
+        texts = [
+            text.replace("\0", "") for text in (row.task, row.objective, row.module, model)
+        ]  # PostgreSQL has no NUL
+        return Facts(
+            "INSERT INTO runs (run_id, set_id, task, objective, module, model, parent, parent_kind, status, tokens, "
+            "cost, started) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'interrupted', 0, 0, ?)",
+            (self._run_id, set_id, *texts, row.parent, row.parent_kind, row.started),
+        )
+
+    def _end_facts(self, record: Record, data: bytes) -> Facts:
+        if record.kind == "end":
+            tokens, cost = tokens_and_cost(record.get("usage") or {})
+            return Facts(
+                "UPDATE runs SET status = ?, stop_reason = ?, tokens = ?, cost = ? WHERE run_id = ?",
+                (record["status"], record.get("stop_reason"), tokens, cost, self._run_id),
+            )
+        ending = read_ending(Lines(read_lines(self._database, self.head.number) + data))
+        status = ending.status if ending is not None else "interrupted"
+        return Facts("UPDATE runs SET status = ?, stop_reason = NULL WHERE run_id = ?", (status, self._run_id))
+
+    def _refuse(self) -> NoReturn:
+        if self._lease is not None:
+            check_lease(self._database, self._lease)
+        found = self._database.rows("SELECT epoch, owner FROM heads WHERE number = ?", [self.head.number])
+        if not found:
+            raise TraceWriteError(f"{self._name} is no longer there: it was removed while this process wrote it")
+        epoch, owner = found[0]
+        if epoch != self.head.epoch:
+            raise TraceTakenError(self._name, person_text(owner))
+        raise TraceWriteError(f"{self._name} is not as this writer left it; nothing more is written or started")
+
+    def flush(self) -> None:
+        """Write a decision that waits for the record after it."""
+        if self._waiting:
+            self.write(b"")
+
+    def sync(self) -> None:
+        """Write the decision that waits.
+
+        The database itself has an option for how durable a commit must be.
+        """
+        self.flush()
+
+    def read(self) -> bytes:
+        """Return everything written so far."""
+        return self.read_from(0)
+
+    def read_from(self, start: int) -> bytes:
+        """Return what was written after the first `start` bytes."""
+        self.flush()
+        return read_lines(self._database, self.head.number, start)[: max(0, self.head.size - start)]
+
+    def truncate(self, size: int) -> None:
+        """Take back an append that was interrupted after its transaction.
+
+        Otherwise there is nothing to cut.
+        """
+        if self.size == size and (self._waiting or self._before is self.head):
+            return
+        self._waiting = b""
+        before = self._before if self._before.size == size else self.head
+        with self._database.write() as session:
+            is_mine = session.rows(  # another writer may hold the run by now, and its lines are not this one's to cut
+                "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ? "
+                "WHERE number = ? AND epoch = ? AND size > ? RETURNING number",
+                [before.seq, before.hash, before.size, before.steps, before.number, before.epoch, size],
+            )
+            if is_mine:
+                first = before.number * SPAN
+                session.rows("DELETE FROM records WHERE id > ? AND id < ?", [first + before.seq, first + SPAN])
+        self.head = self._before = before
+
+    def is_in_place(self) -> bool:
+        """Return True: each append looks."""
+        return True
+
+    def remains(self) -> bytes:
+        """Return nothing: a database has no place that a trace could leave."""
+        return b""
+
+    def close(self) -> None:
+        """Release the run.
+
+        Another writer then need not wait until the lease runs out.
+        """
+        if self._pid != os.getpid():
+            return
+        self._beats.discard(self)
+        self._database.forget(self.head.number)
+        with contextlib.suppress(TraceError, StoreError), self._database.write() as session:
+            session.rows(
+                "UPDATE heads SET lease_until = 0, owner = NULL WHERE number = ? AND epoch = ?",
+                [self.head.number, self.head.epoch],
+            )
+
+    @property
+    def _name(self) -> str:
+        return f"{self._database.url}#{self._run_id}"
+
+
+def extend(database: SqlDatabase, runs: Sequence[SqlRun]) -> None:
+    """Extend the leases of open writers.
+
+    If the database cannot be reached, they are extended the next time.
+    """
+    heads = sorted((run.head.number, run.head.epoch) for run in runs)
+    with contextlib.suppress(StoreError), database.write() as session:
+        session.many(f"UPDATE heads SET lease_until = {database.NOW} + {SECONDS} WHERE number = ? AND epoch = ?", heads)
+
+
+def read_lines(database: SqlDatabase, number: int, start: int = 0) -> bytes:
+    """Return a trace after its first `start` bytes."""
+    first = number * SPAN
+    rows = database.rows(
+        "SELECT ends_at, line FROM records WHERE id >= ? AND id < ? AND ends_at > ? ORDER BY id",
+        [first, first + SPAN, start],
+    )
+    if not rows:
+        return b""
+    if not all(isinstance(end, int) and isinstance(line, bytes) for end, line in rows):
+        raise TraceCorruptError(f"{database.url} holds lines of a trace that refold did not write", 0)
+    begins = rows[0][0] - len(rows[0][1]) - 1
+    data = b"\n".join(line for _, line in rows) + b"\n"
+    return data[start - begins :] if start > begins else data

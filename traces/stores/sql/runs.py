@@ -1,0 +1,117 @@
+"""The table of runs in a database, with stored totals."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ....errors import StoreError
+from ..owner import has_died, person_text
+from ..protocol import Grouping
+from ..run_row import RunFilter, RunPage, RunRow, Total, page_key, parse_key
+from ..summaries import check_totals
+from .database import Row, SqlDatabase
+
+_COLUMNS = (
+    "r.run_id, r.set_id, r.task, r.objective, r.module, r.model, r.parent, r.parent_kind, r.status, r.stop_reason, "
+    "h.steps, r.tokens, r.cost, r.started, h.changed, h.size, h.owner, h.lease_until > {now}"
+)
+_KINDS = (
+    *(str, str, str, str, str, str, str | None, str | None, str, str | None),
+    *(int, int, int | float | None, int | float, int | float, int, str | None),
+)
+"""The types of these columns, the last one left out: SQLite takes any value in any column."""
+_FROM = "FROM runs r JOIN heads h ON h.run_id = r.run_id"
+
+
+def row_of(database: SqlDatabase, run_id: str) -> RunRow | None:
+    """Return the row of a run.
+
+    Returns None if there is no such run.
+    """
+    rows = database.rows(f"SELECT {_COLUMNS.format(now=database.NOW)} {_FROM} WHERE r.run_id = ?", [run_id])
+    if rows:
+        return _row(rows[0], database.url)
+    heads = database.rows("SELECT size, changed FROM heads WHERE run_id = ?", [run_id])  # created, without a header
+    return RunRow(run_id, size=heads[0][0], changed=heads[0][1]) if heads else None
+
+
+def page(database: SqlDatabase, where: RunFilter, after: str | None, limit: int) -> RunPage:
+    """Return one page of the table of runs, newest first."""
+    terms, values = _terms(where)
+    if after is not None:
+        started, run_id = parse_key(after)
+        terms.append("(r.started, r.run_id) < (?, ?)")
+        values += [started, run_id]
+    # The keys of the page are found in an index alone; only then are the rows read.
+    keys = f"SELECT r.run_id FROM runs r {_where(terms)} ORDER BY r.started DESC, r.run_id DESC LIMIT ?"
+    rows = database.rows(
+        f"SELECT {_COLUMNS.format(now=database.NOW)} {_FROM} WHERE r.run_id IN ({keys}) "
+        "ORDER BY r.started DESC, r.run_id DESC",
+        [*values, limit + 1],
+    )
+    found = tuple(_row(row, database.url) for row in rows)
+    return RunPage(found[:limit], page_key(found[limit - 1]) if len(found) > limit else None)
+
+
+def totals(database: SqlDatabase, by: Sequence[Grouping], where: RunFilter) -> list[Total]:
+    """Return the sums of groups of runs, from the stored totals."""
+    check_totals(by, where)
+    columns = {"set": "set_id", "model": "model", "status": "status"}
+    chosen = [column if name in by else "NULL" for name, column in columns.items()]
+    groups = [column for name, column in columns.items() if name in by]
+    terms = [f"{column} = ?" for column in columns.values() if getattr(where, column) is not None]
+    values = [getattr(where, column) for column in columns.values() if getattr(where, column) is not None]
+    rows = database.rows(
+        f"SELECT {', '.join(chosen)}, SUM(runs), SUM(tokens), SUM(cost) FROM totals {_where(terms)} "
+        + (f"GROUP BY {', '.join(groups)} HAVING SUM(runs) > 0 ORDER BY {', '.join(groups)}" if groups else ""),
+        values,
+    )
+    return [
+        Total(set_id, model, status, int(runs), int(tokens), float(cost))
+        for set_id, model, status, runs, tokens, cost in rows
+        if runs
+    ]
+
+
+def _terms(where: RunFilter) -> tuple[list[str], list[Any]]:
+    terms: list[str] = []
+    values: list[Any] = []
+    for name in ("set_id", "status", "model"):
+        if (wanted := getattr(where, name)) is not None:
+            terms.append(f"r.{name} = ?")
+            values.append(wanted)
+    if where.parent == "":
+        terms.append("r.parent IS NULL")
+    elif where.parent is not None:
+        terms.append("r.parent = ?")
+        values.append(where.parent)
+    if where.since is not None:
+        terms.append("r.started >= ?")
+        values.append(where.since)
+    if where.until is not None:
+        terms.append("r.started < ?")
+        values.append(where.until)
+    if where.text is not None:
+        pattern = "".join(f"!{char}" if char in "!%_" else char for char in where.text.lower())
+        columns = " OR ".join(f"LOWER(r.{name}) LIKE ? ESCAPE '!'" for name in ("task", "objective", "run_id"))
+        terms.append(f"({columns})")
+        values += [f"%{pattern}%"] * 3
+    return terms, values
+
+
+def _where(terms: list[str]) -> str:
+    return f"WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def _row(row: Row, url: str) -> RunRow:
+    """Return a row of the table.
+
+    Raises `StoreError` for a row that refold did not write: the file may be a stranger's.
+    """
+    *facts, owner, held = row
+    if not all(isinstance(value, kind) for value, kind in zip((*facts, owner), _KINDS, strict=True)) or not all(
+        math.isfinite(value) for value in facts if isinstance(value, float)
+    ):
+        raise StoreError(f"{url} has a row in its table of runs that refold did not write: {str(facts[0])[:100]!r}")
+    alive = bool(held) and owner is not None and not has_died(owner)
+    return RunRow(*(*facts, alive, person_text(owner) if alive else None))

@@ -1,0 +1,214 @@
+"""A store in a database: what SQLite and PostgreSQL have in common."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from ....errors import TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError
+from ...file.blob import blob_reference
+from ...file.schema import is_run_id
+from ...file.store import Store
+from ..beats import Beats
+from ..owner import SECONDS, has_died, new_owner, person_text
+from ..protocol import Durability, Grouping
+from ..run_row import RunFilter, RunPage, RunRow, Total
+from ..task_table import Lease
+from .database import Head, Session, SqlDatabase
+from .run_writer import SqlRun, extend, read_lines
+from .runs import page, row_of, totals
+from .tables import SPAN
+from .tasks import SqlTasks, check_lease, note_run
+
+
+class SqlStore:
+    """The traces, runs and sets in one database."""
+
+    def __init__(self, database: SqlDatabase, lease: Lease | None = None, beats: Beats[SqlRun] | None = None) -> None:
+        self._database = database
+        self._lease = lease
+        self._beats = beats or Beats(lambda runs: extend(database, runs))
+
+    @property
+    def url(self) -> str:
+        """The address of the database, without a password."""
+        return self._database.url
+
+    def create(self, run_id: str, *, above: str | None = None, durability: Durability = "process") -> Store:
+        """Start a trace; see `TraceStore`."""
+        if not is_run_id(run_id):
+            raise TraceNotFoundError(f"{run_id!r} is not the id of a run")
+        self._choose(durability)
+        owner, now = new_owner(), self._database.NOW
+        with self._database.write() as session:
+            if self._lease is not None:
+                check_lease(session, self._lease)
+                if above is None:
+                    note_run(session, self._lease, run_id)
+            rows = session.rows(
+                "INSERT INTO heads (run_id, last_seq, last_hash, size, steps, epoch, owner, lease_until, changed) "
+                f"VALUES (?, -1, '', 0, 0, 1, ?, {now} + {SECONDS}, {now}) ON CONFLICT (run_id) DO NOTHING "
+                "RETURNING number",
+                [run_id, owner],
+            )
+            if not rows:
+                raise TraceExistsError(f"{self.url}#{run_id}")
+        return SqlRun(self._database, run_id, Head(rows[0][0], 1), owner, self._lease, self._beats)
+
+    def open(self, run_id: str, *, durability: Durability = "process") -> Store:
+        """Hold a trace for writing; see `TraceStore`."""
+        self._choose(durability)
+        owner, now = new_owner(), self._database.NOW
+        with self._database.write() as session:
+            if self._lease is not None:
+                check_lease(session, self._lease)
+            number, seq, digest, size, steps = self._free(session, run_id)
+            [(epoch,)] = session.rows(
+                f"UPDATE heads SET epoch = epoch + 1, owner = ?, lease_until = {now} + {SECONDS} WHERE number = ? "
+                "RETURNING epoch",
+                [owner, number],
+            )
+        head = Head(number, epoch, seq, digest, size, steps)
+        return SqlRun(self._database, run_id, head, owner, self._lease, self._beats)
+
+    def _free(self, session: Session, run_id: str) -> tuple[Any, ...]:
+        """Return the head of a run that this process may take.
+
+        The run's row is held until the transaction ends. Raises `TraceLockedError` if a writer holds the run.
+        """
+        rows = session.rows(
+            f"SELECT owner, lease_until > {self._database.NOW}, number, last_seq, last_hash, size, steps FROM heads "
+            f"WHERE run_id = ? {self._database.FOR_UPDATE}",
+            [run_id],
+        )
+        if not rows:
+            raise self._missing(run_id)
+        owner, held, *head = rows[0]
+        if self._lease is None and held and owner is not None and not has_died(owner):
+            raise TraceLockedError(f"{self.url}#{run_id}", holder=person_text(owner))
+        return tuple(head)
+
+    def _choose(self, durability: Durability) -> None:
+        """Prepare the database for appends of this durability."""
+
+    def _missing(self, run_id: str) -> TraceNotFoundError:
+        return TraceNotFoundError(f"there is no run {run_id} in {self.url}")
+
+    def _number(self, run_id: str) -> int:
+        rows = self._database.rows("SELECT number FROM heads WHERE run_id = ?", [run_id])
+        if not rows:
+            raise self._missing(run_id)
+        number: int = rows[0][0]
+        return number
+
+    def read(self, run_id: str, start: int = 0) -> bytes:
+        """Return the bytes of a trace; see `TraceStore`."""
+        return read_lines(self._database, self._number(run_id), start)
+
+    def blobs(self, run_id: str) -> "SqlBlobs":
+        """Return the blobs of a run."""
+        return SqlBlobs(self._database, run_id)
+
+    def blob_names(self, run_id: str) -> list[str]:
+        """Return the hashes of a run's blobs."""
+        rows = self._database.rows("SELECT digest FROM blobs WHERE number = ? ORDER BY digest", [self._number(run_id)])
+        return [digest for (digest,) in rows]
+
+    def has(self, run_id: str) -> bool:
+        """Return whether there is a trace of this run."""
+        return bool(self._database.rows("SELECT 1 FROM heads WHERE run_id = ?", [run_id]))
+
+    def run(self, run_id: str) -> RunRow:
+        """Return the row of one run; see `TraceStore`."""
+        row = row_of(self._database, run_id)
+        if row is None:
+            raise self._missing(run_id)
+        return row
+
+    def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
+        """Return a page of the table of runs; see `TraceStore`."""
+        return page(self._database, where or RunFilter(), after, limit)
+
+    def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
+        """Return the sums that are kept for each group."""
+        return totals(self._database, by, where or RunFilter())
+
+    def path_of(self, run_id: str) -> Path | None:
+        """Return None: a database keeps no files."""
+        return None
+
+    def rename(self, run_id: str, to: str) -> None:
+        """Set a run aside; see `TraceStore`."""
+        with self._database.write() as session:
+            self._free(session, run_id)
+            if session.rows("SELECT 1 FROM heads WHERE run_id = ?", [to]):
+                raise TraceExistsError(f"{self.url}#{to}")
+            session.rows("UPDATE heads SET run_id = ? WHERE run_id = ?", [to, run_id])
+            session.rows("UPDATE runs SET run_id = ? WHERE run_id = ?", [to, run_id])
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run; see `TraceStore`."""
+        with self._database.write() as session:
+            if not session.rows("SELECT 1 FROM heads WHERE run_id = ?", [run_id]):
+                return
+            number = self._free(session, run_id)[0]
+            session.rows("DELETE FROM records WHERE id >= ? AND id < ?", [number * SPAN, (number + 1) * SPAN])
+            session.rows("DELETE FROM blobs WHERE number = ?", [number])
+            session.rows("DELETE FROM runs WHERE run_id = ?", [run_id])
+            session.rows("DELETE FROM heads WHERE number = ?", [number])
+
+    def sets(self) -> list[str]:
+        """Return the ids of the sets."""
+        return [set_id for (set_id,) in self._database.rows("SELECT DISTINCT set_id FROM tasks ORDER BY set_id")]
+
+    def tasks(self, set_id: str) -> SqlTasks:
+        """Return the tasks of a set."""
+        return SqlTasks(self._database, set_id, with_heads=True)
+
+    def under(self, lease: Lease) -> Self:
+        """Return this store for the work of one lease."""
+        return type(self)(self._database, lease, self._beats)
+
+    def close(self) -> None:
+        """Close the connections of the store.
+
+        A view under a lease has no connections of its own, so closing it does nothing.
+        """
+        if self._lease is None:
+            self._close()
+
+    def _close(self) -> None:
+        raise NotImplementedError
+
+
+class SqlBlobs:
+    """The blobs of one run in a database."""
+
+    def __init__(self, database: SqlDatabase, run_id: str) -> None:
+        self._database = database
+        self._run_id = run_id
+
+    def put(self, data: bytes) -> dict[str, Any]:
+        """Keep `data` and return its reference."""
+        reference = blob_reference(data)
+        with self._database.write() as session:
+            session.rows(
+                "INSERT INTO blobs (number, digest, data) SELECT number, ?, ? FROM heads WHERE run_id = ? "
+                "ON CONFLICT (number, digest) DO NOTHING",
+                [reference["$blob"], data, self._run_id],
+            )
+        return reference
+
+    def get(self, digest: str, size: int | None = None) -> bytes:
+        """Return a blob; see `Blobs`."""
+        rows = self._database.rows(
+            "SELECT data FROM blobs WHERE digest = ? AND number = (SELECT number FROM heads WHERE run_id = ?)",
+            [digest, self._run_id],
+        )
+        if not rows:
+            raise TraceNotFoundError(f"blob {digest} of run {self._run_id} is missing in {self._database.url}")
+        data = bytes(rows[0][0])
+        if (size is not None and len(data) != size) or blob_reference(data)["$blob"] != digest:
+            raise TraceCorruptError(
+                f"blob {digest} of run {self._run_id} in {self._database.url} is not what its name says", 0
+            )
+        return data

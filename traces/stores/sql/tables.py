@@ -1,0 +1,51 @@
+"""The tables of a store, in the SQL of both databases.
+
+The statements are in the words that SQLite and PostgreSQL share.
+"""
+
+TASKS = (
+    """CREATE TABLE IF NOT EXISTS tasks (
+        set_id TEXT NOT NULL, key TEXT NOT NULL, place BIGINT NOT NULL, status TEXT NOT NULL,
+        epoch BIGINT NOT NULL, owner TEXT, lease_until DOUBLE PRECISION NOT NULL, attempts BIGINT NOT NULL,
+        run_id TEXT, grp TEXT NOT NULL, model TEXT NOT NULL, score DOUBLE PRECISION, cost DOUBLE PRECISION,
+        tokens BIGINT NOT NULL, seconds DOUBLE PRECISION, error TEXT, doc TEXT NOT NULL, result TEXT,
+        changed DOUBLE PRECISION NOT NULL, PRIMARY KEY (set_id, key))""",
+    "CREATE INDEX IF NOT EXISTS tasks_by_status ON tasks (set_id, status, place)",
+    "CREATE INDEX IF NOT EXISTS tasks_by_place ON tasks (set_id, place)",
+    "CREATE INDEX IF NOT EXISTS tasks_by_owner ON tasks (owner) WHERE owner IS NOT NULL",
+    """CREATE TABLE IF NOT EXISTS documents (
+        set_id TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL, value TEXT NOT NULL,
+        PRIMARY KEY (set_id, name))""",
+)
+"""The tables of sets: these alone stand in the database beside a folder of files."""
+
+RUNS = (
+    """CREATE TABLE IF NOT EXISTS heads (
+        number {serial} PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, last_seq BIGINT NOT NULL, last_hash TEXT NOT NULL,
+        size BIGINT NOT NULL, steps BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT,
+        lease_until DOUBLE PRECISION NOT NULL, changed DOUBLE PRECISION NOT NULL)""",
+    "CREATE TABLE IF NOT EXISTS records (id BIGINT PRIMARY KEY, ends_at BIGINT NOT NULL, line {bytes} NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS blobs (
+        number BIGINT NOT NULL, digest TEXT NOT NULL, data {bytes} NOT NULL, PRIMARY KEY (number, digest))""",
+    """CREATE TABLE IF NOT EXISTS runs (
+        run_id TEXT NOT NULL PRIMARY KEY, set_id TEXT NOT NULL, task TEXT NOT NULL, objective TEXT NOT NULL,
+        module TEXT NOT NULL, model TEXT NOT NULL, parent TEXT, parent_kind TEXT, status TEXT NOT NULL,
+        stop_reason TEXT, tokens BIGINT NOT NULL, cost DOUBLE PRECISION, started DOUBLE PRECISION NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS runs_by_time ON runs (started, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, started, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_set ON runs (set_id, status, started, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_of_set ON runs (set_id, started, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_model ON runs (model, started, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_parent ON runs (parent, started, run_id)",
+)
+"""The table of runs. What every append changes stands apart in `heads`, which has no other index: an append then
+changes no index, and in PostgreSQL the row is replaced within its page. The id of a record is its run's number times
+`SPAN`, plus its `seq`: the records of a run stand together, and need no further index."""
+
+SPAN = 2**32
+
+TOTALS = """CREATE TABLE IF NOT EXISTS totals (
+    set_id TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL, runs BIGINT NOT NULL, tokens BIGINT NOT NULL,
+    cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (set_id, model, status))"""
+"""Sums over `runs`, kept by triggers in the transaction that changes a run: a GROUP BY over a million rows takes
+longer than a person waits."""

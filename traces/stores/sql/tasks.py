@@ -1,0 +1,287 @@
+"""The table of tasks in a database."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NoReturn
+
+import orjson
+
+from ....errors import TraceTakenError
+from ..task_table import QUEUED, RUNNING, Figures, Lease, NewTask, TaskCount, TaskRow
+from .database import Row, Session, SqlDatabase
+
+_COLUMNS = (
+    "key, place, status, epoch, owner, lease_until > {now}, attempts, run_id, grp, model, score, cost, tokens, "
+    "seconds, error, result, doc, changed"
+)
+_FIGURES = "score = ?, cost = ?, tokens = ?, seconds = ?, error = ?, result = ?"
+_BATCH = 1000
+
+
+class SqlTasks:
+    """The tasks of one set in a database.
+
+    `with_heads` says that the traces are in the same database: a claim then shuts out the writer of the task's run.
+    """
+
+    def __init__(self, database: SqlDatabase, set_id: str, *, with_heads: bool) -> None:
+        self._database = database
+        self._set_id = set_id
+        self._with_heads = with_heads
+
+    @property
+    def set_id(self) -> str:
+        """The id of the set."""
+        return self._set_id
+
+    def add(self, tasks: Iterable[NewTask]) -> int:
+        """Add tasks; see `TaskTable`."""
+        rest, added = iter(tasks), 0
+        while batch := list(islice(rest, _BATCH)):
+            with self._database.write() as session:
+                added += self._add(session, batch)
+        return added
+
+    def _add(self, session: Session, tasks: Sequence[NewTask | TaskRow]) -> int:
+        [(place,)] = session.rows("SELECT COALESCE(MAX(place), 0) FROM tasks WHERE set_id = ?", [self._set_id])
+        return session.many(
+            "INSERT INTO tasks (set_id, key, place, status, epoch, owner, lease_until, attempts, run_id, grp, "
+            f"model, tokens, doc, changed) VALUES (?, ?, ?, '{QUEUED}', 0, NULL, 0, 0, NULL, ?, ?, 0, ?, "
+            f"{self._database.NOW}) ON CONFLICT (set_id, key) DO NOTHING",
+            [
+                (self._set_id, task.key, place + number, task.group, task.model, _json(task.doc))
+                for number, task in enumerate(tasks, 1)
+            ],
+        )
+
+    def put(self, rows: Iterable[TaskRow]) -> int:
+        """Store rows of another table; see `TaskTable`."""
+        rest, stored = iter(rows), 0
+        while batch := list(islice(rest, _BATCH)):
+            with self._database.write() as session:
+                self._add(session, batch)
+                stored += session.many(
+                    "UPDATE tasks SET status = ?, epoch = ?, attempts = ?, run_id = ?, grp = ?, model = ?, "
+                    f"{_FIGURES}, owner = NULL, lease_until = 0, changed = {self._database.NOW} "
+                    "WHERE set_id = ? AND key = ? AND epoch <= ? "
+                    f"AND NOT (status = '{RUNNING}' AND lease_until > {self._database.NOW})",
+                    [
+                        (
+                            *(row.status, row.epoch, row.attempts, row.run_id, row.group, row.model),
+                            *(*_values(row.figures), self._set_id, row.key, row.epoch),
+                        )
+                        for row in batch
+                    ],
+                )
+                runs = [(self._set_id, row.run_id) for row in batch if row.run_id is not None]
+                if self._with_heads and runs:
+                    session.many("UPDATE runs SET set_id = ? WHERE run_id = ? AND set_id = ''", runs)
+        return stored
+
+    def claim(self, owner: str, count: int, seconds: float) -> list[Lease]:
+        """Claim tasks; see `TaskTable`."""
+        now, skip = self._database.NOW, self._database.SKIP_LOCKED
+        with self._database.write() as session:
+            rows = session.rows(
+                "WITH picked AS MATERIALIZED (SELECT key FROM tasks WHERE set_id = ? AND "
+                f"(status = '{QUEUED}' OR (status = '{RUNNING}' AND lease_until < {now})) "
+                f"ORDER BY place LIMIT ? {skip}) "
+                f"UPDATE tasks SET owner = ?, epoch = epoch + 1, lease_until = {now} + ?, status = '{RUNNING}', "
+                f"attempts = attempts + 1, changed = {now} FROM picked WHERE tasks.set_id = ? "
+                "AND tasks.key = picked.key "
+                "RETURNING tasks.key, epoch, run_id, attempts, doc, grp, model, place",
+                [self._set_id, count, owner, seconds, self._set_id],
+            )
+            if self._with_heads:
+                runs = sorted((owner, run_id) for _, _, run_id, *_ in rows if run_id is not None)
+                if runs:
+                    session.many(
+                        "UPDATE heads SET epoch = epoch + 1, owner = ?, lease_until = 0 WHERE run_id = ?", runs
+                    )
+        return [
+            Lease(self._set_id, key, epoch, owner, run_id, attempts, orjson.loads(doc), group, model)
+            for key, epoch, run_id, attempts, doc, group, model, _ in sorted(rows, key=lambda row: row[7])
+        ]
+
+    def extend(self, owner: str, seconds: float) -> list[str]:
+        """Extend the leases of an owner; see `TaskTable`."""
+        now = self._database.NOW
+        with self._database.write() as session:
+            rows = session.rows(
+                f"UPDATE tasks SET lease_until = {now} + ? WHERE owner = ? AND set_id = ? AND status = '{RUNNING}' "
+                "RETURNING key",
+                [seconds, owner, self._set_id],
+            )
+        return sorted(key for (key,) in rows)
+
+    def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
+        """End a claimed task; see `TaskTable`."""
+        if status in (QUEUED, RUNNING):
+            raise ValueError(f"a task ends with a status of its own, not {status!r}; to queue it again, use release()")
+        self._give_up(lease, status, figures or Figures())
+
+    def release(self, lease: Lease, figures: Figures | None = None) -> None:
+        """Put a claimed task back; see `TaskTable`."""
+        self._give_up(lease, QUEUED, figures or Figures())
+
+    def _give_up(self, lease: Lease, status: str, figures: Figures) -> None:
+        with self._database.write() as session:
+            done = session.rows(
+                f"UPDATE tasks SET status = ?, owner = NULL, lease_until = 0, {_FIGURES}, "
+                f"changed = {self._database.NOW} "
+                f"WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}' RETURNING key",
+                [status, *_values(figures), self._set_id, lease.key, lease.epoch],
+            )
+            if not done and not self._was_given_up(session, lease, status):
+                refuse(session, lease)
+
+    def _was_given_up(self, session: Session, lease: Lease, status: str) -> bool:
+        """Return whether the lease was already given up with this status.
+
+        A lost connection leaves that in doubt, and the caller repeats.
+        """
+        return bool(
+            session.rows(
+                "SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = ?",
+                [self._set_id, lease.key, lease.epoch, status],
+            )
+        )
+
+    def requeue(self, statuses: Sequence[str], *, keys: Sequence[str] | None = None, fresh: bool = False) -> int:
+        """Queue ended tasks again; see `TaskTable`."""
+        if RUNNING in statuses:
+            raise ValueError("a running task is claimed again when its lease has run out; it cannot be queued")
+        forget = ", run_id = NULL" if fresh else ""
+        statement = (
+            f"UPDATE tasks SET status = '{QUEUED}', attempts = 0, error = NULL, changed = {self._database.NOW}{forget} "
+            "WHERE set_id = ? AND status = ?"
+        )
+        with self._database.write() as session:
+            if keys is None:
+                return session.many(statement, [(self._set_id, status) for status in statuses])
+            return session.many(
+                f"{statement} AND key = ?", [(self._set_id, status, key) for status in statuses for key in keys]
+            )
+
+    def row(self, key: str) -> TaskRow | None:
+        """Return one row; see `TaskTable`."""
+        found = self._database.rows(
+            f"SELECT {self._columns()} FROM tasks WHERE set_id = ? AND key = ?", [self._set_id, key]
+        )
+        return self._row(found[0]) if found else None
+
+    def rows(self, *, status: str | None = None, after: int | None = None, limit: int = 1000) -> list[TaskRow]:
+        """Return a page of rows; see `TaskTable`."""
+        where, values = "set_id = ? AND place > ?", [self._set_id, after or 0]
+        if status is not None:
+            where, values = f"{where} AND status = ?", [*values, status]
+        found = self._database.rows(
+            f"SELECT {self._columns()} FROM tasks WHERE {where} ORDER BY place LIMIT ?", [*values, limit]
+        )
+        return [self._row(row) for row in found]
+
+    def counts(self) -> list[TaskCount]:
+        """Return sums by status; see `TaskTable`."""
+        found = self._database.rows(
+            "SELECT status, COUNT(*), COUNT(score), COALESCE(SUM(score), 0), COALESCE(SUM(cost), 0), "
+            f"SUM(CASE WHEN cost IS NULL AND status NOT IN ('{QUEUED}', '{RUNNING}') THEN 1 ELSE 0 END), "
+            "COALESCE(SUM(tokens), 0) FROM tasks WHERE set_id = ? GROUP BY status ORDER BY status",
+            [self._set_id],
+        )
+        return [
+            TaskCount(status, int(tasks), int(scored), float(score), float(cost), int(unpriced), int(tokens_used))
+            for status, tasks, scored, score, cost, unpriced, tokens_used in found
+        ]
+
+    def documents(self) -> list[str]:
+        """Return the names of the documents."""
+        found = self._database.rows("SELECT name FROM documents WHERE set_id = ?", [self._set_id])
+        return sorted(name for (name,) in found)
+
+    def document(self, name: str) -> tuple[int, Any]:
+        """Return a document; see `TaskTable`."""
+        found = self._database.rows(
+            "SELECT version, value FROM documents WHERE set_id = ? AND name = ?", [self._set_id, name]
+        )
+        return (found[0][0], orjson.loads(found[0][1])) if found else (0, None)
+
+    def put_document(self, name: str, value: Any, version: int) -> bool:
+        """Store a document; see `TaskTable`."""
+        text = orjson.dumps(value).decode()
+        with self._database.write() as session:
+            if version == 0:
+                done = session.rows(
+                    "INSERT INTO documents (set_id, name, version, value) VALUES (?, ?, 1, ?) "
+                    "ON CONFLICT (set_id, name) DO NOTHING RETURNING version",
+                    [self._set_id, name, text],
+                )
+            else:
+                done = session.rows(
+                    "UPDATE documents SET version = version + 1, value = ? WHERE set_id = ? AND name = ? "
+                    "AND version = ? RETURNING version",
+                    [text, self._set_id, name, version],
+                )
+        return bool(done)
+
+    def _columns(self) -> str:
+        return _COLUMNS.format(now=self._database.NOW)
+
+    def _row(self, row: Row) -> TaskRow:
+        key, place, status, epoch, owner, held, attempts, run_id, group, model, *figures, doc, changed = row
+        score, cost, tokens, seconds, error, result = figures
+        return TaskRow(
+            self._set_id,
+            key,
+            place,
+            status,
+            epoch,
+            owner,
+            bool(held),
+            attempts,
+            run_id,
+            group,
+            model,
+            Figures(score, cost, tokens, seconds, error, None if result is None else orjson.loads(result)),
+            orjson.loads(doc),
+            changed,
+        )
+
+
+def check_lease(session: Session | SqlDatabase, lease: Lease) -> None:
+    """Raise `TraceTakenError` if the lease is lost.
+
+    It is lost if its epoch is no longer that of its task.
+    """
+    found = session.rows(
+        f"SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}'",
+        [lease.set_id, lease.key, lease.epoch],
+    )
+    if not found:
+        refuse(session, lease)
+
+
+def refuse(session: Session | SqlDatabase, lease: Lease) -> NoReturn:
+    """Raise `TraceTakenError` with the present holder of a lease's task."""
+    found = session.rows("SELECT owner FROM tasks WHERE set_id = ? AND key = ?", [lease.set_id, lease.key])
+    raise TraceTakenError(f"task {lease.key} of set {lease.set_id}", found[0][0] if found else None)
+
+
+def note_run(session: Session, lease: Lease, run_id: str) -> None:
+    """Make a new run that of the lease's task; raises `TraceTakenError`."""
+    done = session.rows(
+        "UPDATE tasks SET run_id = ? "
+        f"WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}' RETURNING key",
+        [run_id, lease.set_id, lease.key, lease.epoch],
+    )
+    if not done:
+        refuse(session, lease)
+
+
+def _values(figures: Figures) -> tuple[Any, ...]:
+    """Return the values of `_FIGURES`."""
+    result = None if figures.result is None else _json(figures.result)
+    return figures.score, figures.cost, figures.tokens, figures.seconds, figures.error, result
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(dict(value)).decode()

@@ -1,0 +1,259 @@
+"""An SQLite database in WAL mode, for many threads and processes."""
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ....errors import StoreError, TraceNotFoundError
+from ..access import Access
+from ..sql.database import Facts, Head, Line, Row
+from ..task_table import Lease
+from .ownership import MARKS, check_owner, connect_to_read
+
+_BUSY = 30.0
+"""Seconds to wait for another process's transaction. SQLite's waiting is not fair: 16 writers waited 0.3 s at most,
+and a machine may be a hundred times slower."""
+_NETWORK = frozenset(
+    ("9p", "afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
+)
+"""File systems on which the shared memory of WAL mode does not work between machines."""
+
+
+_ADVANCE = (
+    "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ?, changed = ? "
+    "WHERE number = ? AND last_seq = ? AND last_hash = ? AND epoch = ?"
+)
+_FENCED = (
+    f"{_ADVANCE} AND EXISTS (SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = 'running')"
+)
+_ADD = "INSERT INTO records (id, ends_at, line) VALUES (?, ?, ?)"
+
+
+class SqliteSession:
+    """One transaction on the connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Execute a statement and return its rows."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def many(self, sql: str, values: Sequence[Sequence[Any]]) -> int:
+        """Execute a statement for each row of values.
+
+        Returns the number of changed rows.
+        """
+        return self._connection.executemany(sql, values).rowcount
+
+
+class SqliteDatabase:
+    """An open database with the given tables.
+
+    Its methods may be called from any thread. One connection serves reads and another one writes, so that a page of a
+    list does not wait for an append.
+    """
+
+    NOW = "((julianday('now') - 2440587.5) * 86400.0)"
+    SKIP_LOCKED = FOR_UPDATE = ""  # BEGIN IMMEDIATE lets one writer in at a time
+
+    def __init__(self, path: Path, tables: Sequence[str], access: Access = "create") -> None:
+        """Open or make the database.
+
+        Raises `StoreError`, or `TraceNotFoundError` if there is none to open.
+        """
+        self.path = path
+        self._tables = tables
+        self._access = access
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._reading = threading.RLock()
+        self._writer, self._reader = self._open()
+
+    @property
+    def url(self) -> str:
+        """The address of the store."""
+        return f"sqlite:///{self.path}"
+
+    def _open(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        if self._access != "create" and not self.path.exists():
+            raise TraceNotFoundError(f"there is no database {self.path}", self.path)
+        try:
+            if self._access == "read":
+                check_owner(self.path, self._names)
+                return self._connect_to_read(), self._connect_to_read()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            refuse_network(self.path.parent)
+            check_owner(self.path)
+            writer = self._connect()
+            try:
+                [(mode,)] = writer.execute("PRAGMA journal_mode=WAL").fetchall()
+                if mode != "wal":
+                    raise StoreError(f"{self.path} cannot use SQLite's WAL mode (it has {mode}); choose another disk")
+                writer.execute("PRAGMA synchronous=NORMAL")
+                writer.execute("BEGIN IMMEDIATE")
+                for statement in (*self._tables, *MARKS):
+                    writer.execute(statement)
+                writer.execute("COMMIT")
+                reader = self._connect()
+            except BaseException:
+                writer.close()
+                raise
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self.path} cannot be opened as an SQLite database: {error}") from error
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be opened: {error.strerror}") from error
+        return writer, reader
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return connection
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        connection = connect_to_read(self.path, _BUSY)
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    @property
+    def _names(self) -> list[str]:
+        """The tables that a database must have to be read."""
+        words = (statement.split() for statement in self._tables)
+        return [name for create, kind, _, _, _, name, *_ in words if (create, kind) == ("CREATE", "TABLE")]
+
+    def _after_fork(self) -> None:
+        """Open connections of this process's own, if it was forked.
+
+        SQLite must not use a connection in a forked process. The old ones are kept, as closing them would release locks
+        of the other process's files.
+        """
+        if os.getpid() != self._pid:
+            self._inherited = (self._writer, self._reader)
+            self._pid = os.getpid()
+            self._lock, self._reading = threading.RLock(), threading.RLock()
+            self._writer, self._reader = self._open()
+
+    def append(
+        self,
+        head: Head,
+        after: Head,
+        lines: Sequence[Line],
+        facts: Sequence[Facts],
+        fence: Lease | None,
+    ) -> bool:
+        """Append lines to a run; see `SqlDatabase`."""
+        self._after_fork()
+        values = (
+            (after.seq, after.hash, after.size, after.steps, after.changed)
+            + (head.number, head.seq, head.hash, head.epoch)
+            + (() if fence is None else (fence.set_id, fence.key, fence.epoch))
+        )
+        with self._lock:
+            execute = self._writer.execute
+            try:
+                execute("BEGIN IMMEDIATE")
+                try:
+                    done = execute(_ADVANCE if fence is None else _FENCED, values).rowcount == 1
+                    if done:
+                        for line in lines:
+                            execute(_ADD, (line.id, line.end, line.raw))
+                        for fact in facts:
+                            execute(fact.sql, fact.values)
+                    execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path} cannot be written: {error}") from error
+        return done
+
+    def _roll_back(self) -> None:
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
+
+    def forget(self, number: int) -> None:
+        """Do nothing: nothing is kept."""
+
+    def sync_commits(self) -> None:
+        """Wait for the disk at each commit from now on."""
+        with self._lock:
+            self._writer.execute("PRAGMA synchronous=FULL")
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[SqliteSession]:
+        """Open a transaction that may write.
+
+        It starts with `BEGIN IMMEDIATE`, as a later upgrade would fail at once.
+        """
+        self._after_fork()
+        with self._lock:
+            connection = self._writer
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield SqliteSession(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path} cannot be written: {error}") from error
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a query."""
+        self._after_fork()
+        with self._reading:
+            try:
+                return self._reader.execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path} cannot be read: {error}") from error
+
+    def close(self) -> None:
+        """Close both connections."""
+        with self._lock, self._reading:
+            self._reader.close()
+            self._writer.close()
+
+    def __del__(self) -> None:
+        """Close the connections of a store that nobody closed.
+
+        Connections of another process are left open.
+        """
+        if hasattr(self, "_writer") and self._pid == os.getpid():
+            self.close()
+
+
+def refuse_network(folder: Path) -> None:
+    """Raise `StoreError` if a folder is on a network file system."""
+    kind = file_system(folder)
+    if kind in _NETWORK:
+        raise StoreError(
+            f"{folder} is on a network file system ({kind}), where SQLite loses data: use a local disk, or PostgreSQL"
+        )
+
+
+def file_system(folder: Path, mounts: str | None = None) -> str | None:
+    """Return the kind of the file system that holds a folder.
+
+    Returns None if the system does not say. `mounts` is the text of `/proc/self/mounts`.
+    """
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mounts").read_text(errors="surrogateescape")
+        except OSError:
+            return None
+    place, best, kind = folder.resolve(), -1, None
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        root = Path(fields[1].replace("\\040", " "))
+        if (place == root or root in place.parents) and len(root.parts) >= best:  # a later mount hides an earlier one
+            best, kind = len(root.parts), fields[2]
+    return kind

@@ -1,0 +1,89 @@
+"""A check that an SQLite file is a store's.
+
+The check is made before anything is written into the file: it may be another program's, or a stranger's who made its
+schema to run something. So it is opened read-only first, and each of the store's tables that is there must be a plain
+one: a view, a virtual table or a computed column could do more than hold values.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from ....errors import StoreError
+
+APPLICATION = 0x72667374
+"""The `application_id` of a store's file: "rfst"."""
+VERSION = 1
+"""The `user_version` of a store's file; it changes with the meaning of a table."""
+MARKS = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}")
+_OURS = frozenset(("tasks", "documents", "heads", "records", "blobs", "runs", "totals"))
+_SHOWN = 3
+
+
+def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
+    """Open a database that will not be written."""
+    address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
+    connection = _connect(address, timeout)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    except sqlite3.OperationalError:  # in a read-only folder, SQLite cannot make the file that readers share
+        connection.close()
+        return _connect(f"{address}&immutable=1", timeout)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_plain(connection: sqlite3.Connection, name: str, kind: str, sql: str) -> bool:
+    """Return whether a table only holds values.
+
+    Such a table is no view and no virtual table, and it computes no column.
+    """
+    columns = connection.execute(f"PRAGMA table_xinfo({name})").fetchall()
+    return kind == "table" and "VIRTUAL" not in sql.upper().partition("(")[0] and not any(each[-1] for each in columns)
+
+
+def _connect(address: str, timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+
+
+def check_owner(path: Path, needed: Sequence[str] = ()) -> None:
+    """Raise `StoreError` if a database is not a store's.
+
+    It is also raised if the database lacks one of the tables in `needed`. A file without any table is taken for a new
+    one, unless tables are needed.
+    """
+    if not path.exists() or (path.stat().st_size == 0 and not needed):
+        return
+    with closing(connect_to_read(path, 5.0)) as connection:
+        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+        [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+        found = {
+            str(name): (kind, str(sql))
+            for name, kind, sql in connection.execute(
+                "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
+                "AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+            )
+        }
+        # Files that were made before the mark was set have the tables of tasks, which no release has changed.
+        is_ours = application == APPLICATION or (application == 0 and {"tasks", "documents"} <= found.keys())
+        if not is_ours and (found or application != 0):
+            names = ", ".join(sorted(found)[:_SHOWN]) or "none"
+            raise StoreError(
+                f"{path} is the database of another program (application id {application:#x}, tables: {names}); it was "
+                "left as it is; name another file"
+            )
+        if is_ours and version > VERSION:
+            raise StoreError(
+                f"{path} was made by a newer refold: its tables have version {version}, and this one knows {VERSION}; "
+                "upgrade refold"
+            )
+        for name in _OURS & found.keys():
+            if not is_plain(connection, name, *found[name]):
+                raise StoreError(f"{path} is not a store: {name} is not a plain table; name another file")
+        if missing := [name for name in needed if name not in found]:
+            raise StoreError(f"{path} holds no runs: it has no table {missing[0]}; name the file of a store")

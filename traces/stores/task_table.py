@@ -1,0 +1,203 @@
+"""The protocol of a set's table of tasks, with rows and leases."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+QUEUED = "queued"
+"""The status of a task that waits to be claimed."""
+RUNNING = "running"
+"""The status of a claimed task; if its lease has run out, it can be claimed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task to add to a set.
+
+    `key` is its id in the set; `doc` is a JSON object that comes back with each claim; `group` and `model` are columns
+    to filter and group by.
+    """
+
+    key: str
+    doc: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", _storable(self.group))
+        object.__setattr__(self, "model", _storable(self.model))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a task, as columns of its row.
+
+    `result` is a JSON object.
+    """
+
+    score: float | None = None
+    cost: float | None = None
+    tokens: int = 0
+    seconds: float | None = None
+    error: str | None = None
+    result: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            object.__setattr__(self, "error", _storable(self.error))
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A claimed task, held by `owner`.
+
+    The owner holds it until the lease runs out and somebody else has claimed the task. `epoch` counts the claims of the
+    task. `run_id` is the run that an earlier claim has started; None if there is none. `attempts` counts the claims
+    since the task was queued anew.
+    """
+
+    set_id: str
+    key: str
+    epoch: int
+    owner: str
+    run_id: str | None = None
+    attempts: int = 1
+    doc: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task of a set, as the table has it.
+
+    `status` is "queued", "running", or the status that `finish` was given. `held` says whether a lease on it is in
+    force. `changed` is in seconds since the epoch.
+    """
+
+    set_id: str
+    key: str
+    place: int
+    status: str
+    epoch: int
+    owner: str | None
+    held: bool
+    attempts: int
+    run_id: str | None
+    group: str
+    model: str
+    figures: Figures
+    doc: Mapping[str, Any]
+    changed: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCount:
+    """The number of tasks with one status, and their sums.
+
+    `scored` is the number of tasks with a score. A cost that is not known counts as nothing, and as one of `unpriced`.
+    """
+
+    status: str
+    tasks: int
+    scored: int
+    score: float
+    cost: float
+    unpriced: int
+    tokens: int
+
+
+class TaskTable(Protocol):
+    """The tasks of one set, with their leases.
+
+    The store's own clock judges leases: the clocks of workers may differ. A call under a lost lease raises
+    `TraceTakenError`, which names the present holder.
+    """
+
+    @property
+    def set_id(self) -> str:
+        """The id of the set."""
+
+    def add(self, tasks: Iterable[NewTask]) -> int:
+        """Add tasks in this order, and return how many were new.
+
+        A task whose key is there is left as it is.
+        """
+
+    def put(self, rows: Iterable[TaskRow]) -> int:
+        """Store rows of another table, and return how many were stored.
+
+        Leases are not stored. New tasks are added in this order. A task that is there gets the row's status, figures,
+        run and epoch, but not while a worker holds it, nor if its epoch is higher.
+        """
+
+    def claim(self, owner: str, count: int, seconds: float) -> list[Lease]:
+        """Claim up to `count` tasks for `seconds`.
+
+        Queued tasks can be claimed, and running ones whose lease has run out. Each task goes to one caller, whoever
+        else claims at the same moment. A claim raises the task's epoch, so that an earlier holder can write no more.
+        """
+
+    def extend(self, owner: str, seconds: float) -> list[str]:
+        """Extend all leases of an owner, and return their keys.
+
+        The leases last `seconds` from now. A key that is missing was claimed by somebody else, or has ended. A lease
+        that has run out is extended, too, as long as nobody else has claimed its task.
+        """
+
+    def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
+        """End a claimed task with a status and figures.
+
+        The lease is given up.
+        """
+
+    def release(self, lease: Lease, figures: Figures | None = None) -> None:
+        """Put a claimed task back among the queued ones.
+
+        If the task has a run, the next claim resumes it.
+        """
+
+    def requeue(self, statuses: Sequence[str], *, keys: Sequence[str] | None = None, fresh: bool = False) -> int:
+        """Queue ended tasks again and return how many.
+
+        `statuses` names the ends to select and `keys` further restricts them. `fresh=True` forgets their runs, which
+        are then started anew and not resumed. Raises `ValueError` if a status is "running".
+        """
+
+    def row(self, key: str) -> TaskRow | None:
+        """Return the row of one task.
+
+        Returns None if the set has no such task.
+        """
+
+    def rows(self, *, status: str | None = None, after: int | None = None, limit: int = 1000) -> list[TaskRow]:
+        """Return a page of rows in the order of the tasks.
+
+        `after` is the `place` of the last row of the page before.
+        """
+
+    def counts(self) -> list[TaskCount]:
+        """Return one line of sums for each status."""
+
+    def documents(self) -> list[str]:
+        """Return the names of the set's documents, sorted."""
+
+    def document(self, name: str) -> tuple[int, Any]:
+        """Return version and value of a named JSON document.
+
+        Returns (0, None) if the set has no such document.
+        """
+
+    def put_document(self, name: str, value: Any, version: int) -> bool:
+        """Store a named JSON document if its version is `version`.
+
+        Returns whether it was. Version 0 creates the document. The new version is `version + 1`.
+        """
+
+
+def _storable(text: str) -> str:
+    """Return a text in the form that every store can keep.
+
+    PostgreSQL has no NUL, and UTF-8 no lone surrogates.
+    """
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
