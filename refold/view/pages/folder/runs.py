@@ -237,9 +237,9 @@ def _folded(families: Families, matching: Iterable[str], under: str | None) -> l
 
 
 def _sifted(families: Families, query: Question) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the runs that fit a query, and those kept out by one filter.
+    """Return the runs that fit a query, and the rest.
 
-    The latter are by that filter.
+    The second value holds, by filter, the runs that this filter alone keeps out.
     """
     bounds = [(by, sign, _number(query, name, 0)) for name, (by, sign) in _RANGES.items() if query.get(name, "") != ""]
     wanted = {name: query.several(name) for name in FILTERS if name in query}
