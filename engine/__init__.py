@@ -3,6 +3,7 @@
 It has the state, decisions, the loop and its runner, effects, budgets, replay and resuming.
 """
 
+from ..endings import ENDINGS, Ending, RunStatus, StopReason
 from .agent_module import AgentModule
 from .children.child_result import ChildResult
 from .children.run_child import run_child
@@ -28,7 +29,6 @@ from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect
 from .effects.tools import run_actions
 from .effects.usage import RunUsage, Usage
-from .endings import ENDINGS, Ending, RunStatus, StopReason
 from .engine import Engine
 from .loop.decision import Action, ActionResult, Decision, Observation
 from .loop.stop_criteria import (

@@ -9,13 +9,13 @@ from typing import Any, Final, Generic, Self
 from typing_extensions import TypeVar
 
 from ..card import Block, Card, block_of
+from ..endings import RunStatus, StopReason
 from ..errors import RunNotCompletedError
 from ..errors.tasks import Issue
 from ..printable import message_of
 from ..tasks import TaskResult
 from ..traces import Record, Trace
 from .effects.usage import RunUsage
-from .endings import RunStatus, StopReason
 
 
 class Unanswered(Enum):

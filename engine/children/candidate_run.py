@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
+from ...endings import RunStatus, StopReason
 from ...tasks import Environment
 from ...traces import Trace
 from ..effects.redaction import Redactor
-from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision
 from ..replay.reuse import Reuse
 from ..result import RunFailure, RunResult

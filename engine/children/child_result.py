@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from ...endings import RunStatus, StopReason
 from ..effects.json_values import json_result
 from ..effects.usage import RunUsage
-from ..endings import RunStatus, StopReason
 from ..result import RunFailure
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from typing import Any
 
 import anyio
 
+from ...endings import RunStatus, StopReason
 from ...errors import ChildRunError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Trace
 from ..effects.redaction import Redactor
-from ..endings import RunStatus, StopReason
 from ..replay.reuse import Reuse
 from ..replay.unknown_effects import Answers
 from ..result import UNANSWERED, RunResult, WaitRequest

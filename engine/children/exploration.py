@@ -27,13 +27,13 @@ from typing import Any, cast
 import anyio
 from orjson import dumps
 
+from ...endings import StopReason
 from ...errors import BudgetExceededError, DecisionError
 from ...traces import Trace
 from ..concurrency.tasks import several, the_one_of
 from ..effects.budget import EndedFromAbove
 from ..effects.call import leave
 from ..effects.context import Frame
-from ..endings import StopReason
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..purity import reset_frame, set_frame

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...endings import StopReason
 from ...errors import BudgetExceededError, EngineUsageError
 from ...printable import message_of
-from ..endings import StopReason
 from .usage import COUNTED, RunUsage, Usage, is_unpriced
 
 WARN_AT = 0.8

@@ -23,8 +23,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ...endings import StopReason
 from ...traces.json_patch.make import Op
-from ..endings import StopReason
 from ..purity import NOWHERE, reset_frame, set_frame
 from ..state.commit import fold_step
 from ..state.model import StateSchema

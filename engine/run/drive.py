@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
+from ...endings import RunStatus, StopReason
 from ...errors import EnvironmentMismatchError
 from ...tasks import Environment, TaskValidationIssue, check_task, open_environment, use_environment
 from ..concurrency.cancellation import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
-from ..endings import RunStatus, StopReason
 from ..first_state import input_issues
 from ..replay.unknown_effects import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult

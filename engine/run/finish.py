@@ -12,9 +12,9 @@ from typing import Any
 
 import anyio
 
+from ...endings import RunStatus, StopReason
 from ...errors import TraceWriteError
 from ...tasks import CriterionResult, Environment, RunView, Task, TaskResult, evaluate_task
-from ..endings import RunStatus, StopReason
 from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble
 from .live_run import LiveRun

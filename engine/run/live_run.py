@@ -28,6 +28,7 @@ from typing import Any
 
 import orjson
 
+from ...endings import StopReason
 from ...errors import BudgetExceededError, CallClosedError, DivergenceError, EffectError, RunClosedError
 from ...printable import message_of
 from ...traces import Effect, Record
@@ -45,7 +46,6 @@ from ..effects.spec import EffectSpec
 from ..effects.state_refs import Asked, StateRefs, action_asked, asked_for, request_digest
 from ..effects.tool_arguments import Signature
 from ..effects.usage import RunUsage, Usage
-from ..endings import StopReason
 from ..purity import frame_variable
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value

@@ -31,6 +31,7 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ...endings import RunStatus, StopReason, status_of
 from ...errors import DecisionError, StateValueError
 from ...tasks import Environment
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
@@ -41,7 +42,6 @@ from ..effects.context import Frame
 from ..effects.json_values import own_observation
 from ..effects.lanes import named_lanes
 from ..effects.tools import act
-from ..endings import RunStatus, StopReason, status_of
 from ..first_state import first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold

@@ -1,10 +1,11 @@
-"""Exit codes, from the engine's table of endings."""
+"""Exit codes, from the table of endings."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from typer.core import TyperCommand
 
+from ..endings import ENDINGS, StopReason
 from .errors import BAD_INPUT
 
 _WORST_LAST = ("completed", "stopped", "waiting", "failed", "cancelled")
@@ -12,8 +13,6 @@ _WORST_LAST = ("completed", "stopped", "waiting", "failed", "cancelled")
 
 def exit_code(reason: str) -> int:
     """Return the exit code of a stop reason."""
-    from ..engine import ENDINGS, StopReason
-
     return ENDINGS[StopReason(reason)].exit_code
 
 
@@ -22,8 +21,6 @@ def meaning(reason: str) -> str:
 
     It is empty for a reason that this refold does not know: a trace may be a newer one's, or a stranger's.
     """
-    from ..engine import ENDINGS, StopReason
-
     return ENDINGS[StopReason(reason)].meaning if reason in list(StopReason) else ""
 
 
@@ -37,8 +34,6 @@ def worst(codes: Iterable[tuple[str, int]]) -> int:
 
 def exit_code_help() -> str:
     """Return all exit codes with their meanings, one line per stop reason."""
-    from ..engine import ENDINGS
-
     lines = [(ending.exit_code, f"{reason}: {ending.meaning}") for reason, ending in ENDINGS.items()]
     lines.append((BAD_INPUT, "bad usage or bad input: a line on stderr says what to do"))
     lines.sort(key=lambda line: line[0])

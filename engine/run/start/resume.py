@@ -37,6 +37,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from ....endings import RunStatus, StopReason
 from ....errors import DivergenceError, EngineUsageError, TraceCorruptError, WaitAnsweredError
 from ....printable import message_of
 from ....tasks import Task, TaskResult
@@ -49,7 +50,6 @@ from ...effects.budget import RuntimeBudget
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
 from ...effects.state_refs import Learn
-from ...endings import RunStatus, StopReason
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.divergence import Divergence
