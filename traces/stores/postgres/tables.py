@@ -31,7 +31,10 @@ def _trigger(name: str, event: str, tables: str, *signed: tuple[str, str]) -> tu
 
 
 TABLES = (
-    *(statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY", bytes="BYTEA") for statement in (*TASKS, *RUNS)),
+    *(
+        statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY", key="BIGINT", bytes="BYTEA")
+        for statement in (*TASKS, *RUNS)
+    ),
     "ALTER TABLE heads SET (fillfactor = 50)",  # so that an append finds room for the row's next version in its page
     _KEPT,
     _CHANGES,

@@ -24,7 +24,7 @@ RUNS = (
         number {serial} PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, last_seq BIGINT NOT NULL, last_hash TEXT NOT NULL,
         size BIGINT NOT NULL, steps BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT,
         lease_until DOUBLE PRECISION NOT NULL, changed DOUBLE PRECISION NOT NULL)""",
-    "CREATE TABLE IF NOT EXISTS records (id BIGINT PRIMARY KEY, ends_at BIGINT NOT NULL, line {bytes} NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS records (id {key} PRIMARY KEY, ends_at BIGINT NOT NULL, line {bytes} NOT NULL)",
     """CREATE TABLE IF NOT EXISTS blobs (
         number BIGINT NOT NULL, digest TEXT NOT NULL, data {bytes} NOT NULL, PRIMARY KEY (number, digest))""",
     """CREATE TABLE IF NOT EXISTS runs (
@@ -40,7 +40,8 @@ RUNS = (
 )
 """The table of runs. What every append changes stands apart in `heads`, which has no other index: an append then
 changes no index, and in PostgreSQL the row is replaced within its page. The id of a record is its run's number times
-`SPAN`, plus its `seq`: the records of a run stand together, and need no further index."""
+`SPAN`, plus its `seq`: the records of a run stand together, and need no further index. `key` is INTEGER in SQLite,
+where such a key is the table's own order: with BIGINT, each append would also change an index."""
 
 SPAN = 2**32
 

@@ -27,7 +27,9 @@ _TRIGGERS = (
     f"BEGIN {_SUBTRACT} {_ADD} END",
     f"CREATE TRIGGER IF NOT EXISTS run_removed AFTER DELETE ON runs BEGIN {_SUBTRACT} END",
 )
-_TABLES = tuple(statement.format(serial="INTEGER", bytes="BLOB") for statement in (*TASKS, *RUNS, TOTALS))
+_TABLES = tuple(
+    statement.format(serial="INTEGER", key="INTEGER", bytes="BLOB") for statement in (*TASKS, *RUNS, TOTALS)
+)
 
 
 class SqliteStore(SqlStore):
