@@ -69,7 +69,8 @@ class Folder:
         self._database = database or Database.beside(root)
         self._names: dict[str, str] = {}  # file -> its name in the folder, if that is no text
         self._ids: dict[str, str] = {}  # file -> id
-        self._by_run: dict[str, str] = {}  # the run's own id -> id; of several files, the one that is named after it
+        self._by_run: dict[str, list[str]] = {}  # the run's own id -> ids, first that of the file named after the run
+        self._numbers: dict[str, int] = {}  # the run's own id -> below this number, no copy's name is free
         self._stamps: dict[str, str] = {}
         self._touched: dict[str, int] = {}  # id -> the change that it was in
         self._counted: dict[str, tuple[float, float]] = {}  # id -> when its large trace was counted, and what that took
@@ -218,27 +219,38 @@ class Folder:
         self.scan()
 
     def _put(self, file: str, stamp: str, row: RunFacts) -> None:
+        path = PurePosixPath(file)
+        own = path.name == row.run_id + SUFFIX
         if file not in self._ids:
-            path = PurePosixPath(file)
-            renamed = path.name != row.run_id + SUFFIX and self._path(str(path.with_name(row.run_id + SUFFIX))).exists()
-            number = 2 if renamed else 1  # the run's own id is left for the file that is named after it
-            while (name := f"{row.run_id}~{number}" if number > 1 else row.run_id) in self.rows:
-                number += 1
+            # the run's own id is left for the file that is named after it
+            renamed = not own and self._path(str(path.with_name(row.run_id + SUFFIX))).exists()
+            name = row.run_id
+            if renamed or name in self.rows:
+                number = self._numbers.get(row.run_id, 2)
+                while (name := f"{row.run_id}~{number}") in self.rows:
+                    number += 1
+                self._numbers[row.run_id] = number + 1
             self._ids[file] = name
-        self._stamps[file] = stamp
-        self.rows[self._ids[file]] = row
-        if row.run_id not in self._by_run or PurePosixPath(file).name == row.run_id + SUFFIX:
-            self._by_run[row.run_id] = self._ids[file]
+        name = self._ids[file]
+        before = self.rows.get(name)
+        self._stamps[file], self.rows[name] = stamp, row
+        if before is not None and before.run_id != row.run_id:
+            self._forget(name, before.run_id)
+        if before is None or before.run_id != row.run_id:
+            same = self._by_run.setdefault(row.run_id, [])
+            same.insert(0 if own else len(same), name)
+
+    def _forget(self, name: str, run_id: str) -> None:
+        same = self._by_run[run_id]
+        same.remove(name)
+        if not same:
+            del self._by_run[run_id]
+        self._numbers.pop(run_id, None)
 
     def _drop(self, file: str) -> str:
         name = self._ids.pop(file)
         self._stamps.pop(file, None)
-        row = self.rows.pop(name)
-        if self._by_run.get(row.run_id) == name:
-            self._by_run.pop(row.run_id)
-            for other, each in self.rows.items():
-                if each.run_id == row.run_id:
-                    self._by_run[row.run_id] = other
+        self._forget(name, self.rows.pop(name).run_id)
         self._open.pop(name, None)  # the file is closed once its last reader is done with it
         return name
 
@@ -304,7 +316,7 @@ class Folder:
 
         Returns None if the folder does not have the run's trace.
         """
-        return self._by_run.get(run_id)
+        return next(iter(self._by_run.get(run_id, ())), None)
 
     def partial(self) -> list[str]:
         """Return the ids of rows without counted errors and shapes."""

@@ -18,6 +18,7 @@ from view_server import Asking, serving
 
 from refold import Trace
 from refold.traces.index import database
+from refold.traces.index.folder import Folder
 from refold.traces.index.reach import Reach
 from refold.traces.index.run_row import RunFacts, shape_of
 
@@ -347,3 +348,41 @@ def test_a_shape_shows_how_many_steps_of_a_column_failed() -> None:
     assert shape_of(".E" * 30, 3) == "eee"
     assert shape_of("E" * 11 + "." * 9, 1) == "E"
     assert shape_of("W.E." * 10 + "WW..", 2) == "ee"
+
+
+def test_many_copies_of_one_run_are_named_and_removed_without_looking_at_all_the_others(
+    recorded: dict[str, Path], tmp_path: Path
+) -> None:
+    class Looked(dict[str, RunFacts]):
+        lookups = 0
+
+        def __contains__(self, name: object) -> bool:
+            self.lookups += 1
+            return super().__contains__(name)
+
+        def items(self) -> Any:
+            raise AssertionError("all rows are looked at")
+
+    first = copied(recorded, tmp_path)
+    for other in set(tmp_path.glob("*.trace.jsonl")) - {first}:
+        other.unlink()
+    copies = [tmp_path / f"{number}.trace.jsonl" for number in range(60)]
+    for path in copies:
+        shutil.copyfile(first, path)
+    folder = Folder(tmp_path, database=database.Database(None))
+    folder.rows = looked = Looked()
+    folder.scan()
+    run_id = Trace.load(first).run_id
+    assert set(looked) == {run_id, *(f"{run_id}~{number}" for number in range(2, 62))}
+    assert looked.lookups < 5 * len(looked)
+    assert folder.named(run_id) == run_id
+    first.unlink()
+    for path in copies[1:]:
+        path.unlink()
+    folder.scan()
+    (left,) = looked
+    assert folder.named(run_id) == left
+    copies[0].unlink()
+    folder.scan()
+    assert folder.named(run_id) is None
+    folder.close()
