@@ -19,15 +19,24 @@ from anyio import to_thread
 
 from ...errors import UsageError
 from ...tasks import Task, as_task
-from ...traces.stores import TaskTable, open_store
-from .code import code_of
+from ...traces.stores import TaskTable, TraceStore, open_store
+from .code import Code, code_of
 from .errors import first_error
 from .executors import Executor, executor_of
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
 from .purse import Purse
 from .stop import Stop, run_until_signals
-from .table import Changed, check_code, fill, prepare_again, refuse_duplicates, set_id_of
+from .table import (
+    Changed,
+    check_code,
+    check_retry,
+    fill,
+    prepare_again,
+    refuse_changed,
+    refuse_duplicates,
+    set_id_of,
+)
 
 OnProgress = Callable[[SetProgress], Any]
 LOOK_SECONDS = 1.0
@@ -125,8 +134,7 @@ async def _work(
     tasks = _tasks(given)
     if changed not in ("refuse", "keep"):
         raise UsageError(f"changed must be 'refuse' or 'keep', got {changed!r}")
-    if isinstance(retry, str):
-        raise UsageError(f"retry takes several statuses; write retry=({retry!r},)")
+    check_retry(retry)
     if "traces" in (engine or {}):
         raise UsageError("the traces of a set go to the set: leave `traces` out of engine")
     if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, int | float) or not 0 < lease_seconds < inf:
@@ -144,34 +152,49 @@ async def _work(
         lease_seconds=lease_seconds,
         engine=engine or {},
     )
-    options = plan.engine_options()
-    check_options(made, options)
+    check_options(made, plan.engine_options())
     runner = executor_of(executor)
-    store = open_store(plan.where)
-    try:
-        table = store.tasks(plan.set_id)
-        notes = await to_thread.run_sync(check_code, table, code, changed)
-        notes += await to_thread.run_sync(fill, table, tasks, changed)
-        await to_thread.run_sync(prepare_again, store, table, retry)
-        wall = plan.limits.max_cost_usd
-        if wall is not None and getattr(options.get("budget"), "assumed_price", None) is not None:
-            unpriced = await to_thread.run_sync(Purse(table, plan.run, wall).forget_unpriced)
-            notes += [f"{unpriced} earlier calls of unknown cost count as free below the wall"] if unpriced else []
-        async with one_error(), anyio.create_task_group() as group:
-            meter = RateMeter(monotonic())
-            group.start_soon(_watch, table, meter, on_progress, stop)
-            if not (await to_thread.run_sync(_look, table)).is_done:
-                await runner.run(plan, stop)
-            group.cancel_scope.cancel()
-        progress = meter.measured(await to_thread.run_sync(_look, table), monotonic())
-        if on_progress is not None:
-            on_progress(progress)
-        if wall is not None and not progress.is_done:
-            why = await to_thread.run_sync(Purse(table, plan.run, wall).why)
-            notes += [why] if why else []
-        return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
-    finally:
-        store.close()
+    async with runner.prepared(plan):
+        store = await to_thread.run_sync(open_store, plan.where)
+        try:
+            return await _run(plan, store, runner, tasks, code, retry, changed, on_progress, stop)
+        finally:
+            store.close()
+
+
+async def _run(
+    plan: SetPlan,
+    store: TraceStore,
+    runner: Executor,
+    tasks: list[Task],
+    code: Code,
+    retry: Collection[str],
+    changed: Changed,
+    on_progress: OnProgress | None,
+    stop: Stop,
+) -> SetResult:
+    table = store.tasks(plan.set_id)
+    await to_thread.run_sync(refuse_changed, table, tasks, changed)
+    notes = await to_thread.run_sync(check_code, table, code, changed)
+    notes += await to_thread.run_sync(fill, table, tasks, changed)
+    await to_thread.run_sync(prepare_again, store, table, retry)
+    wall = plan.limits.max_cost_usd
+    if wall is not None and getattr(plan.engine_options().get("budget"), "assumed_price", None) is not None:
+        unpriced = await to_thread.run_sync(Purse(table, plan.run, wall).forget_unpriced)
+        notes += [f"{unpriced} earlier calls of unknown cost count as free below the wall"] if unpriced else []
+    async with one_error(), anyio.create_task_group() as group:
+        meter = RateMeter(monotonic())
+        group.start_soon(_watch, table, meter, on_progress, stop)
+        if not (await to_thread.run_sync(_look, table)).is_done:
+            await runner.run(plan, stop)
+        group.cancel_scope.cancel()
+    progress = meter.measured(await to_thread.run_sync(_look, table), monotonic())
+    if on_progress is not None:
+        on_progress(progress)
+    if wall is not None and not progress.is_done:
+        why = await to_thread.run_sync(Purse(table, plan.run, wall).why)
+        notes += [why] if why else []
+    return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
 
 
 @asynccontextmanager

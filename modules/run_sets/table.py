@@ -72,7 +72,7 @@ def fill(table: TaskTable, tasks: Sequence[Task], changed: Changed) -> list[str]
     The notes are sentences for a person. Raises SetMismatchError if the set has another task under the same id, unless
     `changed` is "keep".
     """
-    digests = {task.id: task_digest(task) for task in tasks}
+    digests = _digests(tasks)
     known = {row.key: row for row in all_rows(table)}
     differ = _differing(table, known, digests, changed)
     table.add(
@@ -92,6 +92,15 @@ def fill(table: TaskTable, tasks: Sequence[Task], changed: Changed) -> list[str]
     if others:
         notes.append(f"the set has {others} more task{'s' * (others > 1)} than were given now; they are run, too")
     return notes
+
+
+def refuse_changed(table: TaskTable, tasks: Sequence[Task], changed: Changed) -> None:
+    """Raise SetMismatchError as `fill` does, before anything is written."""
+    _differing(table, {row.key: row for row in all_rows(table)}, _digests(tasks), changed)
+
+
+def _digests(tasks: Sequence[Task]) -> dict[str, str]:
+    return {task.id: task_digest(task) for task in tasks}
 
 
 def _differing(
@@ -155,14 +164,20 @@ def _refuse_other(set_id: str, known: Mapping[str, Any], code: Code) -> None:
         )
 
 
+def check_retry(retry: Collection[str]) -> None:
+    """Raise UsageError for statuses that no ended task has."""
+    if isinstance(retry, str):
+        raise UsageError(f"retry takes several statuses; write retry=({retry!r},)")
+    for status in retry:
+        if status not in ENDED:
+            raise UsageError(f"retry takes statuses of ended tasks ({', '.join(ENDED)}), got {status!r}")
+
+
 def prepare_again(store: TraceStore, table: TaskTable, retry: Collection[str]) -> None:
     """Queue the ended tasks that this command runs again.
 
     They are errored tasks, tasks with a status in `retry`, and waiting tasks whose runs were resumed meanwhile.
     """
-    for status in retry:
-        if status not in ENDED:
-            raise UsageError(f"retry takes statuses of ended tasks ({', '.join(ENDED)}), got {status!r}")
     table.requeue(["queued", ERRORED])  # the attempts of earlier commands do not count
     fresh = [status for status in retry if status != ERRORED]
     if fresh:

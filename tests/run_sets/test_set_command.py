@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
-from set_checks import lines
 from warm_python import warm_python
 
 from refold.cli.entry import cli
@@ -156,6 +155,12 @@ def test_code_outside_of_trusted_folders_is_not_loaded(
     assert cli(["set", "run", "suite.yaml"]) == 2
     assert "solver.py" in capfd.readouterr().err
     assert not Path("ran").exists()
+
+
+def lines(folder: Path) -> int:
+    """Return how many calls the set's log has."""
+    log = folder / "log"
+    return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
 def test_ctrl_c_once_lets_running_tasks_finish_and_twice_cuts_them_off(tmp_path: Path) -> None:

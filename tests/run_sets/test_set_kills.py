@@ -1,65 +1,91 @@
-"""SIGKILL of workers and of the driver at random moments, then the same command again: each task ends exactly once.
+"""SIGKILL of workers, drivers and servers at drawn moments, then the same command again: each task ends exactly once.
 
-`REFOLD_SET_KILLS=30` tries so many rounds, and `REFOLD_SET_TASKS=500` tasks in each.
+These are short rounds of `set_lab`, which plays long ones by hand.
 """
 
-import os
-import random
-import subprocess
-import sys
-import time
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
+import anyio
 import pytest
-from places import ROOT
-from set_checks import STEPS, check, lines
+from set_lab.marks import executions, mark
+from set_lab.rounds import play
+from set_lab.servers import environment, place
+from set_lab.verdict import figures, problems
+from set_lab.work import Marking, Work, run
 
-ROUNDS = int(os.environ.get("REFOLD_SET_KILLS", "1"))
-TASKS = int(os.environ.get("REFOLD_SET_TASKS", "16"))
-KILLS = 1 if ROUNDS == 1 else 3
-
-
-def started(folder: Path, executor: str = "local") -> "subprocess.Popen[bytes]":
-    """Start the command, as a process with workers of its own."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "helpers"), str(ROOT)])}
-    command = [sys.executable, "-m", "toys.counting", str(folder), str(TASKS), "2", executor]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def killed(folder: Path, chance: random.Random) -> None:
-    """Run the command; kill one of its workers at a random moment, and later the driver."""
-    driver = started(folder)
-    known: list[psutil.Process] = []
-
-    def until(more: int) -> bool:
-        """Wait for so many further calls; False if the driver has ended before."""
-        enough = lines(folder) + more
-        while lines(folder) < enough and driver.poll() is None:
-            known.extend(each for each in psutil.Process(driver.pid).children() if each not in known)
-            time.sleep(0.01)
-        return driver.poll() is None
-
-    most = max(2, (TASKS * STEPS - lines(folder)) // 4)
-    try:
-        if until(chance.randrange(1, most)) and chance.random() < 0.7:
-            workers = [each for each in known if each.is_running() and "spawn_main" in " ".join(each.cmdline())]
-            chance.choice(workers).kill()
-        until(chance.randrange(1, most))
-    finally:
-        driver.kill()
-        driver.communicate(timeout=300)
-    _, alive = psutil.wait_procs(known, timeout=250)
-    assert not alive, "workers outlive their driver"
+from refold.errors import ExternalError
+from refold.modules.run_sets import SetLimits, SetPlan, Stop
+from refold.modules.run_sets.drive import one_error
+from refold.modules.run_sets.executors import processes
+from refold.modules.run_sets.executors.processes import run_processes
+from refold.modules.run_sets.table import all_rows
+from refold.traces.stores import open_store
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
-def test_every_task_ends_once_through_kills_of_workers_and_of_the_driver(tmp_path: Path, number: int) -> None:
-    chance = random.Random(number)
-    for _ in range(KILLS):
-        killed(tmp_path, chance)
-    driver = started(tmp_path)
-    said, problems = driver.communicate(timeout=600)
-    assert driver.returncode == 0, problems.decode()
-    assert b"interrupted=False" in said
-    check(tmp_path, TASKS)
+@pytest.fixture(autouse=True)
+def _helpers_are_found() -> Iterator[None]:
+    with environment():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("store", "only", "kills", "tasks"),
+    [
+        ("folder", ("driver", "worker"), 3, 14),
+        ("sqlite", ("worker",), 1, 14),
+        ("postgres", ("driver", "server"), 2, 14),
+        ("objects", ("driver",), 1, 6),
+    ],
+)
+def test_every_task_ends_once_through_kills(
+    tmp_path: Path, store: str, only: tuple[str, ...], kills: int, tasks: int
+) -> None:
+    with place(store) as where:
+        played = play(7, tmp_path / "round", where, tasks=tasks, steps=4, only=only, kills=kills, pace=0.01)
+    assert not played.problems, played
+    assert played.kills
+
+
+def test_the_laboratory_sees_an_effect_that_ran_again(tmp_path: Path) -> None:
+    """A verdict that finds nothing is worth something only if it finds what is there."""
+    work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=2, steps=2, executor="inline")
+    run(work)
+    undisturbed = figures(work.where)
+    assert problems(work, undisturbed) == []
+    done = executions(tmp_path / "marks")
+    assert {key: len(each) for key, each in done.items()} == {(f"t{n}", step): 1 for n in (0, 1) for step in (0, 1)}
+    mark(work.marks, "began", "t1", 0, "again")
+    wrong = problems(work, {**undisturbed, "t0": ()})
+    assert [each.partition(":")[0] for each in wrong] == ["t0", "t1, step 0", "t1, step 0"]
+    assert "ran again" in wrong[-1]
+
+
+def test_a_worker_that_is_killed_before_it_could_work_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its death says nothing about the module: it is not the module that is told to be at fault."""
+    monkeypatch.setattr(processes, "IN_VAIN", 1)
+    real, started = processes._Process.tell, list[int]()
+
+    def tell(self: processes._Process, stop: Stop) -> None:
+        process = self._process
+        assert process.pid is not None
+        started.append(process.pid)
+        process.kill()
+        real(self, stop)
+
+    monkeypatch.setattr(processes._Process, "tell", tell)
+    plan = SetPlan(Marking(), str(tmp_path), "set", "run", limits=SetLimits(attempts=2))
+
+    async def work() -> None:
+        async with one_error():
+            await run_processes(plan, Stop(), 1, 1)
+
+    with pytest.raises(ExternalError, match=rf"failed 3 times in a row .* ended by {signal.SIGKILL.name}"):
+        anyio.run(work)
+    assert len(started) == 3
+    store = open_store(tmp_path)
+    assert not list(all_rows(store.tasks("set")))
+    store.close()

@@ -1,96 +1,125 @@
-"""A set on Ray is done once, also if a node dies in the middle; what Ray would wait for in silence is refused."""
+"""A set on Ray is done once, also if a node and the driver die; what Ray would wait for in silence is refused."""
 
 import os
-import threading
-import time
+import socket
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psutil
+import anyio
 import pytest
-from places import ROOT
-from set_checks import STEPS, check, lines
-from toys.counting import Counting
+from set_lab.rounds import play
+from set_lab.servers import Nodes, nodes, place
+from set_lab.verdict import figures, problems
+from set_lab.work import Work, run
 
-from refold import Task
-from refold.errors import UsageError
-from refold.modules.run_sets import run_set
+from refold.errors import ExternalError, UsageError
+from refold.modules.run_sets.executors import ray as executor
 from refold.modules.run_sets.executors.ray import Ray
 
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_DEDUP_LOGS": "0"}
-SOON = {
-    "health_check_initial_delay_ms": 1000,
-    "health_check_period_ms": 1000,
-    "health_check_timeout_ms": 1000,
-    "health_check_failure_threshold": 3,
-}
-"""How soon Ray sees that a node is dead: within some seconds, instead of a quarter of a minute."""
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 if os.environ.get("CI") != "true":
     pytest.importorskip("ray", reason="the extra refold[ray] is not installed")
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def cluster() -> Iterator[Nodes]:
     """A cluster of two nodes on this machine, of which the head runs no actors."""
-    before = {name: os.environ.get(name) for name in [*QUIET, "PYTHONPATH"]}
-    os.environ |= {**QUIET, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "helpers"), str(ROOT)])}
+    with nodes(1) as made:
+        yield made
+
+
+@pytest.fixture
+def connected(cluster: Nodes) -> Iterator[None]:
+    """A process that has connected to the cluster itself."""
     ray: Any = import_module("ray")
-    cluster_of: Any = import_module("ray.cluster_utils").Cluster
-    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80 * 2**20, "_system_config": SOON}
-    made = cluster_of(initialize_head=True, head_node_args=head)
-    made.add_node(num_cpus=2, object_store_memory=80 * 2**20)
-    ray.init(address=made.address, logging_level="ERROR", log_to_driver=False)
-    yield made
+    ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
+    yield
     ray.shutdown()
-    made.shutdown()
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
-def tasks_of(folder: Path, count: int) -> list[Task]:
-    inputs = {"log": str(folder / "log"), "steps": STEPS, "seconds": 0.02}
-    return [Task(id=f"t{n}", objective=f"task {n}", inputs=inputs) for n in range(count)]
+@pytest.mark.usefixtures("connected")
+def test_a_set_runs_on_ray(tmp_path: Path) -> None:
+    work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=12, steps=4, at_once=6)
+    assert run(work, Ray(2)).is_completed
+    assert problems(work, figures(work.where)) == []
 
 
-def test_a_set_runs_on_ray(cluster: Any, tmp_path: Path) -> None:
-    result = run_set(Counting(), tasks_of(tmp_path, 12), tmp_path / "set", executor=Ray(2), limits={"at_once": 6})
-    assert result.is_completed
-    check(tmp_path, 12)
+def test_a_set_outlives_a_node_and_its_driver(cluster: Nodes, tmp_path: Path) -> None:
+    with place("folder") as where:
+        played = play(
+            3,
+            tmp_path / "round",
+            where,
+            executor="ray",
+            tasks=16,
+            steps=3,
+            nodes=cluster,
+            only=["driver", "node"],
+            kills=2,
+            pace=0.02,
+        )
+    assert not played.problems, played
+    assert played.kills
 
 
-def test_a_set_outlives_a_node(cluster: Any, tmp_path: Path) -> None:
-    node = cluster.add_node(num_cpus=2, resources={"doomed": 2}, object_store_memory=80 * 2**20)
-    killed: list[psutil.Process] = []
-
-    def kill() -> None:
-        while lines(tmp_path) < 20:
-            time.sleep(0.02)
-        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-        killed.extend(raylet.children())
-        raylet.kill()
-
-    killer = threading.Thread(target=kill, daemon=True)  # it must not outlive a set that failed
-    killer.start()
-    result = run_set(
-        Counting(),
-        tasks_of(tmp_path, 40),
-        tmp_path / "set",
-        executor=Ray(4),
-        limits={"at_once": 8, "attempts": 20},
-        lease_seconds=3,
-    )
-    killer.join()
-    cluster.remove_node(node, allow_graceful=False)
-    assert result.is_completed
-    check(tmp_path, 40)
-    _, alive = psutil.wait_procs(killed, timeout=250)
-    assert not [each for each in alive if "Slot" in each.name()]  # no zombie of the dead node is left
+@pytest.mark.usefixtures("connected")
+def test_slots_for_which_there_is_no_room_are_refused_and_leave_no_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "ROOM_SECONDS", 0.0)
+    work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=1, steps=1)
+    with pytest.raises(UsageError, match=r"has no room for a slot of .*gpu.* 0 of 0 gpu"):
+        run(work, Ray(resources={"gpu": 1}))
+    assert not (tmp_path / "set").exists()
 
 
-def test_slots_for_which_there_is_no_room_are_refused(cluster: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no room for 1 slots of .*gpu.*it has .*gpu 0"):
-        run_set(Counting(), tasks_of(tmp_path, 1), tmp_path / "set", executor=Ray(resources={"gpu": 1}))
+def test_a_cluster_that_does_not_answer_is_told_and_leaves_no_set(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=1, steps=1)
+        with pytest.raises(ExternalError, match=f"the Ray cluster at '{address}' cannot be reached"):
+            run(work, Ray(address=address))
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.usefixtures("connected")
+def test_there_are_no_more_slots_than_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = executor._drive
+
+    async def drive(ray: Any, plan: Any, stop: Any, slots: int, options: Any) -> None:
+        made.append(slots)
+        await real(ray, plan, stop, slots, options)
+
+    monkeypatch.setattr(executor, "_drive", drive)
+    work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=1, steps=1)
+    assert run(work, Ray()).is_completed
+    assert made == [1]
+
+
+class _Cluster:
+    """What Ray says of its resources, one look after another."""
+
+    def __init__(self, has: float, *free: float) -> None:
+        self._has, self._free = has, list(free)
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": self._has}
+
+    def available_resources(self) -> dict[str, float]:
+        return {"CPU": self._free.pop(0) if len(self._free) > 1 else self._free[0]}
+
+
+def test_slots_that_a_dead_driver_holds_are_waited_for_and_then_the_free_ones_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(executor, "_LOOK_SECONDS", 0.0)
+    assert anyio.run(Ray(4)._room, _Cluster(4, 0, 2, 4)) == 4
+    assert anyio.run(Ray()._room, _Cluster(2, 0, 1, 2)) == 2
+    monkeypatch.setattr(executor, "ROOM_SECONDS", 0.0)
+    assert anyio.run(Ray(4)._room, _Cluster(2, 2)) == 2
+    with pytest.raises(UsageError, match=r"free are 0 of 4 CPU"):
+        anyio.run(Ray(4)._room, _Cluster(4, 0))

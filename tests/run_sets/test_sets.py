@@ -1,7 +1,9 @@
 """A set runs each task once, whatever was there before: the table, the ends of tasks, and what is refused."""
 
 import os
+import sys
 from collections import Counter
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from toys.counting import Count, Counting
 
 from refold import Decision, Engine, Task
-from refold.errors import ExternalError, UsageError
+from refold.errors import ExternalError, ExtraMissingError, UsageError
 from refold.modules.agent import Agent
 from refold.modules.game_of_24 import GameOf24
 from refold.modules.run_sets import (
@@ -250,7 +252,42 @@ def test_other_arguments_of_a_module_or_an_agent_are_refused(tmp_path: Path) -> 
 def test_wrong_arguments_are_told_before_anything_runs(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         run_set(Counting(), tasks_of(tmp_path, 1), tmp_path / "set", **wrong)
-    assert not calls(tmp_path)
+    assert not (tmp_path / "set").exists()
+
+
+class _CannotStart:
+    async def run(self, plan: SetPlan, stop: Stop) -> None:
+        raise AssertionError("it was not prepared")
+
+    def prepared(self, plan: SetPlan) -> AbstractAsyncContextManager[None]:
+        raise UsageError("no machine is free")
+
+
+def test_a_command_whose_executor_cannot_start_leaves_no_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, where = tasks_of(tmp_path, 2), tmp_path / "set"
+    with pytest.raises(UsageError, match="no machine is free"):
+        run_set(Counting(), tasks, where, executor=_CannotStart())
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ExtraMissingError, match=r"refold\[ray\]"):
+        run_set(Counting(), tasks, where, executor="ray")
+    assert not where.exists()
+    run_set(Counting(), tasks, where)
+    rows = rows_of(where)
+    with pytest.raises(UsageError, match="no machine is free"):
+        run_set(Counting(), tasks_of(tmp_path, 3), where, executor=_CannotStart(), retry=["completed"])
+    assert rows_of(where) == rows
+
+
+def test_a_command_that_is_refused_for_its_tasks_does_not_note_its_code(tmp_path: Path) -> None:
+    """The note on changed code is for the first command that the set accepts."""
+    where, tasks = tmp_path / "set", tasks_of(tmp_path, 1)
+    run_set(Counting(), tasks, where)
+    store = open_store(where)
+    document = store.tasks("set").document("code")
+    with pytest.raises(SetMismatchError, match="task t0 of set set has changed"):
+        run_set(Weighed(), tasks_of(tmp_path, 1, steps=5), where)
+    assert store.tasks("set").document("code") == document
+    store.close()
 
 
 def test_a_set_that_is_drained_finishes_what_runs_and_one_that_is_cut_resumes_it(tmp_path: Path) -> None:

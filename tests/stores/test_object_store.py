@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from needed import need_package
+from object_server import object_server
 
 from refold.errors import StoreError
 from refold.testing import StoreSuite
@@ -17,24 +18,8 @@ _prefixes = count()
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
-    """Start an S3-compatible server that keeps a bucket in memory; return a URL with a key and a secret."""
-    need_package("obstore", "moto", "flask", "flask_cors")
-    import boto3  # type: ignore[import-untyped]
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="key",
-        aws_secret_access_key="hidden-word",
-    ).create_bucket(Bucket="bucket")
-    yield f"s3://key:hidden-word@bucket/{{}}?endpoint={endpoint}&region=us-east-1"
-    server.stop()
+    with object_server() as pattern:
+        yield pattern
 
 
 class TestObjectsInMemory(StoreSuite):

@@ -1,5 +1,7 @@
 """Workers on this machine, in this event loop or in other processes."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ....errors import UsageError
@@ -23,6 +25,15 @@ class Local:
                 raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
         self.processes = processes
         self.at_once = at_once
+
+    @asynccontextmanager
+    async def prepared(self, plan: SetPlan) -> AsyncIterator[None]:
+        """See that the plan can be sent to processes, if there are several; see `Executor`."""
+        if self.processes > 1:
+            from .processes import check_sendable
+
+            check_sendable(plan)
+        yield
 
     async def run(self, plan: SetPlan, stop: Stop) -> None:
         """Work on the set; see `Executor`."""

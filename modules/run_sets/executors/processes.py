@@ -32,18 +32,18 @@ async def run_processes(plan: SetPlan, stop: Stop, processes: int, at_once: int)
 
     A process that dies is replaced as long as there is work.
 
-    Raises UsageError if the module cannot be sent to a process, or if a process cannot start with it, and
+    The plan must be one that `check_sendable` accepts. Raises UsageError if a process cannot start with it, and
     ExternalError if a worker fails again and again without ending a task.
     """
     processes = min(processes, at_once)
     shares = [at_once // processes + (number < at_once % processes) for number in range(processes)]
-    _check(plan)
     async with anyio.create_task_group() as group:
         for number, share in enumerate(shares):
             group.start_soon(_keep_running, plan, stop, number, share)
 
 
-def _check(plan: SetPlan) -> None:
+def check_sendable(plan: SetPlan) -> None:
+    """Raise UsageError if a plan cannot be sent to another process."""
     try:
         pickle.dumps(plan)
     except Exception as error:
@@ -66,7 +66,7 @@ async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> N
             worker.close()
         if code == 0 or stop.draining:
             return
-        if not worker.was_ready:
+        if not worker.was_ready and not _was_killed(code):
             raise UsageError(worker.problem or _NOT_READY)
         replaced += 1
         in_vain = 0 if worker.has_ended_tasks else in_vain + 1
@@ -78,9 +78,14 @@ async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> N
             )
 
 
+def _was_killed(code: int | None) -> bool:
+    """Return whether a signal ended a process, which says nothing about its module."""
+    return code is not None and code < 0
+
+
 def _fate(code: int | None) -> str:
     """Return the end of a process that could say nothing."""
-    if code is not None and code < 0:
+    if code is not None and _was_killed(code):
         name = signal.Signals(-code).name
         why = ", as the system does when memory runs out" if name == "SIGKILL" else ""
         return f"it was ended by {name}{why}"

@@ -1,5 +1,6 @@
 """The protocol of executors."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from ..plan import SetPlan
@@ -8,6 +9,13 @@ from ..stop import Stop
 
 class Executor(Protocol):
     """Starts the workers of one command, and waits until they have ended."""
+
+    def prepared(self, plan: SetPlan) -> AbstractAsyncContextManager[None]:
+        """Return a context in which `run` can start workers.
+
+        It is entered before the set's table is touched, so that a command that cannot start leaves no trace. Entering
+        it raises UsageError, ExtraMissingError or ExternalError if the executor cannot run this plan.
+        """
 
     async def run(self, plan: SetPlan, stop: Stop) -> None:
         """Work on the set until it is done or stopped.

@@ -8,13 +8,15 @@ of the lease.
 
 import contextlib
 import importlib
+import logging
 import os
 import pickle
 import secrets
+import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,9 +29,15 @@ from ..plan import SetPlan
 from ..stop import Stop
 from ..worker import Worker
 
+log = logging.getLogger("refold")
 PARENT_SECONDS = 0.2
 """How often an actor looks whether its raylet still is its parent."""
 _LOOK_SECONDS = 0.2
+ROOM_SECONDS = 10.0
+"""How long to wait for free slots: Ray ends the actors of a dead driver within 2.5 seconds when measured, and a node
+that is replaced was back within 3."""
+_ANSWER_SECONDS = 10.0
+"""How long an address may take to answer: Ray itself waits for minutes for one that is unreachable."""
 
 
 class Ray:
@@ -38,7 +46,8 @@ class Ray:
     `slots` is the number of actors, by default one for each free CPU; the set's `at_once` is shared among them. Each
     actor takes `num_cpus` and `resources`, by which Ray places it. `address` names a running cluster ("auto" finds
     one); without it, an initialized Ray is used, or one is started here and ended afterwards. All nodes must reach the
-    set's store: a folder serves one machine, a database or object storage serves several.
+    set's store: a folder serves one machine, a database or object storage serves several. If fewer slots are free, the
+    set runs in these; there are never more slots than tasks left.
     """
 
     def __init__(
@@ -56,27 +65,61 @@ class Ray:
         self.num_cpus = num_cpus
         self.resources = dict(resources or {})
 
+    @contextlib.asynccontextmanager
+    async def prepared(self, plan: SetPlan) -> AsyncIterator[None]:
+        """Connect to the cluster, and see that it has room; see `Executor`."""
+        ray = _import_ray()
+        with _connected(ray, self.address):
+            await self._room(ray)
+            yield
+
     async def run(self, plan: SetPlan, stop: Stop) -> None:
         """Work on the set; see `Executor`."""
         ray = _import_ray()
         with _connected(ray, self.address):
-            needs = {**({"CPU": self.num_cpus} if self.num_cpus else {}), **self.resources}
-            slots = min(self._slots(ray.cluster_resources(), needs), plan.limits.at_once)
-            await _drive(ray, plan, stop, slots, {"num_cpus": self.num_cpus, "resources": self.resources})
+            slots = min(await self._room(ray), plan.limits.at_once, await to_thread.run_sync(_tasks_left, plan))
+            if slots:
+                await _drive(ray, plan, stop, slots, {"num_cpus": self.num_cpus, "resources": self.resources})
 
-    def _slots(self, has: Mapping[str, float], needs: Mapping[str, float]) -> int:
-        """Return the number of actors.
+    async def _room(self, ray: Any) -> int:
+        """Return the number of slots that the cluster can place now.
 
-        Raises UsageError if the cluster can never place them, for which Ray would wait without an error.
+        It waits a while for those of a driver that was killed, and of a node that is replaced. Raises UsageError if
+        there is no room at all, for which Ray would wait without an error.
         """
-        room = min((int(has.get(name, 0) // amount) for name, amount in needs.items() if amount), default=1)
-        if room < (self.slots or 1):
-            have = ", ".join(f"{name} {has.get(name, 0):g}" for name in needs)
-            raise UsageError(
-                f"the Ray cluster has no room for {self.slots or 1} slots of {dict(needs)}: it has {have}; ask for "
-                "fewer slots or resources, or add nodes"
-            )
-        return self.slots or room
+        needs = {**({"CPU": self.num_cpus} if self.num_cpus else {}), **self.resources}
+        end = time.monotonic() + ROOM_SECONDS
+        while True:
+            has, free = ray.cluster_resources(), ray.available_resources()
+            wanted, room = self.slots or _room(has, needs), _room(free, needs)
+            if room >= max(1, wanted):
+                return wanted
+            if time.monotonic() >= end:
+                break
+            await anyio.sleep(_LOOK_SECONDS)
+        if room:
+            log.warning("the Ray cluster has room for %d of %d slots; the set runs in these", room, wanted)
+            return room
+        have = ", ".join(f"{free.get(name, 0):g} of {has.get(name, 0):g} {name}" for name in needs)
+        raise UsageError(
+            f"the Ray cluster has no room for a slot of {needs}: free are {have}; ask for less, add nodes, or wait "
+            "until others have ended"
+        )
+
+
+def _room(has: Mapping[str, float], needs: Mapping[str, float]) -> int:
+    """Return how many slots find room in these resources."""
+    return min((int(has.get(name, 0) // amount) for name, amount in needs.items() if amount), default=1)
+
+
+def _tasks_left(plan: SetPlan) -> int:
+    """Return how many tasks have not ended: more slots than these would start for nothing."""
+    store = open_store(plan.where)
+    try:
+        counts = store.tasks(plan.set_id).counts()
+        return sum(each.tasks for each in counts if each.status in ("queued", "running"))
+    finally:
+        store.close()
 
 
 class Slot:
@@ -192,11 +235,31 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    ray.init(address=address, logging_level="ERROR", log_to_driver=False, include_dashboard=None if address else False)
+    _reach(address)
+    try:
+        ray.init(
+            address=address, logging_level="ERROR", log_to_driver=False, include_dashboard=None if address else False
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        where = f"the Ray cluster at {address!r} cannot be reached" if address else "Ray cannot start"
+        raise ExternalError(f"{where}: {error}") from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _reach(address: str | None) -> None:
+    """Raise ExternalError if nothing listens at an address."""
+    host, _, port = (address or "").rpartition("://")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return  # "auto", "local", or another name that Ray itself looks up
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS).close()
+    except OSError as error:
+        raise ExternalError(
+            f"the Ray cluster at {address!r} cannot be reached: {error}; start it, or give the address of its head"
+        ) from error
 
 
 def _import_ray() -> Any:

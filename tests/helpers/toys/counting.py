@@ -1,13 +1,11 @@
 """A module for sets of runs: its steps await an effect that writes a line to a file, so that calls can be counted."""
 
 import os
-import sys
 from pathlib import Path
 
 import anyio
 
-from refold import Action, AgentModule, Decision, Observation, StateSchema, Task, ask, effect, perform
-from refold.modules.run_sets import Executor, Local, run_set
+from refold import Action, AgentModule, Decision, Observation, StateSchema, ask, effect, perform
 
 
 class Count(StateSchema):
@@ -70,22 +68,3 @@ class Counting(AgentModule[Count]):
     def reduce(self, state: Count, decision: Decision, observation: Observation) -> None:
         if decision.mode != "final":
             state.total += observation.value
-
-
-def main(folder: Path, count: int, processes: int, executor: str) -> None:
-    """Run a set of `count` tasks in `folder`, as a user's script would; its traces are in `folder/set`."""
-    tasks = [
-        Task(id=f"t{n}", objective=f"task {n}", inputs={"log": str(folder / "log"), "steps": 8, "seconds": 0.005})
-        for n in range(count)
-    ]
-    made: Executor | str = executor
-    if executor == "local":
-        made = Local(processes)
-    result = run_set(
-        Counting(), tasks, folder / "set", executor=made, limits={"at_once": 8, "attempts": 50}, lease_seconds=1.5
-    )
-    print(result)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
