@@ -28,7 +28,7 @@ class Local:
 
     @asynccontextmanager
     async def prepared(self, plan: SetPlan) -> AsyncIterator[None]:
-        """See that the plan can be sent to processes, if there are several; see `Executor`."""
+        """Check that processes can be sent the plan; see `Executor`."""
         if self.processes > 1:
             from .processes import check_sendable
 

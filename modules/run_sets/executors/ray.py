@@ -67,7 +67,7 @@ class Ray:
 
     @contextlib.asynccontextmanager
     async def prepared(self, plan: SetPlan) -> AsyncIterator[None]:
-        """Connect to the cluster, and see that it has room; see `Executor`."""
+        """Connect to a cluster that has room; see `Executor`."""
         ray = _import_ray()
         with _connected(ray, self.address):
             await self._room(ray)
@@ -113,7 +113,10 @@ def _room(has: Mapping[str, float], needs: Mapping[str, float]) -> int:
 
 
 def _tasks_left(plan: SetPlan) -> int:
-    """Return how many tasks have not ended: more slots than these would start for nothing."""
+    """Return how many tasks have not ended.
+
+    More slots than these would start for nothing.
+    """
     store = open_store(plan.where)
     try:
         counts = store.tasks(plan.set_id).counts()
