@@ -79,7 +79,10 @@ async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> N
 
 
 def _was_killed(code: int | None) -> bool:
-    """Return whether a signal ended a process, which says nothing about its module."""
+    """Return whether a signal ended a process.
+
+    Such an end says nothing about the module.
+    """
     return code is not None and code < 0
 
 
