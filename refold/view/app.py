@@ -6,6 +6,7 @@ Each question of `Source` in `client/api.d.ts` is a GET with its arguments as th
 """
 
 import contextlib
+import json
 import logging
 import os
 import secrets
@@ -413,8 +414,9 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(data) > _BODY:
             raise wrong(f"an action must have at most {_BODY} bytes")
     try:
-        found = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
+        orjson.loads(data)  # strict, but it rounds an integer beyond 64 bits, which the engine has to see to refuse it
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise wrong(f"the action is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise wrong("an action must be a JSON object")

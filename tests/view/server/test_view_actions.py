@@ -199,6 +199,24 @@ def test_a_fork_from_the_page_is_seen_beside_its_source(place: Path) -> None:
         assert asking.get("runs", flat="true")["total"] == 2
 
 
+@pytest.mark.parametrize("beyond", ["18446744073709551616", "-9223372036854775809", "9" * 5000])
+def test_an_integer_that_a_trace_cannot_hold_is_refused_and_not_rounded(place: Path, beyond: str) -> None:
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        name = the_row(asking)["id"]
+        (request,) = asking.get("run", id=name)["requests"]
+        assert asking.viewer.actions is not None
+        headers = {"X-Refold-Token": asking.viewer.actions.token, "Content-Type": "application/json"}
+        for action, rest in (
+            ("fork", '"k": 0, "edits": [{"path": "/metadata/id", "value": %s}]'),
+            ("answer", f'"request": "{request["id"]}", "value": %s'),
+        ):
+            body = f'{{"id": "{name}", {rest % beyond}}}'
+            refused = asking.http.post(f"/api/act/{action}", content=body, headers=headers)
+            assert refused.status_code == 400, refused.text
+        assert asking.get("runs", flat="true")["total"] == 1
+        assert the_row(asking)["status"] == "waiting"
+
+
 def test_a_named_module_acts_on_runs_of_its_own_state_alone(place: Path) -> None:
     with serving(place / "runs", modules=CommandModules("refold.modules.approval:PayInvoices", ())) as asking:
         run = asking.get("run", id=the_row(asking)["id"])

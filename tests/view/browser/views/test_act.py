@@ -67,6 +67,23 @@ def test_a_fork_is_made_from_an_edited_value_and_opens_beside_its_source(looking
     assert "/compare/" in page.url
 
 
+def test_a_number_is_sent_as_it_was_typed(looking: Look, acted: Site) -> None:
+    page = looking(acted.at("run", "game", k=2, act=True))
+    page.get_by_role("button", name=re.compile("Fork from here")).click()
+    dialog = page.get_by_role("dialog", name="Fork this run")
+    dialog.get_by_label("Path").fill("/metadata")
+    page.keyboard.press("Tab")
+    dialog.get_by_label("New value").fill('{"id": 9007199254740993, "rate": 1.0, "said": "9007199254740993"}')
+    typed = '{"id":9007199254740993,"rate":1.0,"said":"9007199254740993"}'
+    expect(dialog.locator(".cmd code")).to_contain_text(f"--set '/metadata={typed}'")
+    with page.expect_request("**/api/act/fork") as sent:
+        dialog.get_by_role("button", name="Fork and run").click()
+        page.get_by_role("dialog", name="Run this module's code?").get_by_role("button", name="Run it").click()
+    assert f'"value":{typed}' in (sent.value.post_data or "")
+    page.wait_for_url("**/compare/**")
+    expect(page.get_by_role("heading", name=re.compile("Changed by the fork"))).to_be_visible()
+
+
 def test_saying_no_runs_nothing(looking: Look, acted: Site) -> None:
     page = looking(acted.at("run", "search", act=True))
     page.get_by_role("button", name="Verify").click()

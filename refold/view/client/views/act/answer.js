@@ -9,6 +9,8 @@
  * @typedef {{ value: Json } | { problems: Problem[] }} Answer
  */
 
+import { inexact, parseExact } from "../../exact.js"
+
 /** Whether nothing has been entered. @param {Field} field @param {Draft} draft @returns {boolean} */
 export function blank(field, draft) {
   if (draft === undefined || draft === "") return true
@@ -95,8 +97,9 @@ function numberOf(field, text, wrong) {
 /** @param {string} text @param {(says: string) => Answer} wrong @returns {Answer} */
 function jsonOf(text, wrong) {
   if (!text.trim()) return wrong("is missing")
+  if (inexact(text)) return wrong("has a number that this browser cannot send exactly; answer it on the command line")
   try {
-    return { value: JSON.parse(text) }
+    return { value: parseExact(text) }
   } catch (error) {
     return wrong(`is not JSON: ${/** @type {Error} */ (error).message}`)
   }

@@ -6,6 +6,7 @@ import { Command } from "./copy.js"
 import { openDialog } from "./dialog.js"
 import { mayAct, WhyNot } from "./elsewhere.js"
 import { forkCommand } from "./shell_words.js"
+import { inexact, parseExact } from "../../exact.js"
 import { count } from "../../format.js"
 
 /**
@@ -46,7 +47,7 @@ const stateName = (state) => (state === 0 ? "before step 0, as the run began" : 
 /** What is typed as a value: JSON, or text as it stands. @param {string} text @returns {Json} */
 export function valueOf(text) {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     return text
   }
@@ -131,7 +132,7 @@ function Fork({ source, run, k, path, close }) {
     return () => void (wanted = false)
   }, [asked, at])
   const changed = edits.filter((edit) => edit.path && edit.text !== null && !(old(edit.path) && jsonOf(/** @type {Node} */ (old(edit.path))) === JSON.stringify(valueOf(edit.text)))).map((edit) => ({ path: edit.path, value: valueOf(/** @type {string} */ (edit.text)) }))
-  const wrong = changed.some((edit) => ENGINE.has(edit.path.split("/")[1] ?? "") || !edit.path.startsWith("/"))
+  const wrong = edits.some((edit) => edit.text !== null && inexact(edit.text)) || changed.some((edit) => ENGINE.has(edit.path.split("/")[1] ?? "") || !edit.path.startsWith("/"))
   /** Another path has another value. @param {number} place @param {string} named */
   const name = (place, named) => setEdits((all) => all.map((edit, i) => (i === place && edit.path !== named ? { path: named, text: null } : edit)))
   /** @param {number} place @param {string} text */
@@ -195,6 +196,7 @@ function EditRow({ edit, old, name, type, remove }) {
   let note = ""
   if (engine) note = "The engine writes this field; it cannot be set."
   else if (edit.path && !edit.path.startsWith("/")) note = "A path starts with a slash, such as /limit or /items/0."
+  else if (edit.text !== null && inexact(edit.text)) note = "This browser cannot send the number exactly; set it on the command line."
   else if (edit.text !== null && valueOf(edit.text) === edit.text && edit.text !== "") note = "Not JSON: taken as text."
   else if (old === null && edit.path) note = "Nothing stands here yet; the fork adds it."
   return html`<div class="edit">
