@@ -20,11 +20,11 @@ from pydantic import ValidationError
 from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownEffectError
 from .listed_tools import listed
 from .loop_tasks import loop_token, spawn
-from .transports import Streams
+from .transports import SESSION_GONE, Streams
 
-_CLOSED = -32000
+_CLOSED = (-32000, "Connection closed")
+"""The package's error for a closed connection; servers use this code, too, for errors of any kind."""
 _ASKS_BETWEEN_CALLS = "2026-07-28"
-_SESSION_GONE = ("session not found", "session terminated")
 _CLOSING_SECONDS = 10.0
 
 
@@ -282,13 +282,13 @@ class Connection:
 
     def _told(self, error: MCPError) -> Exception:
         text = self._hide(error.error.message)
-        if error.error.code == _CLOSED:
+        if (error.error.code, error.error.message) == _CLOSED:
             self._lost()
             return MCPUnknownEffectError(
                 self.server,
                 f"the connection was lost during the call ({text}); whether it was carried out is not known",
             )
-        if any(gone in text.lower() for gone in _SESSION_GONE):
+        if error.error.message == SESSION_GONE:
             self._lost()
             return NotSentError(text)
         return MCPProtocolError(f"MCP server {self.server!r} refused: {text}", error.error.code)

@@ -3,7 +3,9 @@
 They are a child process, streamable HTTP, and SSE.
 """
 
+import json
 import logging
+import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -23,6 +25,15 @@ _NOT_STREAMABLE = (400, 404, 405, 415)
 _ACCEPT = {"accept": "application/json, text/event-stream"}
 
 Streams = tuple[Any, Any]
+
+SESSION_GONE = f"the server does not know the session ({secrets.token_hex(8)})"
+"""The error in place of a server's HTTP 404 to a call in a session, which the server has therefore not seen.
+
+The package `mcp` passes on a server's own words in the same form as its own. A call that was cut off ("Session
+terminated before the request completed"), or a tool that says "session not found", must not look as if the call could
+be sent again; no server can say these words, which are of this process.
+"""
+_METHOD_NOT_FOUND = -32601
 
 
 def _in_a_line(record: logging.LogRecord) -> bool:
@@ -73,7 +84,7 @@ async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, 
     url, headers = connection["url"], dict(connection.get("headers") or {})
     timeout, read = connection["timeout"], connection["sse_read_timeout"]
     try:
-        async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(timeout, read=read), auth=auth) as client:
+        async with _HttpClient(headers=headers, timeout=httpx2.Timeout(timeout, read=read), auth=auth) as client:
             if await _is_streamable(client, url, auth is not None, server):
                 async with streamable_http_client(url, http_client=client) as streams:
                     yield streams
@@ -102,11 +113,32 @@ async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool,
 
 
 def _is_json_rpc(answer: httpx2.Response) -> bool:
+    return _json_rpc_error(answer) is not None
+
+
+def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:
     try:
         document = answer.json()
     except ValueError:
-        return False
-    return isinstance(document, dict) and isinstance(document.get("error"), dict)
+        return None
+    error = document.get("error") if isinstance(document, dict) else None
+    return error if isinstance(error, dict) else None
+
+
+class _HttpClient(httpx2.AsyncClient):
+    """A client that says in its own words that a session is gone: `SESSION_GONE`."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request, and replace a server's 404 to a call in a session."""
+        answer = await super().send(request, **options)
+        if answer.status_code != 404 or request.method != "POST" or "mcp-session-id" not in request.headers:
+            return answer
+        await answer.aread()
+        if (_json_rpc_error(answer) or {}).get("code") == _METHOD_NOT_FOUND:
+            return answer
+        error = {"code": -32600, "message": SESSION_GONE}
+        content = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+        return httpx2.Response(404, headers={"content-type": "application/json"}, text=content, request=request)
 
 
 class _Watched:

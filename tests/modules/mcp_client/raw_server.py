@@ -26,11 +26,15 @@ TOOLS = [
     {"name": "garbage", "inputSchema": {"type": "object"}},
     {"name": "fail", "inputSchema": {"type": "object"}},
     {"name": "refuse", "inputSchema": {"type": "object"}},
+    {"name": "gone", "inputSchema": {"type": "object"}},
+    {"name": "busy", "inputSchema": {"type": "object"}},
+    {"name": "slow", "inputSchema": {"type": "object"}},
     {"name": "ask", "inputSchema": {"type": "object"}},
     {"name": "picture", "inputSchema": {"type": "object"}},
 ]
 answers: dict[str, Any] = {}
 lock = threading.Lock()
+slow = threading.Event()
 numbers = itertools.count()
 
 
@@ -78,6 +82,14 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
         send(id=number, result=text("no luck", isError=True))
     elif name == "refuse":
         send(id=number, error={"code": -32602, "message": "not like this"})
+    elif name == "gone":
+        send(id=number, error={"code": -32602, "message": "Session not found: the tab was closed"})
+    elif name == "busy":
+        send(id=number, error={"code": -32000, "message": "busy"})
+        slow.set()
+    elif name == "slow":
+        slow.wait()
+        send(id=number, result=text("done"))
     elif name == "ask":
         given = ask({"type": "object", "properties": {"name": TEXT}, "required": ["name"]})
         noted(json.dumps(given, sort_keys=True))

@@ -118,6 +118,32 @@ async def test_a_call_of_an_idempotent_tool_is_sent_once_more(tmp_path: Path) ->
     assert calls(tmp_path) == ["die_safely", "die_safely"]
 
 
+async def test_a_tool_that_says_that_a_session_is_gone_is_not_called_again(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        message = await call(client, "gone")
+        assert message.metadata["error_type"] == "MCPProtocolError"
+        assert "refused: Session not found: the tab was closed" in str(message.content)
+        assert calls(tmp_path) == ["gone"]
+
+
+async def test_a_servers_own_error_of_the_code_of_a_lost_connection_leaves_the_connection(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        told: list[Message] = []
+
+        async def one() -> None:
+            told.append(await call(client, "slow"))
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(one)
+            while calls(tmp_path) != ["slow"]:
+                await anyio.sleep(0.01)
+            message = await call(client, "busy")
+        assert message.metadata["error_type"] == "MCPProtocolError"
+        assert "refused: busy" in str(message.content)
+        assert [each.content for each in told] == ["done"], "the call beside it was not given up"
+        assert calls(tmp_path) == ["slow", "busy"]
+
+
 async def test_a_server_that_died_between_two_calls_is_no_matter(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         assert (await call(client, "die_after")).content == "bye"
@@ -249,7 +275,7 @@ async def test_several_servers_have_namespaces_and_none_keeps_the_others_away(
             names = [tool.wire_name for tool in servers.get_tools()]
             assert names[0] == "one__echo"
             assert "two__echo" in names
-            assert len(set(names)) == 20
+            assert len(set(names)) == 26
             assert servers.clients["lost"].status is MCPStatus.FAILED
     assert "'lost' has no tools to offer" in caplog.text
     assert not children(RAW)

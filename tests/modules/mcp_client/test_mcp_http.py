@@ -1,10 +1,14 @@
 """Servers over HTTP, as real processes on loopback: streamable, SSE, dying, coming back, and refusing strangers."""
 
+import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +91,89 @@ async def test_streamable_http_is_called_killed_and_found_again(start: Start, po
         start()
         assert (await call(client, "add", a=3, b=2)).content == "5"
     assert (tmp_path / "calls").read_text() == "slow\n"
+
+
+class Sessions(BaseHTTPRequestHandler):
+    """A server of the protocol of 2025 whose sessions end: `calls` are those that it carried out."""
+
+    protocol_version = "HTTP/1.1"
+    calls: list[str]
+    sessions: list[str]
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        method, session = message.get("method"), self.headers.get("mcp-session-id")
+        if session is not None and session not in self.sessions:
+            self.answer(404, {"error": {"code": -32600, "message": "Session not found"}}, None)
+        elif method == "initialize":
+            self.sessions.append(f"s{len(self.calls)}")
+            info = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "s", "version": "1"},
+            }
+            self.answer(200, {"result": info}, message["id"])
+        elif method == "tools/list":
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("cut", "forget")]
+            self.answer(200, {"result": {"tools": tools}}, message["id"])
+        elif method == "tools/call":
+            name = message["params"]["name"]
+            self.calls.append(name)
+            if name == "cut":  # as the server of the package `mcp` does with a call under way
+                error = {"code": -32603, "message": "Session terminated before the request completed"}
+                self.answer(500, {"error": error}, None)
+            else:
+                self.sessions.clear()
+                self.answer(200, {"result": {"content": [{"type": "text", "text": "done"}]}}, message["id"])
+        elif "id" in message:
+            self.answer(200, {"error": {"code": -32601, "message": "Method not found"}}, message.get("id"))
+        else:
+            self.answer(202, None, None)
+
+    def do_GET(self) -> None:
+        self.answer(405, None, None)
+
+    do_DELETE = do_GET
+
+    def answer(self, status: int, body: dict[str, Any] | None, number: Any) -> None:
+        data = b"" if body is None else json.dumps({"jsonrpc": "2.0", "id": number, **body}).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        if self.sessions:
+            self.send_header("mcp-session-id", self.sessions[-1])
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@contextmanager
+def ending_sessions() -> Iterator[tuple[str, list[str]]]:
+    calls: list[str] = []
+    handler = type("Handler", (Sessions,), {"calls": calls, "sessions": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp", calls
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_call_that_is_cut_off_with_its_session_is_not_sent_again() -> None:
+    with ending_sessions() as (url, calls):
+        async with mcp("streamable-http", url=url) as client:
+            message = await call(client, "cut")
+            assert "Session terminated before the request completed" in str(message.content)
+            assert calls == ["cut"]
+
+
+async def test_a_call_in_a_session_that_the_server_has_forgotten_is_sent_in_a_new_one() -> None:
+    with ending_sessions() as (url, calls):
+        async with mcp("streamable-http", url=url) as client:
+            assert [(await call(client, "forget")).content for _ in range(3)] == ["done"] * 3
+            assert calls == ["forget"] * 3
 
 
 async def test_a_server_that_knows_sse_alone_is_spoken_to_by_it(start: Start, port: int) -> None:
