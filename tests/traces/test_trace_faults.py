@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
+from refold.traces.file.blob import FolderBlobs, blob_reference
 from refold.traces.file.lock import lock_holder
 from refold.traces.file.store import FileStore
 from refold.traces.file.writer import TraceWriter
@@ -32,6 +33,38 @@ def test_a_blob_that_cannot_be_written_ends_the_writer(tmp_path: Path) -> None:
         with pytest.raises(TraceWriteError):
             writer.put_blob(b"other")
     assert len(path.read_bytes().splitlines()) == 1
+
+
+@pytest.mark.parametrize("there", [b"", b"x" * 10_000, b"y" * 9_999])
+def test_a_blob_that_a_power_loss_left_empty_or_wrong_is_written_anew(tmp_path: Path, there: bytes) -> None:
+    blobs = FolderBlobs(tmp_path / "run.trace.jsonl")
+    data = b"y" * 10_000
+    target = blobs.folder / blob_reference(data)["$blob"]
+    blobs.folder.mkdir()
+    target.write_bytes(there)
+    reference = blobs.put(data)
+    assert blobs.get(reference["$blob"], reference["bytes"]) == data
+
+
+def test_a_link_in_a_blobs_place_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path / "run.trace.jsonl")
+    data = b"y" * 10_000
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(data)
+    blobs.folder.mkdir()
+    (blobs.folder / blob_reference(data)["$blob"]).symlink_to(elsewhere)
+    reference = blobs.put(data)
+    assert blobs.get(reference["$blob"], reference["bytes"]) == data
+    assert [path.is_symlink() for path in blobs.folder.iterdir()] == [False]
+
+
+def test_a_blob_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path / "run.trace.jsonl")
+    reference = blobs.put(b"y" * 10_000)
+    before = (blobs.folder / reference["$blob"]).stat()
+    assert blobs.put(b"y" * 10_000) == reference
+    after = (blobs.folder / reference["$blob"]).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 def test_who_holds_a_lock_is_nobody_known_where_the_system_does_not_tell(

@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,6 +70,15 @@ class MemoryBlobs:
             raise TraceNotFoundError(f"the trace has no blob {digest}") from None
 
 
+def _holds(path: Path, data: bytes) -> bool:
+    """Return whether a regular file has these bytes."""
+    try:
+        size = len(data)
+        return path.lstat().st_size == size and read_file(path, most=size + 1) == data
+    except (OSError, TraceError):  # the write that follows says what is wrong
+        return False
+
+
 class FolderBlobs:
     """The blobs in the folder `<run_id>.blobs` beside a trace file.
 
@@ -80,13 +90,16 @@ class FolderBlobs:
         self._durable = durable
 
     def put(self, data: bytes) -> dict[str, Any]:
-        """Keep `data` and return its reference."""
+        """Keep `data` and return its reference.
+
+        A file that has the name but not the bytes is replaced: after a power loss, it may be empty.
+        """
         reference = blob_reference(data)
         target = self.folder / reference["$blob"]
-        if target.exists():
+        if _holds(target, data):
             return reference
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = target.with_name(f"{target.name}.{os.getpid()}.{id(data)}.tmp")
+        beside = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")  # a killed process may have left others
         try:
             with open(beside, "xb") as file:
                 file.write(data)
