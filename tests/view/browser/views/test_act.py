@@ -68,7 +68,7 @@ def test_a_fork_is_made_from_an_edited_value_and_opens_beside_its_source(looking
 
 
 def test_a_number_is_sent_as_it_was_typed(looking: Look, acted: Site) -> None:
-    page = looking(acted.at("run", "game", k=2, act=True))
+    page = looking(acted.at("run", "fork of fork", k=0, act=True))  # nobody has said yes to running this one
     page.get_by_role("button", name=re.compile("Fork from here")).click()
     dialog = page.get_by_role("dialog", name="Fork this run")
     dialog.get_by_label("Path").fill("/metadata")
