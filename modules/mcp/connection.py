@@ -23,7 +23,10 @@ from .loop_tasks import loop_token, spawn
 from .transports import SESSION_GONE, Streams
 
 _CLOSED = (-32000, "Connection closed")
-"""The package's error for a closed connection; servers use this code, too, for errors of any kind."""
+"""The package's error for a closed connection.
+
+Servers use the code, too, for errors of any kind.
+"""
 _ASKS_BETWEEN_CALLS = "2026-07-28"
 _CLOSING_SECONDS = 10.0
 

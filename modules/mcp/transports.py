@@ -27,9 +27,9 @@ _ACCEPT = {"accept": "application/json, text/event-stream"}
 Streams = tuple[Any, Any]
 
 SESSION_GONE = f"the server does not know the session ({secrets.token_hex(8)})"
-"""The error in place of a server's HTTP 404 to a call in a session, which the server has therefore not seen.
+"""The error in place of a server's HTTP 404 in a session.
 
-The package `mcp` passes on a server's own words in the same form as its own. A call that was cut off ("Session
+The server has not seen the call then. The package `mcp` passes on a server's own words in the same form as its own. A call that was cut off ("Session
 terminated before the request completed"), or a tool that says "session not found", must not look as if the call could
 be sent again; no server can say these words, which are of this process.
 """
@@ -126,7 +126,10 @@ def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """A client that says in its own words that a session is gone: `SESSION_GONE`."""
+    """An HTTP client that reports a session that is gone.
+
+    The report is `SESSION_GONE`.
+    """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request, and replace a server's 404 to a call in a session."""
