@@ -29,9 +29,9 @@ Streams = tuple[Any, Any]
 SESSION_GONE = f"the server does not know the session ({secrets.token_hex(8)})"
 """The error in place of a server's HTTP 404 in a session.
 
-The server has not seen the call then. The package `mcp` passes on a server's own words in the same form as its own. A call that was cut off ("Session
-terminated before the request completed"), or a tool that says "session not found", must not look as if the call could
-be sent again; no server can say these words, which are of this process.
+The server has not seen the call then. The package `mcp` passes on a server's own words in the same form as its own, and a
+call that was cut off ("Session terminated before the request completed"), or a tool that says "session not found", must
+not look as if the call could be sent again. No server can say these words, which are of this process.
 """
 _METHOD_NOT_FOUND = -32601
 
@@ -132,7 +132,7 @@ class _HttpClient(httpx2.AsyncClient):
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and replace a server's 404 to a call in a session."""
+        """Send a request, and replace a 404 to a session's call."""
         answer = await super().send(request, **options)
         if answer.status_code != 404 or request.method != "POST" or "mcp-session-id" not in request.headers:
             return answer
