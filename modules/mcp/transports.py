@@ -29,7 +29,7 @@ Streams = tuple[Any, Any]
 SESSION_GONE = f"the server does not know the session ({secrets.token_hex(8)})"
 """The error in place of a server's HTTP 404 in a session.
 
-The server has not seen the call then. The package `mcp` passes on a server's own words in the same form as its own, and a
+The server has not seen the call then. The package `mcp` passes on a server's words in the same form as its own, and a
 call that was cut off ("Session terminated before the request completed"), or a tool that says "session not found", must
 not look as if the call could be sent again. No server can say these words, which are of this process.
 """
