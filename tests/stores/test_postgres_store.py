@@ -1,8 +1,18 @@
 """The PostgreSQL database as a store."""
 
+import os
+import subprocess
+import sys
+import time
+
 import pytest
 
+from refold.errors import TraceTakenError
 from refold.testing import StoreSuite
+from refold.testing.store_suite import _members
+from refold.traces import Trace
+from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import NewTask, RunRef, TraceStore, open_store
 
 
 class TestPostgresStore(StoreSuite):
@@ -14,3 +24,95 @@ class TestPostgresStore(StoreSuite):
 
     def beside(self, url: str, number: int) -> str:
         return f"{url}_{number}"
+
+
+def begun(store: TraceStore) -> TraceWriter:
+    writer = TraceWriter.create(RunRef(store, "run"))
+    writer.append("header", 0, 1.0, _members("run", 0))
+    return writer
+
+
+def kinds(store: TraceStore) -> list[str]:
+    trace = Trace.load(RunRef(store, "run"))
+    trace._lines.check_chain()
+    return [record.kind for record in trace.records]
+
+
+COMMIT = {"patch": [], "observation": None}
+
+
+def test_a_commit_that_nobody_has_waited_for_is_refused_with_the_append_after_it(postgres_url: str) -> None:
+    """A step's commit starts nothing, so its writer need not know at once that it has lost the run."""
+    store = open_store(postgres_url)
+    table = store.tasks("set")
+    table.add([NewTask("task")])
+    [lease] = table.claim("a", 1, seconds=0.0)
+    writer = begun(store.under(lease))
+    writer.append("commit", 0, 2.0, COMMIT)
+    assert kinds(store) == ["header", "commit"]
+    assert table.claim("b", 1, seconds=60.0)
+    writer.append("commit", 1, 3.0, COMMIT)
+    with pytest.raises(TraceTakenError, match="b"):
+        writer.append("event", 2, 4.0, {"name": "zombie"})
+    writer.close()
+    assert kinds(store) == ["header", "commit"]
+    store.close()
+
+
+def test_a_commit_that_a_lost_connection_took_along_is_sent_again(postgres_url: str) -> None:
+    store, other = open_store(postgres_url), open_store(postgres_url)
+    writer = begun(store)
+    for step in range(20):
+        if step % 3 == 0:
+            other._database.rows(  # type: ignore[attr-defined]
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            )
+        writer.append("commit", step, 2.0, COMMIT)
+        if step % 2:
+            writer.append("event", step, 2.0, {"name": "e"})
+    writer.append("end", 20, 3.0, {"status": "completed", "stop_reason": "final"})
+    writer.close()
+    found = kinds(other)
+    assert (found.count("commit"), found.count("event"), len(found)) == (20, 10, 32)
+    store.close()
+    other.close()
+
+
+_DIES = """
+import os, sys
+from refold.testing.store_suite import _members
+from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import RunRef, open_store
+writer = TraceWriter.create(RunRef(open_store(sys.argv[1]), "run"))
+writer.append("header", 0, 1.0, _members("run", 0))
+writer.append("commit", 0, 2.0, {"patch": [], "observation": None})
+os._exit(0)
+"""
+
+
+def test_a_commit_outlives_the_process_that_has_sent_it(postgres_url: str) -> None:
+    subprocess.run([sys.executable, "-c", _DIES, postgres_url], check=True, env=os.environ)
+    store = open_store(postgres_url)
+    while kinds(store) != ["header", "commit"]:
+        time.sleep(0.01)
+    store.close()
+
+
+def test_many_lines_in_one_append_come_back_as_they_were_written(postgres_url: str) -> None:
+    """More lines than have a statement of their own are sent as arrays."""
+    store = open_store(postgres_url)
+    source = open_store(postgres_url.replace("schema=", "schema=of_"))
+    for each in (source, store):
+        writer = begun(each)
+        if each is source:
+            for number in range(30):
+                text = ("\\", '"', "{", "NULL", "é\n")[number % 5] * number
+                writer.append("event", 0, 2.0, {"name": "e", "data": {"text": text}})
+        writer.close()
+    lines = source.read("run", len(store.read("run")))
+    held = store.open("run")
+    held.write(lines)
+    held.close()
+    assert store.read("run") == source.read("run")
+    store.close()
+    source.close()

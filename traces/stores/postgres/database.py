@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from ..access import Access
 from ..opening import without_password
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
-from .durability import must_sync
+from .durability import may_wait, must_sync
+from .prepared import PreparedStatements
 
 PATIENCE = 30.0
 """Seconds for which a lost connection is tried again: a restart after a crash took up to four seconds when measured."""
@@ -30,27 +31,34 @@ _MOST_UNSYNCED = 256
 """After how many appends without a flush one waits for the disk all the same: these lines are kept in memory."""
 R = TypeVar("R")
 
-_FENCE = "AND EXISTS (SELECT 1 FROM tasks WHERE set_id = %s AND key = %s AND epoch = %s AND status = 'running')"
+_FENCE = "AND EXISTS (SELECT 1 FROM tasks WHERE set_id = $10 AND key = $11 AND epoch = $12 AND status = 'running')"
 _FEW = 8
-"""Up to how many lines are sent as values of their own; psycopg takes longer to make arrays of them."""
+"""Up to how many lines are values of their own; more are sent as arrays, of which one statement serves all numbers."""
 
 
 @cache
 def _append_statement(lines: int, *, fenced: bool, sync: bool) -> bytes:
     """Return the statement that advances a head and adds lines.
 
-    The statement changes nothing if the head is not where it should be.
+    The statement changes nothing if the head is not where it should be. With 0 lines, it takes them as arrays.
     """
-    rows = ", ".join(["(%s::bigint, %s::bigint, %b::bytea)"] * lines)
-    source = f"(VALUES {rows})" if lines else "unnest(%s::bigint[], %s::bigint[], %s::bytea[])"
+    before = 12 if fenced else 9
+    rows = ", ".join(
+        f"(${n}::bigint, ${n + 1}::bigint, ${n + 2}::bytea)" for n in range(before + 1, before + 1 + 3 * lines, 3)
+    )
+    arrays = f"unnest(${before + 1}::bigint[], ${before + 2}::bigint[], ${before + 3}::bytea[])"
     quick = "" if sync else ", quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
     return (
-        "WITH guard AS (UPDATE heads SET last_seq = %s, last_hash = %s, size = %s, steps = %s, changed = %s "
-        f"WHERE number = %s AND last_seq = %s AND last_hash = %s AND epoch = %s {_FENCE if fenced else ''} "
-        f"RETURNING 1), added AS (INSERT INTO records (id, ends_at, line) SELECT i, e, l FROM guard, {source} "
-        f"AS lines(i, e, l)){quick} SELECT (SELECT COUNT(*) FROM guard)"
+        "WITH guard AS (UPDATE heads SET last_seq = $1, last_hash = $2, size = $3, steps = $4, changed = $5 "
+        f"WHERE number = $6 AND last_seq = $7 AND last_hash = $8 AND epoch = $9 {_FENCE if fenced else ''} "
+        "RETURNING 1), added AS (INSERT INTO records (id, ends_at, line) SELECT i, e, l FROM guard, "
+        f"{f'(VALUES {rows})' if lines else arrays} AS lines(i, e, l)){quick} SELECT (SELECT COUNT(*) FROM guard)"
         + ("" if sync else ", (SELECT COUNT(*) FROM quick)")
     ).encode()
+
+
+def _array(values: Iterable[object]) -> str:
+    return f"{{{','.join(map(str, values))}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ class PostgresDatabase:
         self._pid = os.getpid()
         self._unsynced: dict[int, list[_Part]] = {}
         self._abandoned: list[psycopg.Connection] = []
-        self._connection = self._connect()
+        self._use(self._connect())
         try:
             self._prepare(tables, access)
         except BaseException as error:
@@ -117,6 +125,10 @@ class PostgresDatabase:
             if isinstance(error, psycopg.Error):
                 raise self._failed("prepared", error) from error
             raise
+
+    def _use(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+        self._prepared = PreparedStatements(connection)
 
     def _connect(self) -> psycopg.Connection:
         try:
@@ -201,14 +213,15 @@ class PostgresDatabase:
                 raise self._failed(what, error) from error
 
     def _own(self) -> None:
-        """Connect anew in a forked process.
+        """Make the connection ready for the next statement.
 
-        A connection belongs to the process that opened it.
+        A forked process connects anew, as a connection belongs to the process that opened it.
         """
         if self._pid != os.getpid():
             self._abandoned.append(self._connection)  # closing it would end the other process's session
             self._pid, self._unsynced = os.getpid(), {}
-            self._connection = self._connect()
+            self._use(self._connect())
+        self._prepared.drain()
 
     def _reconnect(self, end: float) -> None:
         """Replace a lost connection; raises `StoreError` after the end of patience."""
@@ -216,7 +229,7 @@ class PostgresDatabase:
             self._connection.close()
         while True:
             try:
-                self._connection = self._connect()
+                self._use(self._connect())
                 return
             except StoreError:
                 if time.monotonic() > end:
@@ -232,10 +245,27 @@ class PostgresDatabase:
         with self._lock:
             earlier = self._unsynced.setdefault(head.number, [])
             sync = len(earlier) >= _MOST_UNSYNCED or any(must_sync(line) for line in lines)
-            done = self._settle(earlier, _Part(head, after, lines, facts, fence, sync))
+            part = _Part(head, after, lines, facts, fence, sync)
+            if not sync and not facts and all(may_wait(line) for line in lines) and self._sent(part):
+                earlier.append(part)
+                return True
+            done = self._settle(earlier, part)
             if done and sync:
                 del self._unsynced[head.number]
             return done
+
+    def _sent(self, part: _Part) -> bool:
+        """Send a part without waiting for its result.
+
+        If it is refused or lost, the next append of the run finds that out: it sends it again, or is refused, too.
+        Returns False if the connection was lost just now.
+        """
+        try:
+            self._own()
+            self._prepared.send(*_statement_of(part))
+        except psycopg.Error:
+            return False
+        return True
 
     def forget(self, number: int) -> None:
         """Drop the lines kept for a run whose writer is closed."""
@@ -269,50 +299,53 @@ class PostgresDatabase:
             if lost and place == (part.after.seq, part.after.hash):
                 earlier.append(part)
                 return True
-            chain = [*(each for each in earlier if each is not part), part]
+            chain, refused = [*(each for each in earlier if each is not part), part], None if lost else rest[0]
             rest = next((chain[n:] for n, each in enumerate(chain) if (each.head.seq, each.head.hash) == place), [])
-            if not rest or (not lost and len(rest) == 1):  # refused though it is where it was: by the fence
+            if not rest or rest[0] is refused:  # though the head is where it was: by the fence
                 return False
         return True
 
     def _send(self, part: _Part) -> bool:
-        head, after, fence = part.head, part.after, part.fence
-        values: list[Any] = [after.seq, after.hash, after.size, after.steps, after.changed]
-        values += [head.number, head.seq, head.hash, head.epoch]
-        if fence is not None:
-            values += [fence.set_id, fence.key, fence.epoch]
-        few = len(part.lines) <= _FEW
-        if few:
-            for line in part.lines:
-                values += [line.id, line.end, line.raw]
-        else:
-            values += [[line.id for line in part.lines], [line.end for line in part.lines]]
-            values.append([line.raw for line in part.lines])
-        statement = _append_statement(len(part.lines) if few else 0, fenced=fence is not None, sync=part.sync)
+        statement, values = _statement_of(part)
         if not part.facts:
-            return self._done(statement, values)
+            return self._prepared.first(statement, values) == 1
         with self._connection.transaction():
-            if not self._done(statement, values):
+            if self._prepared.first(statement, values) != 1:
                 return False
             session = PostgresSession(self._connection)
             for fact in part.facts:
                 session.rows(fact.sql, fact.values)
         return True
 
-    def _done(self, statement: bytes, values: Sequence[Any]) -> bool:
-        row = self._connection.execute(statement, values).fetchone()
-        return row is not None and row[0] == 1
-
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
             if self._pid == os.getpid():
+                with contextlib.suppress(psycopg.Error):
+                    self._prepared.drain()
                 self._connection.close()
 
     def __del__(self) -> None:
         """Close the connection of a store that was dropped without being closed."""
         if hasattr(self, "_connection"):
             self.close()
+
+
+def _statement_of(part: _Part) -> tuple[bytes, list[Any]]:
+    """Return the statement of an append, and its values."""
+    head, after, fence = part.head, part.after, part.fence
+    values: list[Any] = [after.seq, after.hash, after.size, after.steps, after.changed]
+    values += [head.number, head.seq, head.hash, head.epoch]
+    if fence is not None:
+        values += [fence.set_id, fence.key, fence.epoch]
+    few = len(part.lines) <= _FEW
+    if few:
+        for line in part.lines:
+            values += [line.id, line.end, line.raw]
+    else:
+        values += [_array(line.id for line in part.lines), _array(line.end for line in part.lines)]
+        values.append(_array(f'"\\\\x{line.raw.hex()}"' for line in part.lines))
+    return _append_statement(len(part.lines) if few else 0, fenced=fence is not None, sync=part.sync), values
 
 
 def _is_lost(connection: psycopg.Connection) -> bool:

@@ -18,3 +18,12 @@ def must_sync(line: Line) -> bool:
     if line.kind in _LOSABLE:
         return False
     return not (line.kind == b"intent" and Record.parse(line.raw).get("idempotent") is True)
+
+
+def may_wait(line: Line) -> bool:
+    """Return whether the run continues before the server has taken a record.
+
+    So it is with the commit of a step: it starts nothing, and is computed again if it is lost. The next append of the
+    run comes before the next effect, and waits for both.
+    """
+    return line.kind == b"commit"

@@ -1,0 +1,103 @@
+"""Statements that are prepared once on a connection, and executed by libpq without psycopg's cursors.
+
+An append is small and frequent: adapting its values, making a cursor and choosing a plan took psycopg longer than the
+server needs for it. A wait for the server can be interrupted by signals, as psycopg's own waits can.
+"""
+
+import select
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg.pq import ConnStatus, ExecStatus, Format
+
+_GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+Value = int | float | str | bytes
+
+
+class PreparedStatements:
+    """The statements of one connection.
+
+    They are written with `$1` for values and casts where the server cannot see the type. Values of type bytes go in
+    binary form, all others as text.
+    """
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._pgconn: Any = connection.pgconn
+        self._names: dict[bytes, bytes] = {}
+        self._poll = select.poll()
+        self._socket: int = self._pgconn.socket
+        self._is_open = False
+        """Whether a statement was sent whose result nobody has read."""
+
+    def first(self, statement: bytes, values: Sequence[Value]) -> int:
+        """Execute a statement and return the number in the first column of its row.
+
+        Raises psycopg's errors.
+        """
+        self.send(statement, values)
+        self._is_open = False
+        value: bytes = self._result().get_value(0, 0)
+        return int(value)
+
+    def send(self, statement: bytes, values: Sequence[Value]) -> None:
+        """Send a statement, and do not wait for its result.
+
+        The server executes it even if this process dies now. `drain` must come before any other use of the connection.
+        """
+        self.drain()
+        name = self._names.get(statement)
+        if name is None:
+            name = b"refold_%d" % len(self._names)
+            self._pgconn.send_prepare(name, statement)
+            self._result()
+            self._names[statement] = name
+        sent = [each if isinstance(each, bytes) else str(each).encode() for each in values]
+        formats = [Format.BINARY if isinstance(each, bytes) else Format.TEXT for each in values]
+        self._pgconn.send_query_prepared(name, sent, formats)
+        self._is_open = True
+        self._flush()
+
+    def drain(self) -> None:
+        """Wait for the statement that was sent last.
+
+        Raises `OperationalError` if the connection was lost. Other errors show in the next append, which finds its run
+        where that statement has left it.
+        """
+        if self._is_open:
+            self._is_open = False
+            try:
+                self._result()
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                raise
+            except psycopg.Error:
+                return
+
+    def _flush(self) -> None:
+        pgconn = self._pgconn
+        while pgconn.flush():
+            self._wait(select.POLLIN | select.POLLOUT)
+            pgconn.consume_input()  # a server that waits until its answers are read would not read itself
+
+    def _result(self) -> Any:
+        """Wait for the statement that was sent, and return its result."""
+        pgconn = self._pgconn
+        self._flush()
+        found = None
+        while True:
+            while pgconn.is_busy():
+                self._wait(select.POLLIN)
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:
+                break
+            found = result
+        if pgconn.status == ConnStatus.BAD or found is None:
+            raise psycopg.OperationalError(f"the connection was lost: {pgconn.get_error_message()}")
+        if found.status not in _GOOD:
+            raise psycopg.errors.error_from_result(found)
+        return found
+
+    def _wait(self, events: int) -> None:
+        self._poll.register(self._socket, events)
+        self._poll.poll()
