@@ -60,6 +60,11 @@ class StudyResult:
         return [each for each in self.trials if each.state == "completed" and each.score is not None]
 
     @property
+    def failed(self) -> list[Trial]:
+        """The trials that an error ended, which the next call tries again."""
+        return [each for each in self.trials if each.state == "failed"]
+
+    @property
     def best_trial(self) -> Trial | None:
         """The best completed trial, the first of equal ones.
 
@@ -92,11 +97,12 @@ class StudyResult:
     def draw(self, width: int = 40) -> str:
         """Return a chart of the best score so far, as text.
 
-        Each improvement has a line.
+        Each improvement has a line, and so has each trial that failed.
         """
         points = self.best_so_far()
+        failed = [f"trial {each.number:>4}  failed: {each.error}" for each in self.failed]
         if not points:
-            return "no trial has completed"
+            return "\n".join(["no trial has completed", *failed])
         scores = [score for _, score in points]
         low, span = min(scores), (max(scores) - min(scores)) or 1.0
         lines = []
@@ -104,7 +110,7 @@ class StudyResult:
             if index == 0 or score != points[index - 1][1]:
                 bar = "█" * max(1, round(width * (score - low) / span))
                 lines.append(f"trial {number:>4}  {score:8.4f}  {bar}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *failed])
 
 
 class Study:
@@ -118,8 +124,9 @@ class Study:
         result = await study.run()
 
     With the same folder, the same call again resumes: trials that were cut off get the parameters that they had, and
-    their evaluations do only what is missing. Parameters are proposed from (seed, trial number) and the trials before,
-    so that a resumed study goes on as an undisturbed one does.
+    their evaluations do only what is missing. Each call also tries the trials again that an error ended; they have no
+    score until then. Parameters are proposed from (seed, trial number) and the trials before, so that a resumed study
+    goes on as an undisturbed one does.
 
     Args:
         task_factory: a function from parameters to a task; see `Evaluation`.
@@ -184,12 +191,15 @@ class Study:
         return anyio.run(partial(self.run, on_trial))
 
     async def run(self, on_trial: Callable[[Trial], Any] | None = None) -> StudyResult:
-        """Run the trials that are missing, and return the result.
+        """Run the trials that are missing or failed, and return the result.
 
         They run one after another. `on_trial` is called with each trial that ends.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        trials = self._recorded()
+        trials = {
+            number: replace(each, state="running", error=None) if each.state == "failed" else each
+            for number, each in self._recorded().items()
+        }
         while len(trials) < self.max_trials or any(each.state == "running" for each in trials.values()):
             number = next((n for n, each in trials.items() if each.state == "running"), len(trials))
             if number not in trials:
@@ -216,20 +226,16 @@ class Study:
         sampler = optuna.samplers.TPESampler(seed=self.seed * 1_000_003 + number, n_startup_trials=self.startup)
         search = optuna.create_study(direction=self.direction, sampler=sampler)
         for each in earlier:
-            if each.score is None:
-                search.add_trial(self._frozen(optuna, each, optuna.trial.TrialState.FAIL))
-            elif each.state == "pruned":
-                search.add_trial(self._frozen(optuna, each, optuna.trial.TrialState.PRUNED))
-            else:
-                search.add_trial(self._frozen(optuna, each, optuna.trial.TrialState.COMPLETE))
+            search.add_trial(self._frozen(optuna, each))
         return dict(search.ask(self._space).params)
 
-    def _frozen(self, optuna: Any, trial: Trial, state: Any) -> Any:
-        value = trial.score if state == optuna.trial.TrialState.COMPLETE else None
+    def _frozen(self, optuna: Any, trial: Trial) -> Any:
+        states = optuna.trial.TrialState
+        state = {"completed": states.COMPLETE, "pruned": states.PRUNED, "failed": states.FAIL}[trial.state]
         return optuna.trial.create_trial(
             params=dict(trial.params),
             distributions=self._space,
-            value=value,
+            value=trial.score if state == states.COMPLETE else None,
             state=state,
             intermediate_values=dict(enumerate(trial.rungs)),
         )

@@ -87,3 +87,41 @@ def test_wrong_arguments_are_told(tmp_path: Path) -> None:
         study(tmp_path, max_trials=0)
     with pytest.raises(UsageError, match="there is no score 'speed'"):
         study(tmp_path, objective="speed").run_sync()
+
+
+def test_a_trial_that_an_error_ended_is_told_and_tried_again_on_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Optuna sees a failed trial, not one with a score; runs that have ended are scored, and not run again."""
+    broken, states = [True], list[Any]()
+    found = Study._frozen
+
+    def judged(answer: str, target: str) -> bool:
+        if broken[0]:
+            raise ConnectionError("no judge answers")
+        return answer == target
+
+    def frozen(self: Study, optuna: Any, trial: Trial) -> Any:
+        states.append(made := found(self, optuna, trial))
+        return made
+
+    monkeypatch.setattr(Study, "_frozen", frozen)
+    options: dict[str, Any] = {"max_trials": 2, "rungs": 1, "scorers": judged}
+    first = study(tmp_path, **options).run_sync()
+    assert [(each.number, each.state, each.score) for each in first.failed] == [
+        (0, "failed", None),
+        (1, "failed", None),
+    ]
+    assert first.best_trial is None
+    assert first.draw().count("no judge answers") == 2
+    assert [(each.state.name, each.value) for each in states] == [("FAIL", None)]
+
+    broken[0] = False
+    CALLS.clear()
+    again = study(tmp_path, **options).run_sync()
+    assert [(each.number, each.state) for each in again.trials] == [(0, "completed"), (1, "completed")]
+    assert [each.params for each in again.trials] == [each.params for each in first.trials]
+    assert not again.failed
+    assert again.best_trial is not None
+    assert study(tmp_path, **options).run_sync().trials == again.trials
+    assert not CALLS
