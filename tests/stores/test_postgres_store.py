@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def kinds(store: TraceStore) -> list[str]:
     return [record.kind for record in trace.records]
 
 
-COMMIT = {"patch": [], "observation": None}
+COMMIT: dict[str, Any] = {"patch": [], "observation": None}
 
 
 def test_a_commit_that_nobody_has_waited_for_is_refused_with_the_append_after_it(postgres_url: str) -> None:
