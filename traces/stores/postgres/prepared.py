@@ -1,4 +1,4 @@
-"""Statements that are prepared once on a connection, and executed by libpq without psycopg's cursors.
+"""Prepared statements of a connection, executed without psycopg's cursors.
 
 An append is small and frequent: adapting its values, making a cursor and choosing a plan took psycopg longer than the
 server needs for it. A wait for the server can be interrupted by signals, as psycopg's own waits can.
@@ -41,7 +41,7 @@ class PreparedStatements:
         return int(value)
 
     def send(self, statement: bytes, values: Sequence[Value]) -> None:
-        """Send a statement, and do not wait for its result.
+        """Send a statement without waiting for its result.
 
         The server executes it even if this process dies now. `drain` must come before any other use of the connection.
         """
