@@ -31,7 +31,7 @@ class PreparedStatements:
         """Whether a statement was sent whose result nobody has read."""
 
     def first(self, statement: bytes, values: Sequence[Value]) -> int:
-        """Execute a statement and return the number in the first column of its row.
+        """Execute a statement and return the number in its first column.
 
         Raises psycopg's errors.
         """
