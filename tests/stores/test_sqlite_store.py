@@ -1,13 +1,52 @@
-"""The SQLite database as a store."""
+"""The SQLite database as a store, and files of strangers."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from refold.errors import StoreError
 from refold.testing import StoreSuite
+from refold.traces.stores import open_store
 
 
 class TestSqliteStore(StoreSuite):
     @pytest.fixture
     def url(self, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/runs.db"
+
+
+@pytest.mark.parametrize("access", ["create", "read"])
+@pytest.mark.parametrize("name", ["mine", "run_added"])
+def test_a_file_with_a_trigger_of_its_own_is_refused(tmp_path: Path, name: str, access: Any) -> None:
+    """It would run at each append, for ever if its maker wants that."""
+    path = tmp_path / "runs.db"
+    open_store(f"sqlite:///{path}").close()
+    open_store(f"sqlite:///{path}", access).close()
+    with closing(sqlite3.connect(path)) as stranger:
+        stranger.executescript(
+            f"CREATE TABLE other (i); DROP TRIGGER IF EXISTS {name}; "
+            f"CREATE TRIGGER {name} AFTER INSERT ON runs BEGIN INSERT INTO other SELECT a.i FROM other a, other b; END"
+        )
+    with pytest.raises(StoreError, match=f"has a trigger {name} of its own"):
+        open_store(f"sqlite:///{path}", access)
+
+
+@pytest.mark.parametrize("access", ["create", "read"])
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("SELECT zeroblob(300000000)", "too big"),
+        (f"SELECT 1{' + 1' * 120}", "depth"),
+        ("ATTACH ':memory:' AS more", "attached"),
+    ],
+)
+def test_what_a_file_can_ask_for_is_limited(tmp_path: Path, access: Any, statement: str, told: str) -> None:
+    open_store(f"sqlite:///{tmp_path}/runs.db").close()
+    store: Any = open_store(f"sqlite:///{tmp_path}/runs.db", access)
+    with pytest.raises(StoreError, match=told):
+        store._database.rows(statement)
+    assert store._database.rows("PRAGMA trusted_schema") == [(0,)]
+    store.close()

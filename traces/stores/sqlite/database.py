@@ -12,7 +12,7 @@ from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
-from .ownership import MARKS, check_owner, connect_to_read
+from .ownership import MARKS, check_owner, connect_to_read, restrict
 
 _BUSY = 30.0
 """Seconds to wait for another process's transaction. SQLite's waiting is not fair: 16 writers waited 0.3 s at most,
@@ -84,11 +84,11 @@ class SqliteDatabase:
             raise TraceNotFoundError(f"there is no database {self.path}", self.path)
         try:
             if self._access == "read":
-                check_owner(self.path, self._names)
+                check_owner(self.path, self._tables, self._names)
                 return self._connect_to_read(), self._connect_to_read()
             self.path.parent.mkdir(parents=True, exist_ok=True)
             refuse_network(self.path.parent)
-            check_owner(self.path)
+            check_owner(self.path, self._tables)
             writer = self._connect()
             try:
                 [(mode,)] = writer.execute("PRAGMA journal_mode=WAL").fetchall()
@@ -110,14 +110,11 @@ class SqliteDatabase:
         return writer, reader
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        return connection
+        return restrict(sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None, check_same_thread=False))
 
     def _connect_to_read(self) -> sqlite3.Connection:
         connection = connect_to_read(self.path, _BUSY)
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA query_only = ON")
         return connection
 

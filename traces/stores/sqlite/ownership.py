@@ -21,6 +21,21 @@ VERSION = 1
 MARKS = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}")
 _OURS = frozenset(("tasks", "documents", "heads", "records", "blobs", "runs", "totals"))
 _SHOWN = 3
+_LIMITS = (
+    (sqlite3.SQLITE_LIMIT_LENGTH, 256 * 2**20),
+    (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 100),
+    (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+    (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
+)
+"""Limits of every connection, far above the needs of a store: a value may have 256 MiB, where SQLite allows 1 GB."""
+
+
+def restrict(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Limit what the schema and values of a file can ask."""
+    for name, value in _LIMITS:
+        connection.setlimit(name, value)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
 
 
 def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
@@ -47,13 +62,19 @@ def is_plain(connection: sqlite3.Connection, name: str, kind: str, sql: str) -> 
     return kind == "table" and "VIRTUAL" not in sql.upper().partition("(")[0] and not any(each[-1] for each in columns)
 
 
+def _normal(statement: str) -> str:
+    """Return a statement as SQLite keeps it, without differences in white space."""
+    return " ".join(statement.replace("IF NOT EXISTS ", "").split())
+
+
 def _connect(address: str, timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+    return restrict(sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False))
 
 
-def check_owner(path: Path, needed: Sequence[str] = ()) -> None:
+def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = ()) -> None:
     """Raise `StoreError` if a database is not a store's.
 
+    A trigger on one of the store's tables must be one of `statements`: any other one could run for ever at each append.
     It is also raised if the database lacks one of the tables in `needed`. A file without any table is taken for a new
     one, unless tables are needed.
     """
@@ -85,5 +106,10 @@ def check_owner(path: Path, needed: Sequence[str] = ()) -> None:
         for name in _OURS & found.keys():
             if not is_plain(connection, name, *found[name]):
                 raise StoreError(f"{path} is not a store: {name} is not a plain table; name another file")
+        triggers = connection.execute("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        ours = {_normal(each) for each in statements}
+        for name, table, sql in triggers:
+            if table in _OURS and _normal(str(sql)) not in ours:
+                raise StoreError(f"{path} is not a store: it has a trigger {name} of its own; name another file")
         if missing := [name for name in needed if name not in found]:
             raise StoreError(f"{path} holds no runs: it has no table {missing[0]}; name the file of a store")
