@@ -20,7 +20,7 @@ import anyio
 import anyio.from_thread
 from anyio import to_thread
 
-from ...engine import Engine, RunResult
+from ...engine import Engine, RunResult, make_redactor
 from ...errors import DivergenceError, RefoldError, TraceLockedError, TraceTakenError
 from ...tasks import Task
 from ...traces import Trace
@@ -75,7 +75,9 @@ class Worker:
         self._at_once = at_once
         self._on_first_end: Callable[[], object] | None = on_first_end
         self._module = plan.load_module()
-        self._options = plan.engine_options()
+        options = plan.engine_options()
+        # The environment is searched for secrets once, and not for each task.
+        self._options = {**options, "redact": make_redactor(options.get("redact", True)) or False}
         self._ready: deque[Lease] = deque()
         self._running: dict[str, anyio.CancelScope] = {}
         self._lost = set[str]()

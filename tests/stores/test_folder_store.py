@@ -1,13 +1,98 @@
 """The folder of files as a store."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from refold.errors import TraceTakenError
 from refold.testing import StoreSuite
+from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import NewTask
+from refold.traces.stores.folder import lease_fence
+from refold.traces.stores.folder.lease_fence import HOLDS_SECONDS, MARGIN_SECONDS
+from refold.traces.stores.folder.store import FolderStore
+from refold.traces.stores.sql.tasks import check_lease
 
 
 class TestFolderStore(StoreSuite):
     @pytest.fixture
     def url(self, tmp_path: Path) -> str:
         return str(tmp_path / "runs")
+
+
+class Clocks:
+    """The two clocks of a fence, set by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wall, self.steady = time.time(), 1000.0
+        monkeypatch.setattr(lease_fence, "time", lambda: self.wall)
+        monkeypatch.setattr(lease_fence, "monotonic", lambda: self.steady)
+
+    def move(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+
+def fenced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FolderStore, TraceWriter, list[float]]:
+    """A set of one task that is claimed for a minute, its run's writer, and the answers of the table."""
+    answers: list[float] = []
+
+    def asked(*args: Any) -> float:
+        answers.append(check_lease(*args))
+        return answers[-1]
+
+    monkeypatch.setattr("refold.traces.stores.sql.tasks.check_lease", asked)
+    store = FolderStore(folder)
+    table = store.tasks("set")
+    table.add([NewTask("one")])
+    [lease] = table.claim("first", 1, 60.0)
+    return store, TraceWriter(store.under(lease).create("run"), store.blobs("run")), answers
+
+
+def test_a_lease_is_looked_up_once_while_it_surely_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    _, writer, answers = fenced(tmp_path, monkeypatch)
+    with writer:
+        answers.clear()
+        clocks.move(HOLDS_SECONDS)
+        for _ in range(50):
+            writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
+        assert len(answers) == 1
+        clocks.move(HOLDS_SECONDS)
+        writer.append("event", 0, 2.0, {"name": "alive", "data": {}})
+        assert len(answers) == 2
+
+
+@pytest.mark.parametrize("set_back", [0.0, 65.0])
+def test_a_worker_that_was_stopped_past_its_lease_writes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_back: float
+) -> None:
+    """Also if the clock was set back meanwhile, to a time at which the lease still held."""
+    clocks = Clocks(monkeypatch)
+    store, writer, _ = fenced(tmp_path, monkeypatch)
+    with writer:
+        writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
+        size = writer.size
+        with store._database().write() as session:
+            session.many("UPDATE tasks SET lease_until = ? WHERE key = ?", [(time.time() - 1, "one")])
+        [lease] = store.tasks("set").claim("second", 1, 60.0)
+        assert lease.epoch == 2
+        clocks.move(66.0)
+        clocks.wall -= set_back
+        with pytest.raises(TraceTakenError):
+            writer.append("event", 0, 2.0, {"name": "zombie", "data": {}})
+        assert (tmp_path / "run.trace.jsonl").stat().st_size == size
+
+
+def test_a_lease_that_ends_soon_is_looked_up_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch)
+    _, writer, answers = fenced(tmp_path, monkeypatch)
+    with writer:
+        writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
+        clocks.wall = answers[-1] - MARGIN_SECONDS / 2
+        answers.clear()
+        for _ in range(3):
+            writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
+        assert len(answers) == 3

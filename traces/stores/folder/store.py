@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total
 from ..summaries import add_up, page_of, read_row
 from ..task_table import Lease, TaskTable
+from .lease_fence import LeaseFence
 
 if TYPE_CHECKING:
     from ..sqlite.database import SqliteDatabase
@@ -82,11 +82,7 @@ class FolderStore:
 
     def _fence(self) -> Callable[[], None] | None:
         """Return the check that this store's lease holds; None without a lease."""
-        if self._lease is None:
-            return None
-        from ..sql.tasks import check_lease
-
-        return partial(check_lease, self._database(), self._lease)
+        return None if self._lease is None else LeaseFence(self._database(), self._lease)
 
     def read(self, run_id: str, start: int = 0) -> bytes:
         """Return the bytes of a trace; see `TraceStore`."""

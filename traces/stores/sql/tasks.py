@@ -247,17 +247,18 @@ class SqlTasks:
         )
 
 
-def check_lease(session: Session | SqlDatabase, lease: Lease) -> None:
-    """Raise `TraceTakenError` if the lease is lost.
+def check_lease(session: Session | SqlDatabase, lease: Lease) -> float:
+    """Return when a lease ends, in seconds since the epoch.
 
-    It is lost if its epoch is no longer that of its task.
+    Raises `TraceTakenError` if the lease is lost: its epoch is no longer that of its task.
     """
     found = session.rows(
-        f"SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}'",
+        f"SELECT lease_until FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}'",
         [lease.set_id, lease.key, lease.epoch],
     )
     if not found:
         refuse(session, lease)
+    return float(found[0][0])
 
 
 def refuse(session: Session | SqlDatabase, lease: Lease) -> NoReturn:
