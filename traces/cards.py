@@ -65,10 +65,11 @@ def trace_card(
     end: Mapping[str, Any],
     steps: int,
     last: Iterable[tuple[int, Mapping[str, Any] | None]],
+    waiting: Iterable[Mapping[str, Any]] = (),
 ) -> Card:
     """Return the card of a trace.
 
-    `last` has the numbers and decisions of the last steps.
+    `last` has the numbers and decisions of the last steps, `waiting` the open requests.
     """
     used, error = end.get("usage") or {}, end.get("error") or {}
     tokens = (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
@@ -78,6 +79,7 @@ def trace_card(
         ("steps", f"{steps:,}"),
     ]
     facts += [("reason", reason)] if reason and reason != status else []
+    facts += [("waits for", str(request.get("prompt") or "an answer")) for request in waiting]
     facts += [("tokens", f"{tokens:,}")] if tokens else []
     facts += [("cost", f"{used['cost']:.4f} USD")] if used.get("cost") else []
     blocks = [block_of("answer", end["final_result"], open=True)] if end.get("final_result") is not None else []

@@ -509,7 +509,10 @@ class Trace:
             steps, ending = self.steps, self.ending
             last = [(step.index, step.decision) for step in steps[-5:]]
             status = "running" if ending.record is None and self.pid is not None else ending.status
-            return trace_card(self.run_id, status, ending.stop_reason, self.header, self.end, len(steps), last).html()
+            waiting = ending.waiting if status == "waiting" else ()
+            return trace_card(
+                self.run_id, status, ending.stop_reason, self.header, self.end, len(steps), last, waiting
+            ).html()
         except TraceError as error:
             return corrupt_card(str(self.path or self.place or "a trace"), error).html()
 

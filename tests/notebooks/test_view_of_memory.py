@@ -50,3 +50,14 @@ def test_the_text_that_a_notebook_saves_is_short() -> None:
     for shown in (Kept(text="x" * 10**6), Decision.final("y" * 10**6)):
         assert len(formatted(shown)) < 5_000
     assert formatted(Kept(text="x")) == repr(Kept(text="x"))
+
+
+class Asks(Large):
+    def decide(self, state: StateSchema) -> Decision:
+        return Decision.wait(prompt="Pay 700 € to Grace?")
+
+
+def test_the_card_of_a_waiting_trace_says_what_it_asks() -> None:
+    trace = Asks().run("go").trace
+    assert trace.status == "waiting"
+    assert re.search(r"waits for.*Pay 700 € to Grace\?", trace._repr_html_())

@@ -23,10 +23,16 @@ from .watched import Standing, WatchedFolder
 
 _HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "steps/min", "time", "objective")
 _NUMBERS = (2, 4, 5, 6, 7)
-_NEEDS = {"objective": 120, "steps/min": 90, "doing": 72, "cost": 72}
-"""How wide a terminal has to be for a column: the others keep their figures whole."""
+_DROPPED = ("objective", "steps/min", "reason", "cost", "doing", "tokens", "time")
+"""What a narrow screen goes without, in this order, so that each run can be told from the others."""
 _FLEXIBLE = ("run", "objective")
 """The columns that are cut first."""
+_RUN = (22, 36)
+"""The least and the largest width of a run's id: the start of the task's name, and six characters of the end."""
+_OBJECTIVE = 24
+"""The least width at which an objective says something."""
+_GAP = 2
+"""The characters between two columns."""
 
 
 def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
@@ -75,19 +81,38 @@ def _watch(runs: WatchedFolder, every: float) -> int:
 def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
     room = max(1, height - 4)
     grid = Table(box=None, padding=(0, 1), pad_edge=False)
-    shown = [number for number, heading in enumerate(_HEADINGS) if width >= _NEEDS.get(heading, 0)]
+    rows = [_cells(each, _RUN[1]) for each in found[:room]]
+    shown, with_reason, widest = _fitting(rows, width)
     for number in shown:
         justify: Literal["right", "left"] = "right" if number in _NUMBERS else "left"
         whole = _HEADINGS[number] not in _FLEXIBLE  # rich narrows the columns that may wrap, and no other if it can
         grid.add_column(Text(_HEADINGS[number]), justify=justify, no_wrap=whole, overflow="ellipsis")
-    for each in found[:room]:
-        cells = _cells(each, 36)
-        cells[0] = Text(_short_id(clean(each.summary.run_id), min(36, max(14, width // 3 - 4))), "bold")
+    for each, cells in zip(found, rows, strict=False):
+        cells[0] = Text(_short_id(clean(each.summary.run_id), widest), "bold")
+        cells[1] = cells[1] if with_reason else status_text(each.status, None)
         for cell in cells:
             cell.no_wrap, cell.overflow = True, "ellipsis"
         grid.add_row(*(cells[number] for number in shown))
     more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
     return Group(_head(runs, found), grid, more, Text("q quits", "dim"))
+
+
+def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], bool, int]:
+    """Return the columns that fit, whether the reason of a status does, and the width of a run's id."""
+    widths = [max([len(name), *(row[number].cell_len for row in rows)]) for number, name in enumerate(_HEADINGS)]
+    bare = max([len("status"), *(len(row[1].plain.partition(" (")[0]) for row in rows)])
+    least, most = _RUN
+    widths[-1] = _OBJECTIVE
+    shown, with_reason = list(range(len(_HEADINGS))), True
+    for dropped in ("", *_DROPPED):
+        if dropped == "reason":
+            with_reason, widths[1] = False, bare
+        elif dropped:
+            shown.remove(_HEADINGS.index(dropped))
+        left = width - sum(widths[number] + _GAP for number in shown[1:])
+        if left >= min(least, widths[0]):
+            break
+    return shown, with_reason, max(14, min(left, most))
 
 
 def _short_id(run_id: str, most: int) -> str:

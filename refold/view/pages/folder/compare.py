@@ -356,6 +356,11 @@ def _opened(folder: Folder, run: str) -> IndexedTrace | None:
 
 
 def _state(trace: IndexedTrace, k: int, end: bool = False) -> Any:
-    """Return a state that nobody else holds."""
+    """Return a state that nobody else holds.
+
+    Returns None if the run ended before `init_state` gave one.
+    """
     with trace.lock:
+        if trace.is_complete and trace.walk.document is None:
+            return None
         return copy_json(trace.document(k, end=end)[0])

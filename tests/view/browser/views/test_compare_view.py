@@ -15,7 +15,7 @@ def test_a_fork_is_told_as_what_it_changed_and_what_came_of_it(looking: Look, si
     differs = page.get_by_role("table", name="What differs in the step")
     expect(differs.locator("mark.a").first).to_have_text("4")
     expect(differs.locator("mark.b").first).to_have_text("8")
-    expect(page.get_by_role("table", name="What differs in the states").locator("tbody tr")).to_have_count(3)
+    expect(page.get_by_role("table", name="Differences between the states").locator("tbody tr")).to_have_count(3)
 
 
 def test_keys_walk_from_difference_to_difference(looking: Look, site: Site) -> None:
@@ -25,7 +25,7 @@ def test_keys_walk_from_difference_to_difference(looking: Look, site: Site) -> N
     page.keyboard.press("n")
     expect(head).to_contain_text("Step 4: differs")
     assert "k=4" in page.url
-    expect(page.get_by_role("table", name="What differs in the states")).to_be_visible()
+    expect(page.get_by_role("table", name="Differences between the states")).to_be_visible()
     page.keyboard.press("p")
     expect(head).to_contain_text("First difference: step 3")
     page.keyboard.press("k")
@@ -46,7 +46,7 @@ def test_a_fork_that_changed_nothing_has_no_difference(looking: Look, site: Site
 
 def test_other_runs_are_compared_from_their_first_step(looking: Look, site: Site) -> None:
     page = looking(site.at("compare", "links", "stopped"))
-    given = page.get_by_role("table", name="What the runs were given")
+    given = page.get_by_role("table", name="Inputs")
     expect(given.get_by_role("row", name="/budget/max_steps 2500 500")).to_be_visible()
     expect(page.locator(".verdict").last).to_contain_text("First difference: step 0")
     page.get_by_role("link", name="open @0").last.click()

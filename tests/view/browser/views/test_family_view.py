@@ -1,5 +1,6 @@
 """A family as a tree: candidates, scores, the chosen way, forks; walked by clicking and by keys."""
 
+import pytest
 from playwright.sync_api import expect
 from view_pages import Look, Site
 
@@ -54,3 +55,13 @@ def test_forks_lead_to_a_comparison(looking: Look, site: Site) -> None:
     page.keyboard.press("ArrowUp")
     page.get_by_role("link", name="Compare with its source").click()
     page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}*")
+
+
+@pytest.mark.parametrize("width", [1024, 1280, 1440])
+def test_a_tree_of_some_levels_fits_beside_the_facts(looking: Look, site: Site, width: int) -> None:
+    page = looking(site.at("family", "search"), width=width)
+    expect(page.get_by_role("treeitem")).to_have_count(17)
+    assert (
+        page.evaluate("() => { const map = document.querySelector('.map'); return map.scrollWidth - map.clientWidth }")
+        == 0
+    )

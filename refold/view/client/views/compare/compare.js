@@ -107,7 +107,7 @@ export function Compare({ source, a, b, params, setParams, theme }) {
       <span class="grow opt"></span>
       <span class="row"><button type="button" class="btn icon" aria-label="Previous difference" onClick=${() => next(-1)}>‹</button><button type="button" class="btn icon" aria-label="Next difference" onClick=${() => next(1)}>›</button><span class="opt"><kbd>n</kbd> next difference</span></span>
     </div>
-    ${found.given.length > 0 && html`<section><h2 class="verdict">The runs were given different things</h2><p class="dim">Below, a text of A counts as equal to the text that B was given in its place.</p><${DifferenceTable} rows=${found.given} caption="What the runs were given" /></section>`}
+    ${found.given.length > 0 && html`<section><h2 class="verdict">Different inputs</h2><p class="dim">A text from an input of A counts below as equal to the text in the same place of B's inputs.</p><${DifferenceTable} rows=${found.given} caption="Inputs" /></section>`}
     ${fork && found.edited?.tree && html`<section><h2 class="verdict">${direct ? `Changed by the fork, in state ${found.shift}` : `Different where B starts, at state ${found.shift} of A`}</h2><${DifferenceTable} rows=${stateRows(found.edited.tree)} total=${found.edited.count} caption="What the fork changed" /></section>`}
     <${Here} source=${source} found=${found} k=${k} first=${firstK} go=${go} />
   </div>`
@@ -140,7 +140,7 @@ function verdict(found, k, first) {
   if (k === first && found.first) {
     const before = first - found.shift
     const unplaced = found.first.ka === null && found.first.kb === null
-    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : found.kin === "fork" ? "the first step after the fork" : "they differ from their first step on"
+    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : found.kin === "fork" ? "the first step after the fork" : "the runs differ from the first step on"
     return { title: unplaced ? `First difference: the ${found.first.phase}` : `First difference: step ${k}, ${found.first.phase}`, note: unplaced || !found.first.a !== !found.first.b ? found.first.says : same }
   }
   if (k < found.shift) return { title: `Step ${k}: before the fork`, note: "" }
@@ -171,7 +171,7 @@ function Here({ source, found, k, first, go }) {
     ${steps && steps.k === k && html`<div class="sides steps-here"><div class="lab"></div><${StepSide} run=${found.a} step=${steps.a} why="The run has ended." source=${source} /><${StepSide} run=${found.b} step=${steps.b} why=${kb < 0 ? "B begins after this step." : "The run has ended."} source=${source} /></div>`}
     ${rows.length > 0 && html`<${DifferenceTable} rows=${rows} caption="What differs in the step" />`}
     ${!rows.length && found.here && k === first && (found.here.a || found.here.b) && html`<${DifferenceTable} rows=${[{ path: found.here.path ?? found.here.phase, a: found.here.a, b: found.here.b }]} caption="What differs" />`}
-    ${states?.tree && html`<div class="sec"><h3>What that made of the states: ${count(states.count)} ${states.count === 1 ? "value" : "values"}</h3><${DifferenceTable} rows=${stateRows(states.tree)} total=${states.count} caption="What differs in the states" /></div>`}
+    ${states?.tree && html`<div class="sec"><h3>Differences between the states: ${count(states.count)} ${states.count === 1 ? "value" : "values"}</h3><${DifferenceTable} rows=${stateRows(states.tree)} total=${states.count} caption="Differences between the states" /></div>`}
   </section>`
 }
 

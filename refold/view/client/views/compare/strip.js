@@ -90,7 +90,7 @@ function draw(canvas, width, found, k) {
   pen.textBaseline = "bottom"
   pen.fillStyle = colour("ink3")
   const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000].find((n) => n * one > 44) ?? 50_000
-  for (let step = Math.ceil(from / every) * every; step < to; step += every) if (Math.abs(step - k) * one > 30) pen.fillText(String(step), (step - from) * one, HEIGHT)
+  for (let step = Math.ceil(from / every) * every; step < to; step += every) if (Math.abs(step - k) * one > 30 && (step - from) * one + pen.measureText(String(step)).width <= width) pen.fillText(String(step), (step - from) * one, HEIGHT)
   pen.fillStyle = colour("you")
   pen.font = `600 ${pen.font}`
   pen.fillText(String(k), Math.min(width - 24, (k - from) * one), HEIGHT)

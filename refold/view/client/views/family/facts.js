@@ -35,7 +35,7 @@ function RunFacts({ at, root }) {
         ${row.usage.cost ? html`<dt>Cost</dt><dd>${cost(row.usage.cost)}</dd>` : null}
         ${row.errors > 0 && html`<dt>Errors</dt><dd class="err">${count(row.errors)}</dd>`}
         ${row.started && html`<dt>Started</dt><dd>${ago(row.started)}</dd>`}`}
-      ${node.chosen ? html`<dt>Chosen</dt><dd>its state is the one with which its parent continued</dd>` : at.way && at !== root ? html`<dt>On the way</dt><dd>the chosen run starts where it led</dd>` : null}
+      ${node.chosen ? html`<dt>Chosen</dt><dd>its parent continued with its state</dd>` : at.way && at !== root ? html`<dt>On the way</dt><dd>the chosen run starts from its state</dd>` : null}
       <dt>Run</dt><dd class="mono" title=${node.run}>${shortId(node.run)}</dd>
     </dl>
     ${row?.result && html`<section class="sec"><h3>Result</h3><p class="why" dir="auto">${visible(row.result)}</p></section>`}

@@ -21,6 +21,8 @@ import { ForkLine } from "./fork_line.js"
 const SPARE = 400
 /** px beside the drawing, on a phone. */
 const EDGE = 12
+/** px beside the drawing where the page is wide: see `.map` in `family.css`. */
+const MARGINS = 48
 
 /**
  * @param {object} props
@@ -64,16 +66,17 @@ function firstPick(places, run) {
 /** @param {{ source: Source, root: Place, run: string, narrow: boolean, picked: string | null, pick: (key: string) => void }} props */
 function Drawing({ source, root, run, narrow, picked, pick }) {
   const [room, setRoom] = useState(innerWidth - 2 * EDGE)
-  useEffect(() => {
-    const fit = () => setRoom(innerWidth - 2 * EDGE)
+  const map = useRef(/** @type {HTMLDivElement | null} */ (null))
+  useLayoutEffect(() => {
+    const fit = () => setRoom(narrow || !map.current ? innerWidth - 2 * EDGE : map.current.clientWidth - MARGINS)
+    fit()
     addEventListener("resize", fit)
     return () => removeEventListener("resize", fit)
-  }, [])
+  }, [narrow])
   const lined = useMemo(() => linesOf(root, narrow, room), [root, narrow, room])
-  const laid = useMemo(() => lined ?? (narrow ? outline(root, room) : layOut(root)), [root, narrow, room, lined])
+  const laid = useMemo(() => lined ?? (narrow ? outline(root, room) : layOut(root, room)), [root, narrow, room, lined])
   const { places } = laid
   const at = places.find((one) => one.key === picked) ?? firstPick(places, run)
-  const map = useRef(/** @type {HTMLDivElement | null} */ (null))
   const canvas = useRef(/** @type {HTMLDivElement | null} */ (null))
   const [sight, setSight] = useState({ left: 0, top: 0, right: 2000, bottom: 1500 })
   const walked = useRef(false)

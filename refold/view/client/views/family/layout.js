@@ -14,7 +14,7 @@
  * @property {number} x - px from the left
  * @property {number} y - px from the top
  * @property {number} depth
- * @property {number} [wide] - px that its box is wide, in an outline
+ * @property {number} [wide] - px that its box is wide, if it was fitted to its room
  * @property {number} start - where its line begins, in steps of the root: see `linesOf`
  */
 
@@ -22,6 +22,8 @@ import { hierarchy, tree } from "../../vendor/d3-hierarchy.js"
 
 /** px: of a box, and between boxes. On a phone, the tree is an outline: a box below another is moved in. */
 export const SIZES = { wide: { box: 196, step: 104, gap: 40, row: 32 }, narrow: { box: 148, step: 84, gap: 24, row: 34 } }
+/** The same, px, of a drawing that would otherwise be wider than its room, and of its narrowest box. */
+const TIGHT = { step: 84, gap: 22, box: 108 }
 /** px that a box of an outline is moved in, levels that are moved in, and px of the narrowest box. */
 const INDENT = 16
 const INDENTS = 9
@@ -101,12 +103,13 @@ function mark(chosen) {
 }
 
 /**
- * Give each its place; the whole's width and height.
+ * Give each its place; the whole's width and height. Boxes are narrower if all of them fit into the room then.
  *
  * @param {Place} root
+ * @param {number} room - px from side to side
  */
-export function layOut(root) {
-  const sizes = SIZES.wide
+export function layOut(root, room) {
+  const sizes = fitted(root, room)
   const laid = tree().nodeSize([sizes.row, 1]).separation((/** @type {any} */ a, /** @type {any} */ b) => (a.parent === b.parent ? 1 : 1.35))(hierarchy(root, (/** @type {Place} */ one) => one.children))
   let top = Infinity
   let bottom = -Infinity
@@ -118,6 +121,7 @@ export function layOut(root) {
     const above = /** @type {Place | undefined} */ (at.parent?.data)
     one.depth = at.depth
     one.y = at.x
+    one.wide = one.node ? sizes.box : sizes.step
     one.x = above ? above.x + width(above, false) + sizes.gap : 0
     top = Math.min(top, one.y)
     bottom = Math.max(bottom, one.y)
@@ -126,6 +130,23 @@ export function layOut(root) {
   })
   for (const one of places) one.y -= top
   return { places, width: right, height: bottom - top + BOX }
+}
+
+/** px of boxes and gaps with which a tree fits into its room; the usual ones if it cannot. @param {Place} root @param {number} room */
+function fitted(root, room) {
+  const { box, step, gap } = SIZES.wide
+  let widest = box
+  /** @type {[Place, number, number][]} */
+  const waiting = [[root, 0, 0]]
+  for (let each = waiting.pop(); each; each = waiting.pop()) {
+    const [one, above, stepsAbove] = each
+    const boxes = above + (one.node ? 1 : 0)
+    const steps = stepsAbove + (one.node ? 0 : 1)
+    const left = room - steps * TIGHT.step - (boxes + steps - 1) * TIGHT.gap
+    if (boxes * box + steps * step + (boxes + steps - 1) * gap > room) widest = Math.min(widest, Math.floor(left / boxes))
+    for (const child of one.children) waiting.push([child, boxes, steps])
+  }
+  return widest === box || widest < TIGHT.box ? SIZES.wide : { ...SIZES.wide, ...TIGHT, box: widest }
 }
 
 /**
@@ -166,6 +187,7 @@ export function linesOf(root, narrow, room) {
     if (one !== root && one.node?.kind !== "fork") return null
     one.start = one.parent ? one.parent.start + one.step : 0
     one.depth = one.parent ? one.parent.depth + 1 : 0
+    delete one.wide
     one.y = places.length * LINE
     most = Math.max(most, one.start + (one.node?.row?.steps ?? 0))
     places.push(one)
@@ -179,7 +201,7 @@ export function linesOf(root, narrow, room) {
 
 /** px that a box is wide. @param {Place} one @param {boolean} narrow */
 export function width(one, narrow) {
-  if (narrow && one.wide) return one.wide
+  if (one.wide) return one.wide
   const sizes = narrow ? SIZES.narrow : SIZES.wide
   return one.node ? sizes.box : sizes.step
 }

@@ -12,7 +12,7 @@ const HOT = 0.8
 
 /** @param {number[]} sums @param {number} top @returns {string} - the points of a line on 100 by 28 */
 function line(sums, top) {
-  if (sums.length === 1) return line([...sums, ...sums], top) // one step: a level, as a point has no line
+  if (sums.length === 1) return line([0, ...sums], top) // one step: the line starts at nothing, as a point has none
   const last = sums.length - 1
   return sums.map((sum, i) => `${((i / last) * 100).toFixed(2)},${(28 - (sum / top) * 27).toFixed(2)}`).join(" ")
 }
@@ -34,7 +34,7 @@ export function Budgets({ run, columns, k, last }) {
   const steps = columns.first
   /** Name, sums over the steps, limit, and the whole run's: its end takes time, too. @type {[string, number[], number | null, (value: number) => string, number | null][]} */
   const all = [
-    ["Steps", steps.map((first) => first + 1 + run.before), run.budget.max_steps, count, run.steps + run.before],
+    ["Steps", steps.map((first) => Math.min(first + 1, run.steps) + run.before), run.budget.max_steps, count, run.steps + run.before],
     ["Time", columns.sum_seconds, run.budget.max_runtime_seconds, seconds, run.seconds],
     ["Tokens", columns.sum_tokens, run.budget.max_tokens, shortCount, run.usage.tokens_in + run.usage.tokens_out],
     ["Cost", columns.sum_cost, run.budget.max_cost_usd, (value) => cost(value) || "$0", run.usage.cost],
