@@ -25,6 +25,6 @@ export function KeySheet({ close }) {
   return html`<dialog ref=${dialog} class="sheet" aria-label="Keys" onClose=${close} onClick=${(/** @type {MouseEvent} */ event) => event.target === dialog.current && close()}>
     <header><h2 class="grow">Keys</h2><button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></header>
     <div class="inner keys">${KEYS.map(([title, keys]) => html`<section><h3>${title}</h3><dl>${keys.map(([key, does]) => html`<div><dt>${key.split(" ").map((one) => html`<kbd>${one}</kbd> `)}</dt><dd>${does}</dd></div>`)}</dl></section>`)}</div>
-    <footer><label class="row"><input type="checkbox" checked=${off} onChange=${turn} /> Single letters do nothing (for speech input)</label></footer>
+    <footer><label class="row"><input type="checkbox" checked=${off} onChange=${turn} /> Turn off single-letter keys, for speech input</label></footer>
   </dialog>`
 }

@@ -158,9 +158,9 @@ function Fork({ source, run, k, path, close }) {
     }
   }
   return html`<div class="inner">
-      <p class="ink2 prose">A new run starts with the state ${stateName(at)}, changed as you say. What happened before is not done again; this run stays as it is.</p>
+      <p class="ink2 prose">A new run starts with the state ${stateName(at)}, with your changes. Earlier steps are not repeated, and this run stays as it is.</p>
       ${starts.length > 1 && html`<fieldset class="sec plain"><legend>Start</legend>
-        ${starts.map((state) => html`<label class="row"><input type="radio" name="fork-at" checked=${at === state} onChange=${() => move(state)} /><span>${state === k ? `before step ${count(k)}, which is taken anew` : `after step ${count(k)}`} <span class="dim">state ${count(state)}</span></span></label>`)}
+        ${starts.map((state) => html`<label class="row"><input type="radio" name="fork-at" checked=${at === state} onChange=${() => move(state)} /><span>${state === k ? `before step ${count(k)}, which then runs again` : `after step ${count(k)}`} <span class="dim">state ${count(state)}</span></span></label>`)}
       </fieldset>`}
       <section class="sec" ref=${first}>
         <h3>Change</h3>
@@ -169,8 +169,8 @@ function Fork({ source, run, k, path, close }) {
         <button type="button" class="btn add" onClick=${() => setEdits([...edits, { path: "", text: null }])}>Change ${edits.length ? "another value" : "a value"}</button>
       </section>
       <fieldset class="sec plain"><legend>Recorded effects</legend>
-        <label class="row"><input type="radio" name="fork-reuse" checked=${reuse} onChange=${() => setReuse(true)} />Reuse them while the fork asks for the same, then call for real</label>
-        <label class="row"><input type="radio" name="fork-reuse" checked=${!reuse} onChange=${() => setReuse(false)} />Call everything for real</label>
+        <label class="row"><input type="radio" name="fork-reuse" checked=${reuse} onChange=${() => setReuse(true)} />Reuse them as long as the fork makes the same calls</label>
+        <label class="row"><input type="radio" name="fork-reuse" checked=${!reuse} onChange=${() => setReuse(false)} />Make every call again</label>
       </fieldset>
       <section class="sec"><h3>${acts ? "The same on the command line" : "On the command line"}</h3><${Command} text=${forkCommand(run, at, changed, reuse)} />${changed.some((edit) => edit.path.includes("=")) && html`<p class="hint">The command line cannot set a value whose path has a “=”; this edit is left out of the command.</p>`}${acts ? "" : html`<${WhyNot} run=${run} />`}</section>
       <div role="alert">${failed && html`<p class="problem">${failed}</p>`}</div>
@@ -198,11 +198,11 @@ function EditRow({ edit, old, name, type, remove }) {
   else if (edit.path && !edit.path.startsWith("/")) note = "A path starts with a slash, such as /limit or /items/0."
   else if (edit.text !== null && inexact(edit.text)) note = "This browser cannot send the number exactly; set it on the command line."
   else if (edit.text !== null && valueOf(edit.text) === edit.text && edit.text !== "") note = "Not JSON: taken as text."
-  else if (old === null && edit.path) note = "Nothing stands here yet; the fork adds it."
+  else if (old === null && edit.path) note = "The state has no value at this path; the fork adds it."
   return html`<div class="edit">
     <input class="field mono" type="text" list="fork-paths" aria-label="Path" placeholder="/path" spellcheck=${false} autocomplete="off" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} onChange=${(/** @type {any} */ event) => name(event.currentTarget.value.trim())} />
     <textarea ref=${field} class="field mono val ${engine ? "bad" : ""}" rows="1" aria-label="New value" spellcheck=${false} dir="auto" value=${edit.text ?? ""} onFocus=${() => edit.filled && field.current?.select()} onInput=${(/** @type {any} */ event) => type(event.currentTarget.value)}></textarea>
-    <button type="button" class="btn icon" aria-label="Leave this edit out" onClick=${remove}>✕</button>
+    <button type="button" class="btn icon" aria-label="Remove this edit" onClick=${remove}>✕</button>
     <div class="mono was">${was && now !== null && now !== was ? html`<del dir="auto">${cut(was)}</del> <ins dir="auto">${cut(now)}</ins>` : was ? html`<span class="dim" dir="auto">now ${cut(was)}</span>` : ""}${note && html`<p class=${engine ? "problem" : "hint"}>${note}</p>`}</div>
   </div>`
 }

@@ -157,7 +157,7 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
   return html`<div class="fam">
     <div class="map" ref=${map} onScroll=${look} tabindex="-1">
       <h1 dir="auto">${visible(row?.objective || row?.task || root.run)}</h1>
-      <p class="dim">${told.length ? `${told.join(", ")}. ` : "No run is below it. "}${candidates ? "The heavy line is the way that was chosen; the score stands at the right. " : ""}${lined ? "A fork leaves its source's line at the step where it was made; a mark is a step, all on one scale." : forks ? "A dashed line leads to a fork." : ""}</p>
+      <p class="dim">${told.length ? `${told.join(", ")}. ` : "It has no forks and no child runs. "}${candidates ? "The thick line is the chosen path; scores are at the right. " : ""}${lined ? "A fork leaves its source's line at the step where it was made; a mark is a step, all on one scale." : forks ? "A dashed line leads to a fork." : ""}</p>
       <div class="tree-canvas" role="tree" aria-label="Family" ref=${canvas} style="width:${laid.width}px;height:${laid.height}px" onKeyDown=${onKey}>
         <svg width=${laid.width} height=${laid.height} aria-hidden="true">
           ${lined && seen.map((one) => html`<${ForkLine} key=${one.key} one=${one} from=${lined.from} step=${lined.step} told=${!narrow} />`)}

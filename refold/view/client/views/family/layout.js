@@ -175,7 +175,7 @@ export function outline(root, room) {
  *
  * @param {Place} root
  * @param {boolean} narrow
- * @param {number} room - px from side to side, of a phone
+ * @param {number} room - px from side to side
  * @returns {{ places: Place[], width: number, height: number, from: number, step: number } | null} - px: where the lines begin, and of a step; null: not all are forks
  */
 export function linesOf(root, narrow, room) {
@@ -195,7 +195,7 @@ export function linesOf(root, narrow, room) {
   }
   if (places.length < 2) return null
   const from = width(root, narrow) + (narrow ? 12 : 24)
-  const step = Math.min(MOST_STEP, (narrow ? Math.max(LEAST_LINE, room - from) : LINES) / most)
+  const step = Math.min(MOST_STEP, Math.max(LEAST_LINE, Math.min(LINES, room - from - (narrow ? 0 : TEXT))) / most)
   return { places, width: from + most * step + (narrow ? 0 : TEXT), height: (places.length - 1) * LINE + BOX, from, step }
 }
 

@@ -194,6 +194,6 @@ export function Runs({ source, params, setParams }) {
 /** No run, or none that fits. @param {{ filtered: boolean, known: number, words: string, folder: string, clear: () => void }} props */
 function Nothing({ filtered, known, words, folder, clear }) {
   if (filtered && known)
-    return html`<${Say} title="No run fits" text="${count(known)} ${known === 1 ? "run is" : "runs are"} here, and the filter lets none of them through.">${unread(words, Date.now() / 1000).map((why) => html`<p class="ink2">${why}</p>`)}<button type="button" class="btn line" onClick=${clear}>Clear the filter</button><//>`
+    return html`<${Say} title="No run fits" text="${count(known)} ${known === 1 ? "run is" : "runs are"} here, and none matches the filter.">${unread(words, Date.now() / 1000).map((why) => html`<p class="ink2">${why}</p>`)}<button type="button" class="btn line" onClick=${clear}>Clear the filter</button><//>`
   return html`<${Say} title="No runs in this folder yet" text="A run shows here as soon as it writes its first record${folder ? ` to ${folder}` : ""}." command="refold run tasks/examples/game_of_24.yaml" />`
 }

@@ -20,7 +20,7 @@ export function Loading({ text, now = false }) {
 
 /** What an answer with an error says. @param {{ error: Error & { kind?: string, hint?: string | null } }} props */
 export function Problem({ error }) {
-  return html`<${Say} title=${TITLES[error.kind ?? ""] ?? "This cannot be shown"} text=${error.message}>${error.hint && html`<p class="ink2">${error.hint}</p>`}<p><a href="#/">All runs</a></p><//>`
+  return html`<${Say} title=${TITLES[error.kind ?? ""] ?? "This cannot be shown"} text=${error.message.charAt(0).toUpperCase() + error.message.slice(1)}>${error.hint && html`<p class="ink2">${error.hint}</p>`}<p><a href="#/">All runs</a></p><//>`
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({ not_found: "It is not here", corrupt: "The trace is corrupt", format: "The trace has another format", gone: "No answer from the server" })
