@@ -22,6 +22,8 @@ _ALL = 2**26
 """How many characters of long values are written in full; further ones are cut, also if all of them is asked for."""
 _LARGE = 2**18
 """From so many characters on, the text of a value is kept for the next place that has the same value."""
+_DATA = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[A-Za-z0-9+/=]{64,}")
+"""The data of a picture or a file inside a text: nobody can read it, so the report has it only if all is asked for."""
 _MOST = 200
 """How many calls, effects, events or changes of one step are written, unless all of them are asked for."""
 
@@ -94,8 +96,7 @@ class _Report:
         if tokens:
             yield "tokens", f"{tokens:,} ({used.get('tokens_in') or 0:,} in, {used.get('tokens_out') or 0:,} out)"
         if used.get("cost") or used.get("unpriced"):
-            unknown = f", and {used['unpriced']:,} calls of unknown price" if used.get("unpriced") else ""
-            yield "cost", f"{used.get('cost') or 0.0:.4f} USD{unknown}"
+            yield "cost", _cost_text(used.get("cost") or 0.0, used.get("unpriced") or 0)
         limits = {name: limit for name, limit in trace.budget.items() if limit is not None}
         if limits:
             yield (
@@ -232,15 +233,20 @@ class _Report:
         for known, text in self._dumped:
             if known is value:
                 return _fence(self._cut(text), "json")
-        text = value_text(value, indent=1)
+        text = self._readable(value_text(value, indent=1))
         if len(text) >= _LARGE:
             self._dumped = [*self._dumped[-3:], (value, text)]
         return _fence(self._cut(text), "json")
 
     def _text(self, text: str) -> str:
         if self.limit is not None and len(text) > self.limit + 40:  # without a look at the rest of a large text
-            return _fence(f"{printable(text[: self.limit], lines=True)}… ({len(text):,} characters)", "text")
-        return _fence(self._cut(printable(text, lines=True)), "text")
+            begin = self._readable(printable(text[: self.limit], lines=True)).removesuffix("…")
+            return _fence(f"{begin}… ({len(text):,} characters)", "text")
+        return _fence(self._cut(self._readable(printable(text, lines=True))), "text")
+
+    def _readable(self, text: str) -> str:
+        """Return a text without encoded data, unless all of it is asked for."""
+        return _DATA.sub(r"\1…", text) if self.limit is not None else text
 
     def _cut(self, text: str) -> str:
         """Return a text, cut if need be.
@@ -264,6 +270,14 @@ def _short(value: Any, limit: int | None = SHORT) -> str:
     if limit is not None and isinstance(value, str) and len(value) > limit + 40:
         return f"{value_text(value[:limit])[:-1]}… ({len(value):,} characters)"
     return cut(value_text(value), limit)
+
+
+def _cost_text(cost: float, unpriced: int) -> str:
+    """Return a run's cost, and how many calls are missing in it."""
+    calls = f"{unpriced:,} {'call has' if unpriced == 1 else 'calls have'} no known price"
+    if not cost and unpriced:
+        return f"unknown: {calls}"
+    return f"{cost:.4f} USD" + (f", and {calls}" if unpriced else "")
 
 
 def _mode(decision: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from markdown_it import MarkdownIt
 from places import EXAMPLES
 
@@ -12,7 +13,7 @@ from refold import Engine
 from refold.modules.game_of_24_search import GameOf24Search
 from refold.tasks import load_task
 from refold.traces import Trace
-from refold.traces.export.markdown import markdown_lines
+from refold.traces.export.markdown import _cost_text, markdown_lines
 from refold.traces.export.values import LONG
 from refold.traces.file.writer import TraceWriter
 
@@ -117,3 +118,18 @@ def test_a_candidates_run_alone_is_written_without_its_changes(tmp_path: Path) -
     alone.write_bytes(child.read_bytes())
     assert "Changes:" in text_of(Trace.load(child))
     assert "The changes are not known" in text_of(Trace.load(alone))
+
+
+@pytest.mark.parametrize("length", [900, 9000])
+def test_encoded_pictures_are_named_and_left_out(write_run: WriteRun, length: int) -> None:
+    trace = write_run(odd={0: {"url": f"data:image/png;base64,{'A' * length}", "text": "a picture"}})
+    report = text_of(trace)
+    assert "data:image/png;base64,…" in report
+    assert "A" * 64 not in report
+    assert "A" * length in text_of(trace, full=True)
+
+
+def test_calls_without_a_price_do_not_cost_nothing() -> None:
+    assert _cost_text(0.0, 5) == "unknown: 5 calls have no known price"
+    assert _cost_text(0.25, 1) == "0.2500 USD, and 1 call has no known price"
+    assert _cost_text(0.0, 0) == "0.0000 USD"
