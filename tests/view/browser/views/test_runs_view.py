@@ -149,7 +149,7 @@ def test_a_change_between_the_answer_and_the_stream_is_not_missed(looking: Look,
     rows = page.locator(".run-row")
     expect(rows.first).to_be_visible()
     before = rows.count()
-    source = next(acted.folder.glob("*.trace.jsonl"))
+    source = acted.folder / f"{acted.ids['links']}.trace.jsonl"  # the copy of a fork would be folded into its family
     copy = source.with_name(f"copy-of-{source.name}")
     copy.write_bytes(source.read_bytes())
     page.unroute("**/api/events*")
