@@ -245,7 +245,7 @@ class _Report:
         return _fence(self._cut(self._readable(printable(text, lines=True))), "text")
 
     def _readable(self, text: str) -> str:
-        """Return a text without encoded data, unless all of it is asked for."""
+        """Return a text, without encoded data unless the report is full."""
         return _DATA.sub(r"\1…", text) if self.limit is not None else text
 
     def _cut(self, text: str) -> str:

@@ -98,7 +98,10 @@ def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: 
 
 
 def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], bool, int]:
-    """Return the columns that fit, whether the reason of a status does, and the width of a run's id."""
+    """Return what fits into a screen.
+
+    That is the columns, whether a status has its reason, and the width of a run's id.
+    """
     widths = [max([len(name), *(row[number].cell_len for row in rows)]) for number, name in enumerate(_HEADINGS)]
     bare = max([len("status"), *(len(row[1].plain.partition(" (")[0]) for row in rows)])
     least, most = _RUN
