@@ -26,7 +26,7 @@ from .comparison import trace_of
 from .datasets import Dataset, Row
 from .errors import EvaluationError
 from .evaluation import sample_of, score_sample
-from .folder import RUNS, load_result, open_runs, read_about, read_rows, write_about, write_samples
+from .folder import RUNS, open_runs, read_about, read_rows, write_about, write_samples
 from .result import EvalResult
 from .sample import Sample
 from .scorers import EvaluatedRun, Scorer, as_scorers, success_criteria
@@ -110,7 +110,7 @@ async def replay_evaluation(
     if folder.resolve() == out.resolve():
         raise EvaluationError(f"{out} is the folder of the recorded evaluation; give the new one another folder")
     about, rows = read_about(folder), {row.id: row for row in read_rows(folder)}
-    recorded = load_result(folder, traces)
+    recorded = EvalResult.load(folder, traces)
     used = as_scorers(scorers) or _criteria_alone(folder, about)
     names = [each.name for each in used]
     if unknown := [each for each in assert_scores or () if each not in names]:

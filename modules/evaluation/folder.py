@@ -12,10 +12,9 @@ from typing import Any
 
 from ...errors import StoreError, TraceError, UsageError
 from ...traces.stores import TraceStore, open_store
-from ...traces.stores.opening import without_password
+from ...traces.stores.url_text import without_password
 from .datasets import Dataset, Row
 from .errors import EvaluationError
-from .result import EvalResult
 from .sample import Sample, ScoreChange
 
 FORMAT = 1
@@ -94,16 +93,16 @@ def open_runs(folder: Path | None, traces: str | Path | None = None) -> TraceSto
     return None
 
 
-def load_result(folder: Path, traces: str | None = None) -> EvalResult:
-    """Return the result in a folder.
+def read_result(folder: Path) -> tuple[list[Sample], str, str]:
+    """Return the samples in a folder, the evaluation's name, and the digest of its dataset.
 
-    `traces` names the store of its runs, if they are not in the folder.
+    Raises EvaluationError if there are no samples.
     """
     about = read_about(folder)
     samples = read_samples(folder)
     if not samples:
         raise EvaluationError(f"{folder} holds no scores yet; run the evaluation to its end")
-    return EvalResult(samples, str(about.get("name")), folder, digest=str(about.get("digest")), traces=traces)
+    return samples, str(about.get("name")), str(about.get("digest"))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

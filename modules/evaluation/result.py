@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import EvaluationError
+from .folder import read_result
 from .sample import Sample, ScoreChange
 from .statistics import Interval, bootstrap_interval, mean_pass_at_k, mean_pass_hat_k, wilson
 
@@ -237,9 +238,8 @@ class EvalResult:
 
         No code is run. `traces` names the store of its runs, if that is a server's.
         """
-        from .folder import load_result
-
-        return load_result(Path(folder), traces)
+        samples, name, digest = read_result(Path(folder))
+        return cls(samples, name, Path(folder), digest=digest, traces=traces)
 
     def __repr__(self) -> str:
         rate = "no verdict" if self.passing is None else f"pass rate {self.passing}"

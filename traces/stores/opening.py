@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from ...errors import ExtraMissingError, TraceNotFoundError, UsageError
 from .access import Access
 from .run_ref import RunRef
+from .url_text import without_password
 
 if TYPE_CHECKING:
     from .protocol import TraceStore
@@ -115,12 +116,3 @@ def _folder(path: Path, access: Access) -> "TraceStore":
     if path.is_file():
         raise UsageError(f"{path} is a file: a store is a folder; write sqlite:///{path} for a database")
     return FolderStore(path, access=access)
-
-
-def without_password(url: str) -> str:
-    """Return a URL without its secrets, so that it may be shown.
-
-    The password is left out, and the values of parameters that look secret.
-    """
-    shown = re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:***@", url)
-    return re.sub(r"(?i)([?&](?:[a-z_]*(?:password|secret|token|key)[a-z_]*)=)[^&#]*", r"\1***", shown)

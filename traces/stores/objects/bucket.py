@@ -12,7 +12,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from ....errors import StoreError
-from ..opening import without_password
+from ..url_text import without_password
 
 _AT_ONCE = 16
 """How many objects are read at once: a request takes some 20 ms, and most of that is waiting."""

@@ -18,12 +18,12 @@ from ...file.schema import is_run_id
 from ...file.store import Store
 from ..access import Access
 from ..beats import Beats
-from ..opening import without_password
 from ..owner import SECONDS, has_died, new_owner, person_text
 from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total
 from ..summaries import add_up, page_of
 from ..task_table import Lease
+from ..url_text import without_password
 from .bucket import Bucket
 from .run_writer import ObjectRun, lease_content
 from .segments import folder_of, read_segments, segment, segment_name

@@ -18,9 +18,9 @@ import psycopg
 
 from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
-from ..opening import without_password
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
+from ..url_text import without_password
 from .durability import may_wait, must_sync
 from .prepared import PreparedStatements
 

@@ -6,12 +6,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from ....errors import UsageError
 from ..access import Access
 from ..beats import Beats
-from ..opening import without_password
 from ..protocol import Grouping
 from ..run_row import RunFilter, Total
 from ..sql.run_writer import SqlRun
 from ..sql.store import SqlStore
 from ..task_table import Lease
+from ..url_text import without_password
 from .database import PostgresDatabase
 from .tables import FOLD, TABLES
 
