@@ -94,7 +94,7 @@ def open_runs(folder: Path | None, traces: str | Path | None = None) -> TraceSto
 
 
 def read_result(folder: Path) -> tuple[list[Sample], str, str]:
-    """Return the samples in a folder, the evaluation's name, and the digest of its dataset.
+    """Return an evaluation's samples, its name, and its dataset's digest.
 
     Raises EvaluationError if there are no samples.
     """
