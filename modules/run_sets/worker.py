@@ -80,7 +80,6 @@ class Worker:
         self._options = {**options, "redact": make_redactor(options.get("redact", True)) or False}
         self._ready: deque[Lease] = deque()
         self._running: dict[str, anyio.CancelScope] = {}
-        self._lost = set[str]()
         self._claiming = anyio.Lock()
         self._is_done = False
         """Whether no task is left to claim and none is at work anywhere."""
@@ -121,7 +120,6 @@ class Worker:
         return {*self._running, *(lease.key for lease in list(self._ready))}
 
     def _give_up(self, key: str) -> None:
-        self._lost.add(key)
         if scope := self._running.get(key):
             scope.cancel()
 
@@ -133,7 +131,6 @@ class Worker:
                     await self._work(lease)
                 finally:
                     self._running.pop(lease.key, None)
-                    self._lost.discard(lease.key)
 
     async def _next(self) -> Lease | None:
         """Return a claimed task, or None if no work is left."""
@@ -162,9 +159,8 @@ class Worker:
         try:
             result = await self._result(lease)
         except anyio.get_cancelled_exc_class():
-            if lease.key not in self._lost:
-                with anyio.CancelScope(shield=True):
-                    await self._release(lease)
+            with anyio.CancelScope(shield=True):  # a lease that seemed lost and is held would be extended for ever
+                await self._release(lease)
             raise
         except TraceTakenError:
             return None

@@ -11,7 +11,7 @@ from refold.errors import TraceTakenError, TraceWriteError
 from refold.testing.store_suite import _members, _write
 from refold.traces import Trace
 from refold.traces.file.writer import TraceWriter
-from refold.traces.stores import RunRef, TraceStore, open_store
+from refold.traces.stores import NewTask, RunRef, TraceStore, open_store
 from refold.traces.stores.beats import Beats
 from refold.traces.stores.retention import Keep, plan_removal, remove
 
@@ -47,6 +47,20 @@ def finish(store: TraceStore, events: int) -> bytes:
             writer.append("event", 0, 2.0, {"name": f"e{number}", "data": {}})
         writer.append("end", 0, 2.0, {"status": "completed", "stop_reason": "final"})
     return store.read("run")
+
+
+def test_a_lease_that_its_owner_changes_while_it_is_extended_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heartbeat's list is older than the note of the run; the run would be given up, and its lease kept."""
+    store = in_memory()
+    table = store.tasks("set")
+    table.add([NewTask("one"), NewTask("two")])
+    leases = table.claim("me", 2, 60.0)
+    listed = table._all()
+    table.note_run(leases[0], "run")
+    table.finish(leases[1], "completed")
+    monkeypatch.setattr(table, "_all", lambda: listed)
+    assert table.extend("me", 60.0) == ["one"]
+    assert store.tasks("set").row("one").run_id == "run"
 
 
 @pytest.mark.parametrize("takeovers", [1, 3])

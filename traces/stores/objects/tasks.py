@@ -134,11 +134,21 @@ class ObjectTasks:
 
     def extend(self, owner: str, seconds: float) -> list[str]:
         """Extend the leases of an owner; see `TaskTable`."""
-        return sorted(
-            doc["key"]
-            for tag, _, doc in self._all()
-            if doc["owner"] == owner and doc["status"] == RUNNING and self._replace({**doc, "lease": seconds}, tag)
-        )
+        return sorted(doc["key"] for tag, _, doc in self._all() if self._extended(doc, tag, owner, seconds))
+
+    def _extended(self, doc: Doc, tag: str, owner: str, seconds: float) -> bool:
+        """Extend one lease, unless its owner has lost it.
+
+        The owner itself may change the task meanwhile, such as by noting its run.
+        """
+        while doc["owner"] == owner and doc["status"] == RUNNING:
+            if self._replace({**doc, "lease": seconds}, tag):
+                return True
+            found = self._bucket.get(task_name(self._set_id, doc["key"]))
+            if found is None:
+                return False
+            doc, tag = orjson.loads(found.data), found.tag
+        return False
 
     def note_run(self, lease: Lease, run_id: str) -> None:
         """Make a new run that of the lease's task; raises `TraceTakenError`."""
