@@ -37,6 +37,7 @@ def module_diagram(module: Module[Any], budget: RuntimeBudget, name: str, *, ful
             ("decide", "branch", "branch"),
             ("decide", "act", "act"),
             ("decide", "wait", "wait"),
+            ("decide", "reduce", "final"),
             ("branch", "act", "candidate"),
             ("act", "reduce", "results"),
             ("wait", "reduce", "answer"),
