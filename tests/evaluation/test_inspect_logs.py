@@ -2,11 +2,14 @@
 
 import io
 import json
+import subprocess
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from components import component
 
 from refold.modules.evaluation import DatasetError, EvalResult, Evaluation, exact_match, success_criteria
 from refold.modules.evaluation.inspect_logs import inspect_log, read_inspect_samples
@@ -60,16 +63,23 @@ def test_the_samples_of_a_log_are_a_dataset(result: EvalResult, tmp_path: Path) 
 
 
 def test_inspect_itself_reads_the_log(result: EvalResult, tmp_path: Path) -> None:
-    """Needs inspect_ai, whose 300 MB are too much for each run: run it by hand where the package is installed."""
-    inspect = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed")
     path = tmp_path / "x.eval"
     path.write_bytes(inspect_log(result))
-    log = inspect.read_eval_log(str(path))
-    assert (log.status, log.results.total_samples, len(log.samples)) == ("success", 4, 4)
-    first = log.samples[0]
-    assert (first.id, first.epoch, first.scores["criteria"].value) == ("can/1", 1, 1.0)
-    assert [event.event for event in first.events].count("tool") == 3
-    assert len(inspect.read_eval_log_sample_summaries(str(path))) == 4
-    again = tmp_path / "again.eval"  # packed by Inspect, with zstd
-    inspect.write_eval_log(log, str(again))
+    inspect = partial(subprocess.run, check=True, capture_output=True, cwd=tmp_path)
+    log = json.loads(inspect([component("inspect"), "log", "dump", str(path)]).stdout)
+    assert (log["status"], log["results"]["total_samples"], len(log["samples"])) == ("success", 4, 4)
+    first = log["samples"][0]
+    assert (first["id"], first["epoch"], first["scores"]["criteria"]["value"]) == ("can/1", 1, 1.0)
+    assert [event["event"] for event in first["events"]].count("tool") == 3
+    inspect([component("inspect"), "log", "convert", str(path), "--to", "eval", "--output-dir", "again"])
+    again = tmp_path / "again" / "x.eval"
+    with zipfile.ZipFile(again) as packed:
+        assert {each.compress_type for each in packed.infolist()} == {93}  # zstd
     assert [row.id for row in read_inspect_samples(again)] == ["can/1", "cannot"]
+    data = again.read_bytes()
+    with zipfile.ZipFile(again) as packed:
+        sample = next(each for each in packed.infolist() if each.filename.startswith("samples/"))
+    middle = sample.header_offset + 60 + sample.compress_size // 2
+    again.write_bytes(data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :])
+    with pytest.raises(DatasetError, match="not a log of Inspect"):
+        read_inspect_samples(again)

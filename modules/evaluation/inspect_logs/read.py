@@ -1,8 +1,10 @@
 """Read the samples of an Inspect log as rows of a dataset."""
 
 import json
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Datas
 
     Each sample is there once, whatever its epochs. A row has the sample's input as objective, its target and id; its
     metadata and choices are columns. Logs that Inspect writes are packed with zstd, which needs Python 3.14, or the
-    package inspect_ai. Nothing in a log is run. Raises DatasetError for a file that is no log.
+    package zstandard (`refold[inspect]`). Nothing in a log is run. Raises DatasetError for a file that is no log.
     """
     path = Path(path)
     documents = _documents(path)
@@ -55,34 +57,47 @@ def _documents(path: Path) -> list[tuple[str, Any]]:
     try:
         with zipfile.ZipFile(path) as log:
             entries = [each for each in log.infolist() if each.filename.startswith("samples/")]
-            if any(each.compress_type == _ZSTD for each in entries) and sys.version_info < (3, 14):
-                return _by_inspect(path)
             found = []
             for entry in sorted(entries, key=lambda each: each.filename):
                 if entry.file_size > _MOST_BYTES:
                     raise _refused(path, f"{entry.filename} unpacks to more than {_MOST_BYTES >> 20} MiB")
-                found.append((entry.filename, json.loads(log.read(entry))))
+                found.append((entry.filename, json.loads(_unpacked(path, log, entry))))
     except FileNotFoundError:
         raise _refused(path, "no such file") from None
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
         raise _refused(path, f"not a log of Inspect: {error}") from None
     if not found:
         raise _refused(path, "not a log of Inspect: it has no samples")
     return found
 
 
-def _by_inspect(path: Path) -> list[tuple[str, Any]]:
+def _unpacked(path: Path, log: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return an entry's bytes.
+
+    Before Python 3.14, zipfile does not know zstd: the entry's data stand behind its local header, as section 4.3.7 of
+    PKWARE's APPNOTE.TXT describes it.
+    """
+    if entry.compress_type != _ZSTD or sys.version_info >= (3, 14):
+        return log.read(entry)
     try:
-        from inspect_ai.log import read_eval_log  # type: ignore[import-not-found]
+        import zstandard
     except ModuleNotFoundError as error:
-        if error.name != "inspect_ai":
+        if error.name != "zstandard":
             raise
-        raise ExtraMissingError("reading a log packed with zstd", "inspect_ai", "inspect") from None
-    samples = read_eval_log(str(path)).samples or []
-    return [(str(each.id), each.model_dump(mode="json", include=_NEEDED)) for each in samples]
-
-
-_NEEDED = {"id", "epoch", "input", "target", "choices", "files", "metadata"}
+        raise ExtraMissingError("reading a log packed with zstd", "zstandard", "inspect") from None
+    with path.open("rb") as file:
+        file.seek(entry.header_offset + 26)
+        name, extra = struct.unpack("<HH", file.read(4))
+        file.seek(name + extra, 1)
+        packed = file.read(entry.compress_size)
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
+            data: bytes = reader.read(entry.file_size + 1)
+    except zstandard.ZstdError as error:
+        raise zipfile.BadZipFile(f"{entry.filename} cannot be unpacked: {error}") from error
+    if len(data) != entry.file_size or zlib.crc32(data) != entry.CRC:
+        raise zipfile.BadZipFile(f"{entry.filename} is not what was packed")
+    return data
 
 
 def _refused(path: Path, message: str) -> DatasetError:
