@@ -2,7 +2,7 @@
 
 Each actor is started once, and claims its tasks from the table. Ray places and restarts actors, and is given no task. A
 worker outlives its node: when a raylet is killed, its actors keep running while Ray restarts them elsewhere. Three
-fences stop such a zombie: the epoch that every append checks, the actor's check of its parent process, and the length
+fences stop such a zombie: the epoch that an append needs, the actor's check of its parent process, and the length
 of the lease.
 """
 
