@@ -48,7 +48,55 @@ SLOW = (
     "stores/test_store_kills.py",
     "traces/test_trace_damage.py",
 )
-"""Files whose tests are marked `slow`, as globs below this folder; `make test-fast` passes over them."""
+"""Files whose tests are marked `slow`, as globs below this folder."""
+WIDE = (
+    # servers, sandboxes, commands and other processes
+    "evaluation/test_[bcd]*.py",
+    "evaluation/test_eval_*.py",
+    "evaluation/test_inspect_logs.py",
+    "evaluation/test_studies.py",
+    "modules/agent/models/*",
+    "modules/rate_limits/*",
+    "modules/tools/commands/*",
+    "modules/tools/web/*",
+    "modules/tools/test_tool_time.py",
+    "packaging/test_packaging.py",
+    "run_sets/test_set_money.py",
+    "stores/test_object_store.py",
+    "stores/test_postgres_store.py",
+    "stores/test_store_commands.py",
+    "tasks/test_task_commands.py",
+    "tasks/test_task_patterns.py",
+    "view/server/test_view_[abeil]*.py",
+    "view/server/test_view_s[et]*.py",
+    # large inputs
+    "tasks/test_safe_yaml.py",
+    "traces/export/test_export_blobs.py",
+    "traces/test_trace_memory.py",
+    # tables of many cases for one law
+    "engine/branches/test_branch_[betw]*.py",
+    "engine/branches/test_strategies.py",
+    "engine/children/test_child_beside.py",
+    "engine/effects/test_matching.py",
+    "engine/resume/test_versions.py",
+    "engine/resume/test_told_fates.py",
+    "engine/runs/test_workers.py",
+    "evaluation/statistics/*",
+    "modules/agent/hooks/test_agent_event_order.py",
+    "modules/agent/hooks/test_agent_stop_steps.py",
+    "modules/agent/pages/*",
+    "modules/agent/runs/test_agent_fault*.py",
+    "modules/agent/runs/test_agent_told_fates.py",
+    "modules/agent/runs/test_agent_verify_kinds.py",
+    "modules/agent/tools/test_tool_faults.py",
+    "modules/capabilities/test_capability_[ik]*.py",
+    "modules/policies/test_guard_runs.py",
+    "modules/policies/test_policy_bypasses.py",
+    "modules/policies/test_policy_commands.py",
+    "modules/agent/tools/test_mode_hostile.py",
+)
+"""Files whose tests are marked `wide`: each takes a second or more of CPU and says more of what others say already, or
+of a room that is seldom changed. `make test-fast` passes over them and over the slow ones."""
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
@@ -67,16 +115,35 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def stands_in(path: Path, globs: tuple[str, ...]) -> bool:
+    """Whether a file of tests is named by one of the globs."""
+    return path.is_relative_to(ROOT) and any(
+        path.match(f"tests/{glob}") or (glob.startswith("*") and path.match(glob)) for glob in globs
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out whole files that the marks pass over, before they are imported."""
+    expression = config.option.markexpr
+    if collection_path.suffix == ".py" and (
+        ("not slow" in expression and stands_in(collection_path, SLOW))
+        or ("not wide" in expression and stands_in(collection_path, WIDE))
+    ):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of slow files."""
-    slow: dict[Path, bool] = {}
+    """Marks the tests of slow and of wide files."""
+    marks: dict[Path, list[pytest.MarkDecorator]] = {}
     for item in items:
-        if item.path not in slow:
-            slow[item.path] = item.path.is_relative_to(ROOT) and any(
-                item.path.match(f"tests/{glob}") or (glob.startswith("*") and item.path.match(glob)) for glob in SLOW
-            )
-        if slow[item.path]:
-            item.add_marker(pytest.mark.slow)
+        if item.path not in marks:
+            named = {"slow": SLOW, "wide": WIDE}
+            marks[item.path] = [
+                getattr(pytest.mark, name) for name, globs in named.items() if stands_in(item.path, globs)
+            ]
+        for mark in marks[item.path]:
+            item.add_marker(mark)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from ...errors import RefoldError
+from ...errors import DivergenceError
 from ...traces import Effect
 from ..effects.call import Call
 from ..effects.context import Frame
@@ -17,17 +17,7 @@ from ..effects.spec import EffectSpec
 from ..effects.state_refs import Learn, StateRefs, asked_for
 from ..effects.tool_arguments import Signature
 from ..state.model import StateSchema
-
-
-class UnrecordedEffectError(RefoldError, RuntimeError):
-    """The code requested an effect that the trace does not have.
-
-    `request` holds its name and arguments.
-    """
-
-    def __init__(self, phase: str, name: str, args: Any) -> None:
-        super().__init__(f"{name} was not asked for in {phase} when this trace was written")
-        self.request = {"effect": name, "args": args}
+from .divergence import Divergence
 
 
 class ServedRun:
@@ -43,7 +33,8 @@ class ServedRun:
         self.first_step = first_step
         self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.journal = Journal(())
-        self.missing: UnrecordedEffectError | None = None
+        self.missing: dict[str, Any] | None = None
+        """The first request that the trace does not have, as its name and arguments."""
         self.learn = learn
         """Receives the secrets found in arguments, and those behind the trace's marks."""
         self._refs = StateRefs(None)
@@ -59,16 +50,15 @@ class ServedRun:
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """Look up the recorded outcome of a call.
 
-        Raises UnrecordedEffectError, and keeps it, if there is none.
+        Raises DivergenceError if there is none.
 
-        The error is kept in `missing`, because a hook may catch it.
+        The request is kept in `missing`, because a hook may catch the error.
         """
         asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
         request = Request.of(frame, asked, self._refs.state)
         entry = self.journal.find(request, self.learn)
         if entry is None or (entry.recorded.outcome is None and not entry.effect.cancelled):
-            self.missing = self.missing or UnrecordedEffectError(frame.phase, spec.name, orjson.loads(asked.data))
-            raise self.missing
+            self._refuse(frame, spec.name, orjson.loads(asked.data))
         call = Call(None, frame, spec, request.taken_as(entry.match), "", {})
         call.take(self.journal.outcome(entry) or entry.recorded, entry.give, entry)
         return call
@@ -90,15 +80,19 @@ class ServedRun:
         call.entry.order.turn_in_thread(call.entry)
 
     def _not_cut_off(self, call: Call) -> NoReturn:
-        self.missing = self.missing or UnrecordedEffectError(call.frame.phase, call.spec.name, call.entry.effect.args)
-        raise self.missing
+        self._refuse(call.frame, call.spec.name, call.entry.effect.args)
+
+    def _refuse(self, frame: Frame, name: str, args: Any) -> NoReturn:
+        request = {"effect": name, "args": args}
+        self.missing = self.missing or request
+        raise DivergenceError([Divergence(frame.step, frame.phase, "no such effect was asked for", request)])
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
         """See Host.emit: events are in the trace already."""
 
     def wall_time(self) -> float:
-        """Raise an error.
+        """Raise AssertionError.
 
-        To read the clock is an effect, which is served from the trace.
+        To read the clock is an effect, and its outcome is in the trace.
         """
-        raise UnrecordedEffectError("", "now", {})
+        raise AssertionError("a recorded run reads no clock")

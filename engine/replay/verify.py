@@ -37,7 +37,7 @@ from ..module import Module
 from ..purity import reset_frame, set_frame
 from ..state.model import StateSchema, dump
 from .divergence import Divergence
-from .recorded_host import ServedRun, UnrecordedEffectError
+from .recorded_host import ServedRun
 
 
 def _untold(name: str, value: str) -> None:
@@ -254,14 +254,12 @@ class _Verification:
         token = set_frame(Frame(self.host, step, phase, None, prefix))
         try:
             actual = await work()
-        except UnrecordedEffectError as error:
-            actual = error.request
         except Exception as error:  # noqa: BLE001 - what a hook raises now is the divergence
             actual = f"{type(error).__name__}: {error}"
         finally:
             reset_frame(token)
         if self.host.missing is not None:
-            actual = self.host.missing.request
+            actual = self.host.missing
         elif last and fits(recorded, actual) and (left := self.host.journal.left(phase)):
             asked = [{"effect": effect.name, "args": effect.args} for effect in left]
             self.found.append(Divergence(step, phase, asked, "no such effect was asked for"))

@@ -21,7 +21,7 @@ import anyio.from_thread
 from anyio import to_thread
 
 from ...engine import Engine, RunResult, make_redactor
-from ...errors import DivergenceError, RefoldError, TraceLockedError, TraceTakenError
+from ...errors import DivergenceError, RefoldError, RunAbortedError, TraceLockedError, TraceTakenError
 from ...tasks import Task
 from ...traces import Trace
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
@@ -264,7 +264,7 @@ def _is_fork(result: RunResult[Any]) -> bool:
     return (result.trace.header.get("parent") or {}).get("kind") == "fork"
 
 
-class _NotAgainError(RefoldError):
+class _NotAgainError(RunAbortedError):
     """The machine has failed in a step that must not run twice.
 
     Not all effects of the step are idempotent.

@@ -71,6 +71,24 @@ def test_every_public_exception_belongs_to_one_family() -> None:
     assert seen > 70
 
 
+def test_every_error_of_ours_belongs_to_a_family_wherever_it_is_defined() -> None:
+    defined = re.compile(r"^ *class (\w+)\(([^)]*)\)", re.MULTILINE)
+    bases: dict[str, list[str]] = {}
+    for room in ("engine", "modules", "refold", "tasks", "traces"):
+        for path in (ROOT / room).rglob("*.py"):
+            for name, of in defined.findall(path.read_text(encoding="utf-8")):
+                bases.setdefault(name, []).extend(each.strip().rpartition(".")[2] for each in of.split(","))
+
+    def ancestors(name: str, seen: frozenset[str] = frozenset()) -> set[str]:
+        found = {base for base in bases.get(name, ()) if base not in seen}
+        return found.union(*(ancestors(base, seen | found) for base in found))
+
+    families = {family.__name__ for family in FAMILIES}
+    ours = {name for name in bases if "RefoldError" in ancestors(name)} - families
+    assert len(ours) > 70
+    assert not {name for name in ours if not families & ancestors(name)}
+
+
 def test_errors_end_in_error_and_data_does_not() -> None:
     for package, name, thing in public():
         place = f"{package}.{name}"

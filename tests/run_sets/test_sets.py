@@ -338,6 +338,7 @@ class Dying(Counting):
         os._exit(7)
 
 
+@pytest.mark.wide
 def test_a_worker_that_fails_again_and_again_ends_the_set_with_the_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
