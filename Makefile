@@ -7,6 +7,9 @@ PIP ?= $(BIN)/python -m pip --disable-pip-version-check
 # Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
 WORKERS ?= 3
 
+# Without its cache of bytecode, each of the hundreds of processes that tests start would compile all that it imports.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help demo test test-fast test-pythons check bench docs screenshots clean
 
 help:  ## list the commands

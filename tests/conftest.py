@@ -123,14 +123,16 @@ def stands_in(path: Path, globs: tuple[str, ...]) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out whole files that the marks pass over, before they are imported."""
+    """Spares each worker the import of files that the marks pass over, unless they are asked for by name."""
     expression = config.option.markexpr
-    if collection_path.suffix == ".py" and (
+    passed_over = collection_path.suffix == ".py" and (
         ("not slow" in expression and stands_in(collection_path, SLOW))
         or ("not wide" in expression and stands_in(collection_path, WIDE))
-    ):
-        return True
-    return None
+    )
+    if not passed_over:
+        return None
+    named = {(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args}
+    return None if collection_path in named else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -68,7 +68,6 @@ def plain(number: int) -> int:
 
 several = [plain, count]
 '''
-REFOLD = [*warm_python(), "-m", "refold.cli", "mcp", "serve"]
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -89,8 +88,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def refold_serves() -> list[str]:
+    """The beginning of the command line that serves; a function, as collecting tests should start no process."""
+    return [*warm_python(), "-m", "refold.cli", "mcp", "serve"]
+
+
 def params(folder: Path, *args: str) -> StdioServerParameters:
-    return StdioServerParameters(command=REFOLD[0], args=[*REFOLD[1:], *args], cwd=str(folder))
+    command, *words = refold_serves()
+    return StdioServerParameters(command=command, args=[*words, *args], cwd=str(folder))
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -119,7 +124,8 @@ async def test_over_stdio_the_tools_of_a_module_are_served(folder: Path) -> None
 
 
 async def test_over_stdio_our_client_sees_what_is_printed_on_stderr(folder: Path) -> None:
-    async with mcp("stdio", command=REFOLD[0], args=[*REFOLD[1:], "words:several"], cwd=str(folder)) as client:
+    command, *words = refold_serves()
+    async with mcp("stdio", command=command, args=[*words, "words:several"], cwd=str(folder)) as client:
         assert [tool.name for tool in client.tools] == ["plain", "count"]
         given: list[dict[str, Any]] = [{"number": 1}, {"text": "abc"}]
         for tool, arguments, answer in zip(client.tools, given, ("2", "3"), strict=True):
@@ -135,7 +141,7 @@ async def test_over_stdio_our_client_sees_what_is_printed_on_stderr(folder: Path
 @contextmanager
 def over_http(folder: Path, *args: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     process = subprocess.Popen(
-        [*REFOLD, *args, "--http", "127.0.0.1:0"],
+        [*refold_serves(), *args, "--http", "127.0.0.1:0"],
         cwd=folder,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -243,7 +249,11 @@ def test_an_agent_is_served_by_its_tools_and_texts_and_models_are_no_lists_of_to
 
 def test_over_stdio_a_signal_ends_it_in_order(folder: Path) -> None:
     process = subprocess.Popen(
-        [*REFOLD, "words"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*refold_serves(), "words"],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -269,7 +279,7 @@ def test_the_inspector_lists_and_calls_our_tools(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    target = [*REFOLD, "words"]
+    target = [*refold_serves(), "words"]
     listed = inspect(target, "--method", "tools/list")["tools"]
     assert [tool["name"] for tool in listed] == ["write", "count", "remember"]
     assert listed[1]["inputSchema"]["required"] == ["text"]

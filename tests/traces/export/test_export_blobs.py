@@ -37,12 +37,18 @@ class Reader(AgentModule[Count]):
         state.n += decision.mode == "act"
 
 
-@pytest.fixture
-def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
-    made = Engine(Reader(), traces=tmp_path).run("read").trace
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Engine(Reader(), traces=tmp_path_factory.mktemp("read")).run("read").trace
     assert made is not None
     assert made.path is not None
-    return Trace.load(made.path)
+    return made.path
+
+
+@pytest.fixture
+def trace(path: Path) -> Trace:
+    """The trace as nobody has read it yet."""
+    return Trace.load(path)
 
 
 @pytest.fixture

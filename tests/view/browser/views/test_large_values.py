@@ -11,7 +11,6 @@ from view_pages import Look, Site, overflow
 LONG = 10_000_000
 TEXT = "w " * (LONG // 2 - 4) + "The end."
 KEYS = 1_000_000
-PICTURE = png(1200, 800)
 NODES_MOST = 4_000
 """Elements of the page, whatever the state holds."""
 
@@ -20,8 +19,10 @@ NODES_MOST = 4_000
 def large(acted: Site) -> Iterator[str]:
     docs = read_docs(acted.folder / f"{acted.ids['game']}.trace.jsonl")
     docs[0]["run_id"] = "large"
+    picture = png(1200, 800)
+    assert len(picture) > 4_000
     snapshot = next(doc for doc in docs if doc["kind"] == "snapshot")
-    snapshot["state"]["metadata"] = {"picture": PICTURE, "text": TEXT, "many": {f"key {i}": i for i in range(KEYS)}}
+    snapshot["state"]["metadata"] = {"picture": picture, "text": TEXT, "many": {f"key {i}": i for i in range(KEYS)}}
     path = acted.folder / "large.trace.jsonl"
     write_docs(path, docs)
     yield "large"
@@ -38,7 +39,6 @@ def test_the_page_shows_a_part_and_asks_for_more(looking: Look, acted: Site, lar
     more.click()
     expect(page.locator(".state .kx", has_text="key 399")).to_be_visible()
     page.get_by_role("button", name="Fold many").click()
-    assert len(PICTURE) > 4_000
     page.get_by_role("button", name="Unfold picture").click()
     expect(page.locator(".state img")).to_have_js_property("naturalWidth", 1200)
     page.get_by_role("button", name="Fold picture").click()
