@@ -81,6 +81,9 @@ class Worker:
         self._ready: deque[Lease] = deque()
         self._running: dict[str, anyio.CancelScope] = {}
         self._claiming = anyio.Lock()
+        self._changed = anyio.Event()
+        """Set once a task of this worker has ended or the set is to stop; then another event takes its place."""
+        stop.on_change(self._tell)
         self._is_done = False
         """Whether no task is left to claim and none is at work anywhere."""
         limits = plan.limits
@@ -131,6 +134,11 @@ class Worker:
                     await self._work(lease)
                 finally:
                     self._running.pop(lease.key, None)
+                    self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
     async def _next(self) -> Lease | None:
         """Return a claimed task, or None if no work is left."""
@@ -138,6 +146,7 @@ class Worker:
             async with self._claiming:  # one slot looks for all: others need not ask the table meanwhile
                 if self._is_done or self._stop.draining:
                     return None
+                changed = self._changed  # taken before the table is asked: a task may end while it answers
                 if not self._ready:
                     free = self._at_once - len(self._running)
                     claim = partial(self._table.claim, self.owner, max(1, free), self.plan.lease_seconds)
@@ -149,7 +158,8 @@ class Worker:
                 if not any(each.status in ("queued", "running") and each.tasks for each in counts):
                     self._is_done = True
                     return None
-                await self._stop.wait(IDLE_SECONDS)
+                with anyio.move_on_after(IDLE_SECONDS):
+                    await changed.wait()
         return None
 
     async def _work(self, lease: Lease) -> None:

@@ -1,5 +1,6 @@
 """A set runs each task once, whatever was there before: the table, the ends of tasks, and what is refused."""
 
+import math
 import os
 import sys
 from collections import Counter
@@ -74,6 +75,15 @@ def test_every_task_is_one_run_and_the_same_call_again_does_nothing(tmp_path: Pa
     assert again.is_completed
     assert calls(tmp_path) == done
     assert rows_of(where) == rows
+
+
+@pytest.mark.timeout(60)
+def test_an_idle_slot_looks_again_when_a_task_of_its_worker_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would wait for ever otherwise: here, time alone never makes it look."""
+    monkeypatch.setattr("refold.modules.run_sets.worker.IDLE_SECONDS", math.inf)
+    assert run_set(Counting(), tasks_of(tmp_path, 2), tmp_path / "set", limits={"at_once": 5}).is_completed
 
 
 def test_further_tasks_join_a_set(tmp_path: Path) -> None:
