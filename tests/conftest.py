@@ -95,8 +95,8 @@ WIDE = (
     "modules/policies/test_policy_commands.py",
     "modules/agent/tools/test_mode_hostile.py",
 )
-"""Files whose tests are marked `wide`: each takes a second or more of CPU and says more of what others say already, or
-of a room that is seldom changed. `make test-fast` passes over them and over the slow ones."""
+"""Files whose tests are marked `wide`: most take a second or more of CPU, and they add cases to what other tests say,
+or are about a room that is seldom changed. `make test-fast` passes over them and over the slow ones."""
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
