@@ -191,11 +191,11 @@ class LiveRun:
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Append a record, show it to the observers, and return its number."""
         at = int(self.clock.time() * 1000 + 0.5) / 1000  # round(…, 3), in a fifth of its time
-        seq, raw, digest = self.writer.append_line(kind, step, at, members, json_default)
+        seq, line, digest = self.writer.append_line(kind, step, at, members, json_default)
         if kind in STATES:
             self.state_hash = digest
         if self.observers:
-            self.show(Record(raw, kind, seq, step, at, digest))
+            self.show(Record(line[:-1], kind, seq, step, at, digest))
         return seq
 
     def show(self, record: Record) -> None:
@@ -220,7 +220,8 @@ class LiveRun:
     def commit(self, members: dict[str, Any], state: StateSchema) -> None:
         """Write the commit of a step that ends with `state`."""
         before = self.writer.size
-        self.write("commit", self.step, {**members, "seconds": round(self.elapsed, 6)})
+        members["seconds"] = int(self.elapsed * 1e6 + 0.5) / 1e6
+        self.write("commit", self.step, members)
         self.patch_bytes += self.writer.size - before
         self.step += 1
         self.journal = None

@@ -216,14 +216,15 @@ class Runner:
                 await run.children.settle()
                 return Outcome(end.value, status_of(end.value))
             reply = None
-            if isinstance(want, Check):
+            kind = type(want)
+            if kind is Check:
                 reply = self._check(want.state)
-            elif isinstance(want, Decide):
+            elif kind is Decide:
                 reply = await self._decide(want.state)
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
-            elif isinstance(want, Act):
+            elif kind is Act:
                 if self._own_act:
                     reply = await self._act(want)
                 else:
@@ -232,10 +233,10 @@ class Runner:
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()
                 self.phase = "reduce"
-            elif isinstance(want, Wait):
+            elif kind is Wait:
                 reply = await self._wait(want.decision)
                 self.phase = "reduce"
-            elif isinstance(want, Choose):
+            elif kind is Choose:
                 decision = await self._expanded(want)
                 if self._limit.to_next_branch:
                     assert not isinstance(decision.candidates, int)

@@ -59,9 +59,7 @@ def fold_step(
         draft._refold_node.touched.update(engine_fields)
         ops: list[Op] = []
         new = _settled(draft, Freezer(consuming=True), ops)
-        if not PLAIN.issuperset([type(op.get("value")) for op in ops]):
-            plain_ops(ops)
-        return new, ops
+        return new, plain_ops(ops)
     finally:
         expire(scope)
 

@@ -27,6 +27,8 @@ from .store import FileStore, MemoryStore, Store
 Durability = Literal["process", "power", "none"]
 SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))
 """The kinds of record after which durability "power" waits for the disk."""
+_DIGEST_SIZE = HASH_LENGTH // 2
+_LINE_END = AFTER_HASH + b"\n"
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 LOOK_SECONDS = 0.005
 """After how many seconds the writer checks again that its file is still at its path; a check costs two system calls."""
@@ -162,8 +164,8 @@ class TraceWriter:
         `RecordError` if the members are not JSON (the writer can still be used), and `TraceWriteError` if the write
         fails, or an earlier one has failed.
         """
-        seq, raw, digest = self.append_line(kind, step, at, members, default)
-        return Record(raw, kind, seq, step, at, digest)
+        seq, line, digest = self.append_line(kind, step, at, members, default)
+        return Record(line[:-1], kind, seq, step, at, digest)
 
     def append_line(
         self,
@@ -175,7 +177,7 @@ class TraceWriter:
     ) -> tuple[int, bytes, str]:
         """Write a record as `append` does; return number, line and hash.
 
-        The line is without its newline.
+        The line ends in its newline.
         """
         with self._lock:
             if not self._ready:
@@ -190,13 +192,11 @@ class TraceWriter:
                 body = orjson.dumps(doc, default, _OPTIONS)[:-1]
             except TypeError as error:
                 raise _not_json(kind, step, error) from error
-            chain = blake2b(self._last, digest_size=HASH_LENGTH // 2)
-            chain.update(body)
-            digest = chain.hexdigest()
-            raw = b"".join((body, BEFORE_HASH, last := digest.encode(), AFTER_HASH))
+            digest = blake2b(self._last + body, digest_size=_DIGEST_SIZE).hexdigest()
+            line = b"".join((body, BEFORE_HASH, last := digest.encode(), _LINE_END))
             self._ready = False
             try:
-                self._write(raw + b"\n")
+                self._write(line)
                 if kind in self._synced:
                     self._store.sync()
             except OSError as error:
@@ -204,13 +204,13 @@ class TraceWriter:
             except TraceWriteError as error:  # a store that has more to say than the system
                 self.failed = error
                 raise
-            self.size += len(raw) + 1
+            self.size += len(line)
             self._last = last
             self.position = seq + 1
             if seq == 0 and "run_id" in members and isinstance(self._store, MemoryStore):
                 self._store.name(members["run_id"])
             self._ready = True
-        return seq, raw, digest
+        return seq, line, digest
 
     def put_blob(self, data: bytes) -> dict[str, Any]:
         """Keep a large value beside the trace and return its reference.

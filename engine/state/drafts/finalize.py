@@ -28,6 +28,7 @@ pass of a reduce, a list or dict draft with no reference from outside becomes it
 """
 
 from collections.abc import Callable
+from itertools import compress
 from operator import is_, is_not
 from sys import getrefcount
 from typing import Any
@@ -85,9 +86,11 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
         # Most changed leaves are short text or small numbers, whose frozen form is the value itself.
         own = type(shape) is ScalarShape and shape.kind is kind
         if own and (value.isascii() if kind is str else kind is int and INT_MIN <= value <= INT_MAX):
-            frozen = value
-        else:
-            frozen = shape.freeze(value, freezer)
+            if value == old and kind is type(old):
+                return old
+            ops.append({"op": "replace", "path": path, "value": value})
+            return value
+        frozen = shape.freeze(value, freezer)
     else:
         in_place = _IN_PLACE.get(kind) or (settle_model if issubclass(kind, ModelDraft) else None)
         if in_place is not None and id(value) not in freezer.resolved:
@@ -375,7 +378,7 @@ def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any
     """
     if len(kept) <= unseen.FEW:
         old = [_get_member(base, key) for key in kept] if node.moved else dict.values(base)
-        return {key: now for key, was, now in zip(kept, old, dict.values(draft), strict=False) if now is not was}
+        return dict(compress(dict.items(draft), map(is_not, dict.values(draft), old)))
     return _lift_members(draft, base, kept, node)
 
 
@@ -494,9 +497,8 @@ def _fields(draft: Any, node: Node) -> dict[str, Any]:
                 raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
         values = {name: values[name] for name in shapes}
     if node.base is not None:
-        for name, value in node.base.__dict__.items():
-            if values[name] is not value:
-                node.touched[name] = None
+        replaced = map(is_not, values.values(), map(node.base.__dict__.__getitem__, values))
+        node.touched.update(dict.fromkeys(compress(values, replaced)))
     return values
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn
 
 from ....errors import DraftExpiredError
 from ..freezer import Freezer
+from ..frozen import FrozenDict, FrozenList
 from ..model import StateModel
 from ..shapes.containers import DRAFT_RESOLVERS
 from .draft import ExpiredNode, Node, Scope
@@ -148,6 +149,8 @@ def expire(scope: Scope) -> None:
     """
     for draft in scope.drafts:
         kind = type(draft)
+        if kind is FrozenList or kind is FrozenDict:  # it has become the frozen value itself
+            continue
         if kind is DraftList:
             list.__setitem__(draft, slice(None), (_REST,))
             draft.meta.base = None
@@ -159,7 +162,7 @@ def expire(scope: Scope) -> None:
             draft.meta.base = None
             draft.meta = ExpiredNode(draft.meta.shape)
             draft.__class__ = _EXPIRED_DICT
-        elif issubclass(kind, ModelDraft):
+        else:
             node: Node = draft._refold_node
             node.base = None
             object.__setattr__(draft, "__dict__", {})
