@@ -216,15 +216,14 @@ class Runner:
                 await run.children.settle()
                 return Outcome(end.value, status_of(end.value))
             reply = None
-            kind = type(want)
-            if kind is Check:
+            if isinstance(want, Check):
                 reply = self._check(want.state)
-            elif kind is Decide:
+            elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
-            elif kind is Act:
+            elif isinstance(want, Act):
                 if self._own_act:
                     reply = await self._act(want)
                 else:
@@ -233,10 +232,10 @@ class Runner:
                 if self._is_cancelled():
                     await checkpoint_if_cancelled()
                 self.phase = "reduce"
-            elif kind is Wait:
+            elif isinstance(want, Wait):
                 reply = await self._wait(want.decision)
                 self.phase = "reduce"
-            elif kind is Choose:
+            elif isinstance(want, Choose):
                 decision = await self._expanded(want)
                 if self._limit.to_next_branch:
                     assert not isinstance(decision.candidates, int)

@@ -497,8 +497,9 @@ def _fields(draft: Any, node: Node) -> dict[str, Any]:
                 raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
         values = {name: values[name] for name in shapes}
     if node.base is not None:
-        replaced = map(is_not, values.values(), map(node.base.__dict__.__getitem__, values))
-        node.touched.update(dict.fromkeys(compress(values, replaced)))
+        for name, value in node.base.__dict__.items():
+            if values[name] is not value:
+                node.touched[name] = None
     return values
 
 
