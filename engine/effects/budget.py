@@ -71,7 +71,8 @@ class RuntimeBudget:
     def under(self, task_budget: Any) -> "RuntimeBudget":
         """Return this budget with each field replaced that the task's budget sets."""
         names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd", "assumed_price")
-        return replace(self, **{n: v for n in names if (v := getattr(task_budget, n, None)) is not None})
+        own = {n: v for n in names if (v := getattr(task_budget, n, None)) is not None}
+        return replace(self, **own) if own else self
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RuntimeBudget":

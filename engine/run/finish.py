@@ -184,7 +184,9 @@ async def _evaluated(
     if outcome.raised is None:
         view = RunView(task, str(outcome.status), str(outcome.reason), final, state, environment)
         left = run.plan.budget.max_runtime_seconds
-        with anyio.move_on_after(None if left is None else max(left - run.elapsed, _LEAST_SECONDS)):
+        if left is None or not task.success_criteria:
+            return await evaluate_task(view)
+        with anyio.move_on_after(max(left - run.elapsed, _LEAST_SECONDS)):
             return await evaluate_task(view)
         evidence = "not evaluated: the run's time was used up"
     else:

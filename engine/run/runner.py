@@ -155,7 +155,7 @@ class Runner:
             await run.children.stop()
             leave_lanes()
         if ended:
-            return replace(ended[0], raised=from_outside)
+            return ended[0] if from_outside is None else replace(ended[0], raised=from_outside)
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
 
     def _cancelled(self, raised: BaseException) -> Outcome:

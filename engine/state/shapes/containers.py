@@ -54,6 +54,15 @@ DRAFT_RESOLVERS: dict[type, Resolver] = {}
 """
 
 
+_QUICK: frozenset[type] = frozenset({str, int, bool})
+"""Types whose values are almost always their own frozen form: a look at the value replaces a call of `freeze`."""
+
+
+def _quick(item: Shape) -> frozenset[type]:
+    """Return the types of `_QUICK` that fit a shape as they are."""
+    return _QUICK & {item.kind} if type(item) is ScalarShape else frozenset()
+
+
 class AnyShape:
     """Any JSON value.
 
@@ -64,6 +73,7 @@ class AnyShape:
         self.label = label
         self.item = self
         self.key = None
+        self.quick = _QUICK
         self.holds_models = False
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
@@ -109,6 +119,7 @@ class ListShape:
     def __init__(self, label: str, item: Shape) -> None:
         self.label = label
         self.item = item
+        self.quick = _quick(item)
         self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
@@ -132,6 +143,7 @@ class DictShape:
         self.label = label
         self.key = key
         self.item = item
+        self.quick = _quick(item)
         self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
@@ -191,11 +203,11 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
         raise freezer.too_deep()
     held: list[Any] = []
     keep = held.append
-    freeze, any_json = shape.item.freeze, type(shape) is AnyShape
+    freeze, quick = shape.item.freeze, shape.quick
     try:
         for each in list.__iter__(value):
-            kind = type(each) if any_json else None  # most values inside any JSON need no more than this look
-            if (kind is str and each.isascii()) or (kind is int and INT_MIN <= each <= INT_MAX) or kind is bool:
+            kind = type(each)
+            if kind in quick and (each.isascii() if kind is str else kind is bool or INT_MIN <= each <= INT_MAX):
                 keep(each)
             else:
                 keep(freeze(each, freezer))
@@ -223,7 +235,7 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
     if len(stack) > MAX_DEPTH:
         raise freezer.too_deep()
     keep = dict.__setitem__
-    freeze, any_json = shape.item.freeze, type(shape) is AnyShape
+    freeze, quick = shape.item.freeze, shape.quick
     key_shape = shape.key
     kind = type(value)
     key: Any = ""
@@ -233,8 +245,8 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
                 name = key if type(key) is str and key.isascii() else text_key(key)
             else:
                 name = key_shape.freeze(key, freezer)
-            leaf = type(each) if any_json else None  # as in `freeze_list`
-            if (leaf is str and each.isascii()) or (leaf is int and INT_MIN <= each <= INT_MAX) or leaf is bool:
+            leaf = type(each)
+            if leaf in quick and (each.isascii() if leaf is str else leaf is bool or INT_MIN <= each <= INT_MAX):
                 keep(frozen, name, each)
             else:
                 keep(frozen, name, freeze(each, freezer))
