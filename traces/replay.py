@@ -25,20 +25,14 @@ class Replay:
         """The number of steps before the cursor."""
 
     def next(self) -> Step | None:
-        """Move over the next step and return it.
-
-        Returns None at the end.
-        """
+        """Move over the next step; return it, or None at the end."""
         if self.position >= len(self):
             return None
         self.position += 1
         return self.trace.steps[self.position - 1]
 
     def back(self) -> Step | None:
-        """Move back over the previous step and return it.
-
-        Returns None at the beginning.
-        """
+        """Move back over a step; return it, or None at the beginning."""
         if self.position <= 0:
             return None
         self.position -= 1

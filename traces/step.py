@@ -137,10 +137,7 @@ class Step:
 
     @property
     def errors(self) -> list[tuple[str, str] | None]:
-        """The error's type and message of each result, or None.
-
-        Loads no blob.
-        """
+        """Each result's error type and message, or None; no blob is loaded."""
         found: list[tuple[str, str] | None] = []
         if self._commit is None:
             return found
@@ -326,9 +323,9 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
 
 
 def call_of(intent: Record) -> Any:
-    """Return the identity of an intent's call, the same for all attempts.
+    """Return an id of an intent's call that all its attempts share.
 
-    Without a digest, the record's number.
+    The id is the call's digest or, for an intent without one, the record's number.
     """
     digest = intent.get("digest")
     return (intent["phase"], digest, intent.get("n", 0)) if digest else intent.seq

@@ -40,10 +40,7 @@ _RESUME = b'\n{"kind":"resume",'
 
 
 class FromDocument(Protocol[State]):
-    """A class that can be made from a state's document.
-
-    `StateSchema` is one.
-    """
+    """A class, such as `StateSchema`, with a constructor from a state's document."""
 
     def from_dict(self, doc: dict[str, Any], /) -> State:
         """Make a state from its document."""
@@ -66,10 +63,7 @@ class Trace:
         size: int | None = None,
         place: RunRef | None = None,
     ) -> None:
-        """Make a trace from its bytes or a function returning them.
-
-        Use `size` bytes at most.
-        """
+        """Make a trace from bytes, at most `size`, or their supplier."""
         self.path = path
         self.place = place
         """The run's place, if the trace is in a store; `path` is None if the store does not keep it in a file."""
@@ -480,10 +474,7 @@ class Trace:
         return self._lines.record_at(offset)
 
     def line_offset(self, line: int) -> int:
-        """Return the offset, in bytes, of a line.
-
-        Lines are counted from 1.
-        """
+        """Return the byte offset of a line; lines are counted from 1."""
         return self._lines.offsets[line - 1]
 
     def memory(self) -> MemoryStore:

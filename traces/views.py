@@ -22,10 +22,7 @@ _WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 
 class Records(Sequence[Record]):
-    """The records of a trace in the order of the file.
-
-    Each is made on first use.
-    """
+    """The records of a trace, in file order, made on first use."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -106,10 +103,7 @@ class Steps(Sequence[Step]):
         return (self._step(k) for k in range(len(self)))
 
     def unfinished(self) -> Step | None:
-        """Return the step that was under way when the trace ended.
-
-        Returns None if there is none.
-        """
+        """Return the step under way when the trace ended, or None."""
         records = [record for record in self._records[self._start(len(self)) :] if record.step == len(self)]
         if not any(record.kind in _WORK for record in records):
             return None

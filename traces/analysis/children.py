@@ -1,6 +1,4 @@
-"""The branches and child runs that one run has started.
-
-Branches come with their choices.
+"""The branches, their choices, and the child runs of one run.
 
 Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in a
 line, with their quotes escaped, and cannot be mistaken for one.

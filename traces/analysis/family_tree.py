@@ -52,10 +52,7 @@ class KinBranch:
         return next((candidate for candidate in self.candidates if candidate.chosen), None)
 
     def below(self, place: str = "") -> tuple["KinCandidate", ...]:
-        """Return the candidates that start at a place.
-
-        "" is the run's own state.
-        """
+        """Return the candidates at a place; "" is the run's state."""
         return tuple(candidate for candidate in self.candidates if candidate.place.rpartition(".")[0] == place)
 
 

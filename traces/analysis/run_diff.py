@@ -66,10 +66,7 @@ class Side(HeadSide, EndSide, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PhaseDiff:
-    """The differences in one phase of one step.
-
-    See `TraceDiff` for the phases.
-    """
+    """The differences in one of `TraceDiff`'s phases, within one step."""
 
     step: int
     phase: str
@@ -146,10 +143,8 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
 def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
     """Yield every phase in which two traces differ, in order.
 
-    The headers are left out.
-
-    After the first step that led to different states, the changes of each step are compared instead of the states, as
-    the states would differ in every further step.
+    Headers are not compared. After the first step that led to different states, the changes of each step are compared
+    instead of the states, as the states would differ in every further step.
     """
     _, _, twins = header_differences(left, right)
     for step, phase, found in _Phases(left, right, twins).walk():
@@ -260,10 +255,7 @@ class StepPhases:
         ]
 
     def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
-        """Compare the choices made in a step, and its final decision.
-
-        Runs are named by their place.
-        """
+        """Compare a step's choices and final decision; runs are named by place."""
         if not (a and a.branches) and not (b and b.branches):
             return list(self.effects(a, b, "branch"))
         left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
@@ -301,10 +293,7 @@ class StepPhases:
 
 
 def _changed(step: Step) -> dict[str, Any]:
-    """Return the new value at each path that a step changed.
-
-    Returns None for a removed one.
-    """
+    """Return the new value at each changed path; None if removed."""
     return {change.path: change.new for change in changes_of(step.before, step.patch)}
 
 

@@ -42,10 +42,7 @@ class OtelSpan:
 
 
 def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[OtelSpan]:
-    """Yield the spans of runs and their child runs.
-
-    A parent comes before its children.
-    """
+    """Yield the spans of runs and their child runs, parents first."""
     for trace in traces:
         trace_id = trace_id_of(trace.run_id)
         effects: dict[str, set[int]] = {}

@@ -18,9 +18,8 @@ _BATCH = 256
 def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False, timeout: float = 10.0) -> int:
     """Send runs' spans to an OTLP/HTTP endpoint; return their number.
 
-    They are sent as protobuf.
-
-    An endpoint without a path gets `/v1/traces`. Headers, such as keys, come from `OTEL_EXPORTER_OTLP_HEADERS`.
+    The spans are sent as protobuf. If `endpoint` has no path, `/v1/traces` is added to it. Headers, such as keys, come
+    from `OTEL_EXPORTER_OTLP_HEADERS`.
 
     Raises `ExtraMissingError` without the extra `otel`, and `ExportError` if the endpoint does not take the spans.
     """

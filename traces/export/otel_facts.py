@@ -47,10 +47,7 @@ class Facts:
     is_request: bool = False
 
     def put(self, name: Name, value: Any) -> None:
-        """Add an attribute if its value has a permitted type.
-
-        None is left out.
-        """
+        """Add an attribute unless its value is None or has another type."""
         if isinstance(value, bool | str | float) or (isinstance(value, int) and -_INT64 <= value < _INT64):
             self.attributes[name.value.name] = value
         elif isinstance(value, tuple):

@@ -25,7 +25,7 @@ _BYTES = 16 * 2**20
 def write_parquet(traces: Iterable[Trace], out: BinaryIO) -> None:
     """Write the steps of runs as one table, an unfinished step included.
 
-    Raises `ExtraMissingError` without the extra `parquet`.
+    This needs the extra `parquet`, and raises `ExtraMissingError` without it.
     """
     try:
         pyarrow: Any = import_module("pyarrow")

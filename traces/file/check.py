@@ -17,9 +17,7 @@ from .record import FORMAT, KINDS, PATCHING, Record
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
-    """Check what the hash chain cannot show.
-
-    The caller has checked the chain.
+    """Check what the hash chain, already checked by the caller, cannot show.
 
     - The header is the first record, and of a known format. Commits are numbered without gaps.
     - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one:
@@ -58,10 +56,7 @@ _UNKNOWN = object()
 
 
 class _Walk:
-    """The facts of the records so far.
-
-    Each record is checked against it.
-    """
+    """The facts of the records so far, to check the next one."""
 
     def __init__(self, base: Callable[[], Any]) -> None:
         self.base = base
@@ -146,10 +141,7 @@ class _Walk:
             raise _Wrong("the snapshot is not the state that the patches lead to")
 
     def _begin(self, record: Record) -> Any:
-        """Return the state of another run at which this one starts.
-
-        `_UNKNOWN` if it is missing.
-        """
+        """Return the other run's state that this run starts from, or `_UNKNOWN`."""
         for member in ("run", "step"):
             if record["base"][member] != self.parent.get(member):
                 raise _Wrong(

@@ -65,10 +65,7 @@ class Lines:
             raise TraceCorruptError(str(error), index + 1, path=self.path) from None
 
     def record_at(self, offset: int) -> Record:
-        """Return the record whose line begins at this byte.
-
-        Raises as `record` does.
-        """
+        """Return the record that begins at this byte; raises as `record` does."""
         try:
             return Record.parse(self.data[offset : self.data.find(b"\n", offset)], self.path)
         except RecordError as error:
@@ -145,11 +142,10 @@ class Lines:
 
 
 def _named_twice(raw: bytes, doc: Any) -> str | None:
-    """Return a name that two members of one object share.
+    """Return a name that two members of one object share, or None.
 
-    Returns None if there is none.
-
-    A line that equals what orjson writes for it has none: only other lines are parsed again, slowly, to find out.
+    In a line that equals what orjson writes for it, names are unique. Only other lines are parsed again, slowly, to
+    find out.
     """
     try:
         if orjson.dumps(doc) == raw:

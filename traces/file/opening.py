@@ -18,10 +18,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def open_file(path: Path, *, links: bool = False) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    Never wait for a pipe.
-
-    `links=True` follows a symbolic link, for a path given by a person. Raises `TraceNotFoundError`, or `TraceError` if
-    the file is not a regular one or cannot be read.
+    A pipe is refused without waiting for its writer. `links=True` follows a symbolic link, for a path given by a
+    person. Raises `TraceNotFoundError`, or `TraceError` if the file is not a regular one or cannot be read.
     """
     try:
         if not _NO_LINK and not links and path.is_symlink():
@@ -47,10 +45,7 @@ def open_file(path: Path, *, links: bool = False) -> int:
 
 
 def read_file(path: Path, *, links: bool = False, most: int | None = None) -> bytes:
-    """Return the content of a regular file, at most `most` bytes.
-
-    Raises as `open_file` does.
-    """
+    """Return the first `most` bytes of a file opened with `open_file`."""
     fd = open_file(path, links=links)
     with open(fd, "rb") as file:
         try:

@@ -29,9 +29,7 @@ class Member(NamedTuple):
 
 
 def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
-    """Return what is wrong with the members of a record, in words.
-
-    Returns None if nothing is.
+    """Return in words what is wrong with a record's members, or None.
 
     `doc` holds the members, `raw` the line. Members that are not listed in `MEMBERS` may hold anything.
     """
@@ -168,10 +166,7 @@ def _map_of(fits: Fits) -> Fits:
 
 
 def _with(needed: Mapping[str, Fits] | None = None, **optional: Fits) -> Fits:
-    """Return a test for an object with these members.
-
-    Other members may hold anything.
-    """
+    """Return a test for objects with at least these members."""
     required = needed or {}
 
     def fits(value: Any) -> bool:

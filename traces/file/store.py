@@ -1,7 +1,4 @@
-"""The bytes of a trace, in a locked file or memory.
-
-A store knows nothing of records.
-"""
+"""The bytes of a trace, in a locked file or in memory."""
 
 import contextlib
 import os
@@ -56,10 +53,7 @@ class Store(Protocol):
         """Return whether the file at `path` is still this store's."""
 
     def remains(self) -> bytes:
-        """Return what was written, after the file has left its place.
-
-        Flushes nothing.
-        """
+        """Return what was written, without flushing, although the file has moved."""
 
     def close(self) -> None:
         """Release the lock; drop what is still buffered."""
@@ -193,9 +187,9 @@ class FileStore:
     def create(
         cls, path: Path, *, buffered: bool = False, durable: bool = False, fence: Callable[[], None] | None = None
     ) -> "FileStore":
-        """Create a new file, with the folders above it, and lock it.
+        """Create and lock a new file, with the folders above it.
 
-        Raises `TraceExistsError` or `TraceWriteError`.
+        Raises `TraceExistsError` if there is a file already, and `TraceWriteError` if the new one cannot be written.
         """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
@@ -329,10 +323,7 @@ class FileStore:
             return False
 
     def remains(self) -> bytes:
-        """Return what was written, if the descriptor still refers to the file.
-
-        Otherwise nothing.
-        """
+        """Return what was written, or nothing if the descriptor was reused."""
         if not self._is_mine(self._fd):
             return b""
         with open(self._fd, "rb", closefd=False) as file:

@@ -30,7 +30,7 @@ class Ending:
 def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines before byte `end`, last first, with their offsets.
 
-    Byte `end` must follow a newline.
+    `end` is the length of `data`, or the offset of a line: the byte before it is a newline.
     """
     while end > 0:
         start = data.rfind(b"\n", 0, end - 1) + 1

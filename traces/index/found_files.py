@@ -108,10 +108,7 @@ def stamp_of(found: os.stat_result) -> str:
 
 
 def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
-    """Yield the traces in a folder with the system's facts.
-
-    Links are not followed.
-    """
+    """Yield a folder's traces with their `stat`, without following links."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

@@ -65,10 +65,7 @@ class IndexedTrace:
 
     @property
     def end(self) -> dict[str, Any]:
-        """The members of the end record in force.
-
-        Without one, only the status.
-        """
+        """The end record's members, or the status alone if there is none."""
         ending = self.ending()
         return ending.record or {"status": ending.status}
 
@@ -81,10 +78,7 @@ class IndexedTrace:
 
     @property
     def problem(self) -> TraceCorruptError | None:
-        """The first unreadable line, if any.
-
-        The steps before it are available.
-        """
+        """The first unreadable line, or None; earlier steps are available."""
         return self._reach.problem
 
     @property
@@ -135,10 +129,7 @@ class IndexedTrace:
         return walk.open.close(walk.k, None, walk.offset, walk.offset) if walk.open.is_begun else None
 
     def facts(self, first: int, stop: int) -> list[StepFacts]:
-        """Return the figures of the steps `first` to `stop - 1`.
-
-        The current step is the last.
-        """
+        """Return the figures of steps `first` to `stop - 1`, even if open."""
         with self.lock:
             count = self.count
             found = self._positions.steps(first, min(stop, count))

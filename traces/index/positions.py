@@ -72,10 +72,7 @@ class SnapshotAt(NamedTuple):
 
 
 class Positions:
-    """The rows of one trace in an index.
-
-    `name` is the trace's name there.
-    """
+    """The rows of one trace, called `name`, in an index."""
 
     def __init__(self, database: Database, name: str) -> None:
         self._database = database

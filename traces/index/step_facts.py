@@ -241,10 +241,7 @@ def turn_error(decision: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def actions_of(decision: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
-    """Return the actions that a decision has carried out.
-
-    An Agent's answer is none.
-    """
+    """Return a decision's actions, without an Agent's answer."""
     return () if turn_of(decision) is not None else (decision or {}).get("actions") or ()
 
 

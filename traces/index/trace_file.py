@@ -74,10 +74,7 @@ class TraceFile:
             return os.read(self._fd, length)
 
     def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """Yield each complete line from byte `start`, with its offset.
-
-        The line has no newline.
-        """
+        """Yield the complete lines from byte `start`, without newlines, with their offsets."""
         end = self.size if stop is None else stop
         rest = b""
         while start < end:

@@ -90,9 +90,7 @@ def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> A
 def run_patch(
     doc: Any, ops: Iterable[Operation], *, saved: dict[int, tuple[Any, Any]] | None = None, copy: bool = False
 ) -> Any:
-    """Apply a patch in place, without undoing anything after an error.
-
-    Returns the document.
+    """Apply a patch in place and return the document; errors undo nothing.
 
     `saved` collects a copy of each container from before its first change, for a caller that wants to undo. With
     `copy=False`, the values of the patch become parts of the document: for callers that own both.
@@ -144,10 +142,7 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
 
 
 def look(doc: Any, tokens: Iterable[str]) -> Any:
-    """Return the value at the place that the tokens lead to.
-
-    Raises `PatchError` if there is none.
-    """
+    """Return the value at `tokens`; raise `PatchError` if there is none."""
     node = doc
     for token in tokens:
         if isinstance(node, dict):

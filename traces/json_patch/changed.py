@@ -97,10 +97,7 @@ def _changes(old: Any, new: Any, path: str, level: int) -> Iterator[Change]:
 
 
 def _object_pairs(old: dict[str, Any], new: dict[str, Any], root: bool) -> Iterator[Pair | int]:
-    """Yield the members of two objects, in the new one's order.
-
-    Removed members come last.
-    """
+    """Yield the members of two objects: the new one's, then removed ones."""
     same = 0
     for name, value in new.items():
         before = old.get(name, ABSENT)
@@ -119,10 +116,7 @@ def _object_pairs(old: dict[str, Any], new: dict[str, Any], root: bool) -> Itera
 
 
 def _list_pairs(old: list[Any], new: list[Any]) -> Iterator[Pair | int]:
-    """Yield the items of two lists in the new one's order.
-
-    Removed items are where they were.
-    """
+    """Yield the items of two lists, removed ones at their old place."""
     done = 0
     for i1, i2, j1, j2 in _LISTS.blocks(old, new, Span(0, len(old), 0, len(new))):
         if j1 > done:

@@ -47,9 +47,7 @@ def escape(token: str) -> str:
 
 
 class Comparison:
-    """A comparison of two trees that need not be plain JSON.
-
-    Frozen states are such trees.
+    """A comparison of two trees, such as frozen states or plain JSON.
 
     `view` returns the dict or list that stands for a node (for plain documents, the node itself). `default` converts a
     leaf that orjson does not know. Nodes that are the same object are equal without a look inside.
@@ -123,18 +121,12 @@ class Comparison:
         return ops
 
     def compare_span(self, old: list[Any], new: list[Any], span: Span, path: str, ops: list[Op]) -> None:
-        """Append the operations that turn one stretch of a list into another.
-
-        The last place comes first.
-        """
+        """Append operations for one stretch of a list, last place first."""
         for block in reversed(self.blocks(old, new, span)):
             self._write_block(old, new, block, path, ops)
 
     def blocks(self, old: list[Any], new: list[Any], span: Span) -> list[Span]:
-        """Return the stretches of two lists that differ, in order.
-
-        What is between them is unchanged.
-        """
+        """Return, in order, only the stretches of two lists that differ."""
         i1, i2, j1, j2 = span
         shorter = min(i2 - i1, j2 - j1)
         head = next(compress(count(), map(is_not, old[i1 : i1 + shorter], new[j1 : j1 + shorter])), shorter)
@@ -220,6 +212,6 @@ def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
 def make_patch(old: Any, new: Any) -> list[Op]:
     """Return the JSON Patch from document `old` to document `new`.
 
-    See `Comparison.make_patch`.
+    `Comparison.make_patch` describes the operations that it contains.
     """
     return Comparison().make_patch(old, new)

@@ -45,7 +45,7 @@ def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None)
 def pointers(container: Any) -> int:
     """Return about how many pointers a shallow copy takes.
 
-    An object's entry counts as four.
+    An entry of an object counts as four pointers.
     """
     return 4 * len(container) if isinstance(container, dict) else len(container)
 

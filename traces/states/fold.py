@@ -33,10 +33,7 @@ _STATE = b',"state":'
 
 
 def count_commits(lines: Lines, stop: int | None = None) -> int:
-    """Return how many steps were committed before byte `stop`.
-
-    None means the whole trace.
-    """
+    """Return the number of steps committed before byte `stop`, or in all."""
     at = lines.data.rfind(COMMIT, 0, lines.end if stop is None else stop)
     return 0 if at < 0 else lines.record_at(at + 1).step + 1
 
@@ -136,10 +133,7 @@ class Fold:
         return doc
 
     def run_sharing(self, base: Any) -> Any:
-        """Return the state, sharing its unchanged parts with `base`.
-
-        The fold starts from `base`.
-        """
+        """Fold from `base`; return the state, sharing unchanged parts with `base`."""
         doc, self.copied = base, 0
         with self._located(base):
             for first in range(0, len(self._found), _BATCH):
@@ -235,10 +229,7 @@ def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[
 
 
 def _is_sound(patch: Any, text: bytes) -> bool:
-    """Return whether a patch passes the checks of `Record.load`.
-
-    This shortcut does not run `Record.load`.
-    """
+    """Return whether a patch would pass `Record.load`, without calling it."""
     high = text.count(b"[") + text.count(b"{") + text.count(b"/")
     return is_patch(patch) and (high < DEPTH or fits_below(patch))
 

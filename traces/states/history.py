@@ -1,7 +1,4 @@
-"""The states of a trace, for readers that walk along.
-
-Neighbouring states share their unchanged parts.
-"""
+"""The states of a trace, sharing unchanged parts, for readers that walk."""
 
 from bisect import bisect_left
 from collections import OrderedDict
@@ -21,10 +18,8 @@ _POINTERS = 50_000
 class History:
     """The documents of a trace, numbered by the patches before them.
 
-    Document 0 is the first state.
-
-    The documents used last are cached, so that a step forward or back costs one patch. Documents are shared with their
-    neighbours and with the records: do not change them.
+    Document 0 is the first state. The documents used last are cached, so that a step forward or back costs one patch.
+    Documents are shared with their neighbours and with the records: do not change them.
     """
 
     def __init__(self, lines: Lines, base: Callable[[], Any]) -> None:

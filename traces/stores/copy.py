@@ -1,7 +1,4 @@
-"""Copies runs and tables of sets from one store to another.
-
-Runs are copied byte by byte.
-"""
+"""Copies runs, byte by byte, and tables of sets to another store."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -40,10 +40,7 @@ class _Copy:
 
 
 class Mirror:
-    """A folder with the files of some runs of a store.
-
-    `refresh` fetches what is new.
-    """
+    """A folder with files of a store's runs, updated by `refresh`."""
 
     def __init__(self, store: TraceStore, chosen: Callable[[], Iterable[RunRow]] | None = None) -> None:
         """Make the folder, which is empty until `refresh`.

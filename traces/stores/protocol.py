@@ -108,7 +108,4 @@ class TraceStore(Protocol):
         """
 
     def close(self) -> None:
-        """Close connections; a second call does nothing.
-
-        Writers must be closed first.
-        """
+        """Close connections, after all writers; a second call does nothing."""

@@ -80,10 +80,7 @@ def page_key(row: RunRow) -> str:
 
 
 def parse_key(after: str) -> tuple[float, str]:
-    """Return the time and run id of a page's `after`.
-
-    Raises `ValueError` for any other text.
-    """
+    """Return the time and run id in a page's `after`; raises `ValueError`."""
     started, _, run_id = after.partition(" ")
     if not run_id:
         raise ValueError(f"{after!r} is not the `next` of a page")

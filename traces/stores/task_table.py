@@ -30,10 +30,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a task, as columns of its row.
-
-    `result` is a JSON object.
-    """
+    """The figures of a task, as columns; `result` is a JSON object."""
 
     score: float | None = None
     cost: float | None = None
@@ -146,10 +143,7 @@ class TaskTable(Protocol):
         """
 
     def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
-        """End a claimed task with a status and figures.
-
-        The lease is given up.
-        """
+        """End a claimed task with status and figures; give up its lease."""
 
     def release(self, lease: Lease, figures: Figures | None = None) -> None:
         """Put a claimed task back among the queued ones.

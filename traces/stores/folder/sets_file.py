@@ -59,10 +59,7 @@ class SetCounts:
 
 @dataclass(frozen=True, slots=True)
 class SetTask:
-    """One task of a set, as its row in the table.
-
-    Unknown values are None.
-    """
+    """A task's row in the table of a set; None means unknown."""
 
     place: int
     key: str

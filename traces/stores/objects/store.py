@@ -102,7 +102,7 @@ class ObjectStore:
     def _take(self, run_id: str, owner: str, seconds: float) -> int:
         """Take the lease of a run, and return its new epoch.
 
-        Raises `TraceLockedError` while another writer lives.
+        Raises `TraceLockedError` if a living writer holds a lease that has not run out.
         """
         name = f"{folder_of(run_id)}lease"
         while True:

@@ -85,10 +85,7 @@ class PostgresSession:
         return cursor.fetchall() if cursor.description is not None else []
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> int:
-        """Execute a statement for each row of values.
-
-        Returns the number of changed rows.
-        """
+        """Execute a statement once per row; return the number of changed rows."""
         with self._connection.cursor() as cursor:
             cursor.executemany(_placed(sql), values)
             return max(0, cursor.rowcount)

@@ -33,7 +33,7 @@ class PreparedStatements:
     def first(self, statement: bytes, values: Sequence[Value]) -> int:
         """Execute a statement and return the number in its first column.
 
-        Raises psycopg's errors.
+        Errors of psycopg reach the caller.
         """
         self.send(statement, values)
         self._is_open = False

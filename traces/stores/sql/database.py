@@ -12,9 +12,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a run's trace, as its writer knows it.
+    """The end of a run's trace as its writer knows it.
 
-    Every append compares it first.
+    Each append compares it with the database before it writes.
     """
 
     number: int

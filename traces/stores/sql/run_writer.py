@@ -154,9 +154,9 @@ class SqlRun:
         return read_lines(self._database, self.head.number, start)[: max(0, self.head.size - start)]
 
     def truncate(self, size: int) -> None:
-        """Take back an append that was interrupted after its transaction.
+        """Take back an append whose caller was interrupted after the transaction.
 
-        Otherwise there is nothing to cut.
+        If every append has returned, there is nothing to take back.
         """
         if self.size == size and (self._waiting or self._before is self.head):
             return

@@ -44,10 +44,7 @@ class SqliteSession:
         return self._connection.execute(sql, values).fetchall()
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> int:
-        """Execute a statement for each row of values.
-
-        Returns the number of changed rows.
-        """
+        """Execute a statement once per row; return the number of changed rows."""
         return self._connection.executemany(sql, values).rowcount
 
 
