@@ -133,10 +133,7 @@ class Task(_Part):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the task as a JSON document with every field.
-
-        `from_dict` returns an equal task.
-        """
+        """Return all fields as a JSON document, which `from_dict` reads back."""
         return self.model_dump()
 
     @classmethod

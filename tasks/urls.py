@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def url_problem(url: str) -> str | None:
-    """Return why `url` is not an http(s) address (RFC 3986), or None.
+    """Return why `url` is no http(s) address with a host, or None.
 
-    An address needs a host.
+    The syntax is that of RFC 3986.
     """
     from urllib.parse import urlsplit
 
@@ -25,9 +25,8 @@ def url_problem(url: str) -> str | None:
 def url_unreachable(url: str, seconds: float = 10.0) -> str | None:
     """Return why a request for `url` fails, or None if it succeeds.
 
-    `seconds` limits the request.
-
-    It asks with HEAD, and with GET if the server does not know HEAD. Redirects are followed; the body is not read.
+    The request is a HEAD, followed by a GET if the server does not know HEAD, and each may take `seconds`. Redirects
+    are followed; the body is not read.
     """
     import http.client
     import urllib.error

@@ -37,10 +37,8 @@ def followed(path: Path) -> Path:
 def inside(root: Path, relative: str | Path) -> Path:
     """Return the real path of `relative` below `root`.
 
-    Links and `..` are resolved.
-
-    The file need not exist. An absolute path is fine if it leads inside. The test compares the resolved paths component
-    by component, so that `/b/ws-secret` is not inside `/b/ws`.
+    Links and `..` are resolved, and the file need not exist. An absolute path is accepted if it leads inside. The test
+    compares the resolved paths component by component, so that `/b/ws-secret` is not inside `/b/ws`.
 
     Raises:
         OutsideWorkspaceError: the path leads out of `root`, has a NUL character, or contains a circle of links.

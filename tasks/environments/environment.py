@@ -73,10 +73,7 @@ class Environment(Protocol):
         """Write a file (UTF-8) inside the root, with its parent folders."""
 
     def list(self, relative: str | Path = ".") -> Sequence[str]:
-        """Return the sorted names in a folder inside the root.
-
-        Names of folders end in `/`.
-        """
+        """Return the sorted names in a folder; folders' names end in `/`."""
 
     async def exec(
         self,
@@ -115,15 +112,13 @@ class Environment(Protocol):
     async def fork(self) -> Environment:
         """Return an open environment with a copy of the present files.
 
-        The caller closes it.
-
-        Raises `NotForkableError` without the capability "fork".
+        The caller closes the copy. An environment without the capability "fork" raises `NotForkableError`.
         """
 
     async def adopt(self, fork: Environment) -> None:
         """Replace the files here by copies of a fork's files.
 
-        Raises `NotForkableError` without the capability "fork".
+        An environment without the capability "fork" raises `NotForkableError`.
         """
 
     async def __aenter__(self) -> Self:
@@ -139,11 +134,7 @@ _current_environment: ContextVar[Environment | None] = ContextVar("refold.enviro
 
 
 def current_environment() -> Environment:
-    """Return the environment of the current run.
-
-    Raises:
-        NoEnvironmentError: there is none.
-    """
+    """Return the current run's environment; raises `NoEnvironmentError` if there is none."""
     environment = _current_environment.get()
     if environment is None:
         raise NoEnvironmentError

@@ -81,10 +81,7 @@ class FolderEnvironment:
         path.write_bytes(text.encode("utf-8"))
 
     def list(self, relative: str | Path = ".") -> Sequence[str]:
-        """Return the sorted names in a folder inside the root.
-
-        Names of folders end in `/`.
-        """
+        """Return the sorted names in a folder; folders' names end in `/`."""
         return sorted(entry.name + "/" * entry.is_dir() for entry in self.path(relative).iterdir())
 
     async def exec(
@@ -187,7 +184,7 @@ class FolderEnvironment:
     async def close(self) -> None:
         """Kill running commands, wait for them, and remove what opening made.
 
-        A cancellation does not interrupt closing.
+        Closing finishes even if its caller is cancelled.
         """
         with self._lock:
             if self._state == "closed":
@@ -226,11 +223,9 @@ class FolderEnvironment:
 
 
 class HostEnvironment(FolderEnvironment):
-    """A folder of this machine, used as it is.
+    """A folder of this machine, used as it is, without forks.
 
-    What tools write stays.
-
-    It cannot be forked.
+    What tools write stays in the folder when the environment closes.
     """
 
     type = "host"

@@ -72,10 +72,7 @@ def _link_text(root: Path, link: Path) -> str:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, a link or a folder, if it exists.
-
-    Read-only folders are removed too.
-    """
+    """Remove a file, link or folder, read-only or not, if it exists."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return

@@ -89,12 +89,10 @@ class Mounts:
         self._folders: list[Path] = []
 
     def place(self) -> None:
-        """Copy each mounted resource to its target.
+        """Copy each mounted resource to its target, except missing optional ones.
 
-        A missing optional resource is skipped.
-
-        If the same content is already there, it is used, and stays when the environment closes. With `resume`, any
-        content is.
+        If a target already holds the same content, this content is used, and stays when the environment closes. With
+        `resume`, a target may hold any content.
 
         Raises:
             EnvironmentMismatchError: `TASK_RESOURCE_MOUNT_INVALID`: something else is there, or the path leads outside.

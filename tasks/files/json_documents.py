@@ -23,7 +23,7 @@ class _Suspect(Exception):
 def parse_json(text: str, first_line: int = 1) -> Document:
     """Return the document in `text`, whose first line is `first_line`.
 
-    Lines end only at U+000A.
+    Lines are counted by U+000A alone, not by Unicode's other line breaks.
 
     Raises:
         UnreadableError: not JSON (RFC 8259), a repeated key in an object, a NaN or an infinity, nested too deeply.

@@ -32,10 +32,7 @@ class YAMLError(DefinitionError, ValueError):
 
 
 def load_yaml(text: str) -> Any:
-    """Return the document of a text; None if it is empty.
-
-    Raises YAMLError.
-    """
+    """Return a text's document, None if empty; raises `YAMLError` otherwise."""
     loader: Any = None
     try:
         loader = yaml.SafeLoader(text)

@@ -1,7 +1,4 @@
-"""The child process of `apart`: answers with a file's function.
-
-It imports nothing of refold.
-"""
+"""The child process of `apart`; it imports nothing of refold itself."""
 
 import importlib
 import json

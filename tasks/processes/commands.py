@@ -62,12 +62,10 @@ class ChildProcess:
             self._child.kill()
 
     def end(self) -> None:
-        """Kill the command and wait until its processes have ended.
+        """Kill the command, wait for its processes, and close its descriptors.
 
-        Its descriptors are then closed.
-
-        A thread that is still in `communicate` closes them itself: a descriptor that was closed beside it might be
-        another file's by then.
+        A thread that is still in `communicate` closes the descriptors itself: if another thread closed one, its number
+        might belong to another file by then.
         """
         self.kill()
         if self._child is not None:

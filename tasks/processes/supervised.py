@@ -119,10 +119,7 @@ class Supervised:
                 os.killpg(self._popen.pid, signal.SIGCONT)  # the command may have stopped its supervisors
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` for all processes to end.
-
-        Returns whether all have ended.
-        """
+        """Wait at most `seconds`; return whether all processes have ended."""
         until = time.monotonic() + seconds
         while self.killed is None and (left := until - time.monotonic()) > 0:
             self._look(left)

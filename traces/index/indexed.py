@@ -129,7 +129,10 @@ class IndexedTrace:
         return walk.open.close(walk.k, None, walk.offset, walk.offset) if walk.open.is_begun else None
 
     def facts(self, first: int, stop: int) -> list[StepFacts]:
-        """Return the figures of steps `first` to `stop - 1`, even if open."""
+        """Return the figures of the steps `first` to `stop - 1`.
+
+        The step under way, if it is among them, comes last.
+        """
         with self.lock:
             count = self.count
             found = self._positions.steps(first, min(stop, count))
