@@ -1,7 +1,4 @@
-"""The endings of a run: stop reasons, statuses and exit codes.
-
-They are in one table.
-"""
+"""The table of a run's endings: stop reasons, statuses, exit codes."""
 
 from dataclasses import dataclass
 from enum import EnumType, StrEnum

@@ -22,9 +22,7 @@ _WORDS = (
 
 
 class InputError(UsageError):
-    """Something given on the command line cannot be used.
-
-    The message says what to do.
+    """Unusable input from the command line; the message says what to do.
 
     Attributes:
         type: the name that `--json` reports; the class of the original exception when refold only passes it on.
@@ -38,7 +36,7 @@ class InputError(UsageError):
 def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") -> int:
     """Report an expected error on stderr, or as JSON on stdout.
 
-    Returns the exit code.
+    Returns the command's exit code.
     """
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     message = _in_words(one_line(text).replace("Value error, ", ""))

@@ -81,10 +81,7 @@ class FrozenStateError(StateError, TypeError):
 
 
 class DraftExpiredError(StateError, RuntimeError):
-    """A draft was used after its reduce() had ended.
-
-    `field` names the draft.
-    """
+    """A draft, named by `field`, was used after its reduce() had ended."""
 
     def __init__(self, field: str) -> None:
         super().__init__(
@@ -94,10 +91,7 @@ class DraftExpiredError(StateError, RuntimeError):
 
 
 class EngineOwnedFieldError(StateError, AttributeError):
-    """A reduce() or an edit wrote a field of the engine.
-
-    Only the engine writes such fields.
-    """
+    """A reduce() or an edit wrote one of the engine's own fields."""
 
     def __init__(self, field: str) -> None:
         super().__init__(f"{field} is written by the engine alone; to end the run use set_stop(reason, final_result)")
@@ -211,9 +205,9 @@ class ExplorationError(RunAbortedError, RuntimeError):
 
 
 class RunNotCompletedError(TaskError, RuntimeError):
-    """A run has not completed; raised by `raise_for_status`.
+    """A run has not completed; `raise_for_status` raises this error.
 
-    `result` says how the run ended.
+    Its attribute `result` says how the run ended.
     """
 
     def __init__(self, message: str, result: Any) -> None:
@@ -222,10 +216,7 @@ class RunNotCompletedError(TaskError, RuntimeError):
 
 
 class EngineUsageError(UsageError, RuntimeError):
-    """The engine was called in a wrong way.
-
-    The message names the right call.
-    """
+    """A wrong call of the engine; the message names the right one."""
 
 
 class ArgumentError(UsageError, TypeError):

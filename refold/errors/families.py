@@ -1,6 +1,6 @@
 """The base of all errors, and the eight families below it.
 
-The package's docstring describes each family.
+The docstring of `refold.errors` describes each family in a table.
 """
 
 from typing import Any
@@ -16,16 +16,13 @@ class RefoldError(Exception):
 
 
 class DefinitionError(RefoldError):
-    """A class, tool, skill, capability or configuration is invalid.
-
-    Correct its definition.
-    """
+    """A class, tool, skill, capability or configuration has an invalid definition."""
 
 
 class UsageError(RefoldError):
     """A call is wrong, or at the wrong time or place.
 
-    Correct the call.
+    Correct the code that makes the call.
     """
 
 
@@ -39,7 +36,7 @@ class StateError(RefoldError):
 class ExternalError(RefoldError):
     """Something outside refold failed: provider, server, program, package or person.
 
-    Retry, or look there.
+    Retry, or look for the cause in what failed.
     """
 
 
@@ -53,7 +50,7 @@ class RunAbortedError(RefoldError):
 class TraceError(RefoldError):
     """A trace or JSON Patch cannot be read, written or applied.
 
-    Look at the file.
+    Look at the file: another writer may hold it, its disk may be full, or one of its lines is corrupt.
     """
 
 

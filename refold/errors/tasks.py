@@ -84,10 +84,7 @@ class TaskFileError(TaskError):
 
 
 class EnvironmentMismatchError(TaskError):
-    """The environment of a task is not available.
-
-    `code` is the first issue's.
-    """
+    """A task's environment is not available; `code` is the first issue's."""
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)

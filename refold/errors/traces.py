@@ -70,7 +70,7 @@ class TraceTakenError(TraceWriteError):
 class StoreError(ExternalError):
     """A store cannot be opened, reached, or keep its promises.
 
-    The message says what to do.
+    The message names the store and says what to do.
     """
 
 

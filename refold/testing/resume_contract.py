@@ -278,9 +278,9 @@ def _assert_ended(result: RunResult) -> None:
 
 
 def _spread(size: int, most: int | None) -> list[int]:
-    """Return the numbers 1 to `size`, or `most` of them, evenly spread.
+    """Return `most` of the numbers 1 to `size`, evenly spread.
 
-    The last number is always included.
+    If `size` is smaller than `most`, all of the numbers are returned. The last number is always included.
     """
     if most is None or most >= size:
         return list(range(1, size + 1))

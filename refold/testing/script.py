@@ -21,10 +21,7 @@ class ScriptState(StateSchema):
 
 
 class Scripted(AgentModule[ScriptState]):
-    """A module that plays `decisions`, one per step, and then ends.
-
-    The final answer is "done".
-    """
+    """A module that plays decisions one by one, then answers "done"."""
 
     def __init__(self, decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> None:
         self.decisions = tuple(decisions)
@@ -47,9 +44,7 @@ class Scripted(AgentModule[ScriptState]):
 
 
 def scripted(decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> Scripted:
-    """Return a module that plays `decisions`, one per step, and then ends.
-
-    The final answer is "done".
+    """Return a module that plays decisions one by one, then answers "done".
 
     `state.seen` holds the actions' results, `state.answers` the answers of waits.
     """

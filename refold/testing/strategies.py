@@ -76,7 +76,7 @@ def _instance(cls: type[StateModel], values: dict[str, Any]) -> StateModel:
 class _Maker:
     """The strategies of one class and its nested types.
 
-    `made` allows recursive models.
+    The dictionary `made` holds a strategy for each class, so that models may be recursive.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,4 @@
-"""The server's addresses: the page's files and its questions.
-
-The questions are under `/api/`.
+"""The server's addresses: the page's files, and questions under `/api/`.
 
 Each question of `Source` in `client/api.d.ts` is a GET with its arguments as the query.
 """
@@ -146,10 +144,7 @@ class Viewer:
         return {**found, "seen": seen}
 
     def _why_not(self, trace: IndexedTrace) -> str | None:
-        """Return why the page does not act on a run.
-
-        None if it acts.
-        """
+        """Return why the page does not act on a run, or None."""
         if self.folder.store is not None:
             return "The viewer only reads a store. Run the command in a terminal."
         if self.actions is None:

@@ -1,6 +1,6 @@
 """The contents of an exported file: runs as JSON lines.
 
-`client/local.js` reads each line.
+`client/local.js` reads these lines, one object each:
 
     {"kind": "runs"}     the list of the runs inside, their families, and what was compared
     {"kind": "run"}      a run: what `run` answers, its first state, and the patch of its end

@@ -123,10 +123,7 @@ def agent_at(path: str, why: str = "") -> Agent:
 
 
 class Recorded:
-    """A stand-in for the model when a trace is verified.
-
-    The answers come from the trace.
-    """
+    """A stand-in for the model whose answers a verified trace holds."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -137,10 +134,7 @@ class Recorded:
 
 
 class DescribedRecorded(Recorded):
-    """A stand-in for a model that also reported its capabilities.
-
-    The trace holds the report.
-    """
+    """A stand-in for a model whose capabilities the trace holds, too."""
 
     async def capabilities(self) -> Capabilities:
         """Raise, as `generate` does."""

@@ -41,10 +41,7 @@ def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: Runtim
 def fork_agent(
     made: Made, trace: Trace, home: Path | TraceStore, wanted: Fork, budget: RuntimeBudget | None, manner: Manner
 ) -> int:
-    """Fork the run of a trace.
-
-    Returns the exit code.
-    """
+    """Fork the run of a trace; return the exit code."""
 
     async def work(agent: Agent) -> Trajectory:
         return await agent.fork(

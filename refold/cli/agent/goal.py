@@ -60,9 +60,9 @@ class Limits:
 
 
 def run_goal(made: Made, goal: str, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
-    """Run the Agent on a goal, after the conversation `before` if given.
+    """Run the Agent on a goal; return the exit code.
 
-    Returns the exit code.
+    If `before` is given, the goal continues that conversation.
     """
     folder(limits.traces)
     with hushed(manner), Session(made, asks=False if manner.mute else None) as session:

@@ -62,9 +62,8 @@ def recalled(
 def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
     """Return the agent's tools in recorded order.
 
-    MCP tools get their recorded definitions.
-
-    Only a connected server can say which tools it offers, and verifying a trace connects to none.
+    MCP tools get their recorded definitions: only a connected server can say which tools it offers, and verifying a
+    trace connects to none.
     """
     if not any(isinstance(item, MCPServers) for item in agent.tools):
         return agent.tools

@@ -53,10 +53,7 @@ def tool_json(tool: Tool[..., Any]) -> dict[str, Any]:
 
 
 def tool_lines(tool: Tool[..., Any], short: bool = False) -> Iterator[Text]:
-    """Yield a tool as a call, its source and its description.
-
-    Its parameters follow unless `short`.
-    """
+    """Yield a tool's call, source, description and, unless `short`, parameters."""
     schema = tool.parameters_schema
     required = schema.get("required") or ()
     names = [name if name in required else f"{name}?" for name in fields(schema)]

@@ -58,7 +58,7 @@ def tool_at(path: str, why: str = "") -> list[Any]:
 def standard_tools(names: Iterable[str]) -> list[Any]:
     """Return standard tools by name, in any case.
 
-    Raises InputError for an unknown name.
+    An unknown name raises `InputError`, which suggests a similar name or lists all.
     """
     names = list(names)
     if not names:

@@ -41,9 +41,7 @@ _OWN_EVENTS = (BEAT, "tool_output", "generation_retry", "compaction", "hook_fail
 
 
 class AgentView:
-    """An observer of one run and a listener of its model.
-
-    Its methods are thread-safe.
+    """A thread-safe observer of one run and listener of its model.
 
     Only the generations that the Agent itself asks for are shown word by word, not those of judges, summaries and
     sub-agents. If output can no longer be written, the view goes silent.
@@ -100,7 +98,7 @@ class AgentView:
     def tick(self) -> None:
         """Print, after a long silence, that the run is still working.
 
-        The main thread calls it regularly.
+        The main thread calls this method regularly.
         """
         with self._lock:
             silent = time.monotonic() - self._last
@@ -171,7 +169,7 @@ class AgentView:
     def _is_noted(self, record: Record) -> bool:
         """Return whether a record is shown as `refold run` shows it.
 
-        Other records show as events.
+        All other records are shown as the Agent's events.
         """
         if record.kind == "event":
             return record["name"] not in _OWN_EVENTS

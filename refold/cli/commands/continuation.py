@@ -102,10 +102,7 @@ class Going:
 
 
 def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
-    """Return the run's budget with the given limits over its own.
-
-    Returns None if none is given.
-    """
+    """Return the run's budget with the given limits, or None without any."""
     if not given:
         return None
     try:

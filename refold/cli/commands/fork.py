@@ -22,10 +22,7 @@ from .run import Manner, folder, hushed, tell, watched
 
 
 def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> int:
-    """Fork a run and ask for the answers it waits for.
-
-    Returns the exit code.
-    """
+    """Fork a run and ask for its answers; return the exit code."""
     path = _source(named, wanted.traces)
     trace = load_trace(path)
 

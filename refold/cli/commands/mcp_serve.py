@@ -17,9 +17,7 @@ from ..input.module_import import load_object, made
 def serve_tools(target: str, http: str | None, name: str, workspace: Path | None, sandbox: str | None) -> int:
     """Serve until the client disconnects or a signal ends the server.
 
-    Returns the exit code.
-
-    Raises InputError if the target cannot be served.
+    Returns the exit code, or raises `InputError` if the target cannot be served.
     """
     from ... import __version__
     from ...modules.mcp import MCPUnavailableError
@@ -63,7 +61,7 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
 def tools_at(target: str) -> list[Any]:
     """Return the tools of a module, an object, or a capability's folder.
 
-    Raises InputError if there are none.
+    A target without tools raises `InputError`.
     """
     from ...modules.capabilities import CapabilityError, load_capability
 

@@ -36,7 +36,7 @@ def view(
 ) -> int:
     """Serve a folder, a store, or some traces, until Ctrl-C.
 
-    Returns the exit code.
+    Returns the exit code of the command.
     """
     if is_url(traces) or any(is_url(each) for each in named):
         if actions is not None:

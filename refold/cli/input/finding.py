@@ -75,7 +75,7 @@ def find_runs(named: Sequence[str], traces: str, *, all: bool = False) -> list[T
 def find_trace(named: str, traces: Path) -> Path:
     """Return the trace file that `named` means.
 
-    Raises InputError if there is none.
+    If there is none, `InputError` says where it was looked for and, if one is near, the id of a run.
     """
     path = Path(named)
     if path.is_dir():

@@ -96,9 +96,9 @@ def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], 
 
 
 def made(make: Callable[[], Any], path: str) -> Any:
-    """Call a user's class or function without arguments.
+    """Return what a user's class or function makes without arguments.
 
-    Raises InputError if it raises.
+    An exception of the user's code becomes an `InputError`.
     """
     try:
         return make()

@@ -83,10 +83,7 @@ def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
 
 
 def fields(schema: Schema) -> Mapping[str, Schema]:
-    """Return an object's properties, to be asked one by one.
-
-    Returns {} for anything else.
-    """
+    """Return an object's properties to ask one by one, otherwise {}."""
     properties = schema.get("properties")
     is_object = schema.get("type", "object") == "object"
     return properties if is_object and isinstance(properties, Mapping) and not _alternatives(schema) else {}
@@ -133,10 +130,7 @@ def _alternatives(schema: Schema) -> Sequence[Schema]:
 
 
 def _pointed(root: Schema, reference: str) -> Any:
-    """Return the part of a schema that `#/a/b` refers to.
-
-    Returns None if nothing is there.
-    """
+    """Return the part of a schema at `#/a/b`, or None."""
     if not reference.startswith("#/"):
         return root if reference == "#" else None
     found: Any = root

@@ -12,10 +12,7 @@ TASK_FILES = (".yaml", ".yml", ".json", ".jsonl")
 
 
 def is_task_file(text: str) -> bool:
-    """Return whether the text names a task file.
-
-    The file need not exist.
-    """
+    """Return whether a text names a task file, existing or not."""
     return text.lower().endswith(TASK_FILES)
 
 
@@ -80,9 +77,9 @@ def _with(task: Task, inputs: dict[str, Any], budget: dict[str, Any]) -> Task:
 
 
 def strict_json(text: str) -> Any:
-    """Parse JSON as RFC 8259 defines it, without NaN and infinities.
+    """Parse JSON as RFC 8259 defines it.
 
-    Raises ValueError otherwise.
+    Anything else raises `ValueError`, including the NaN and infinities that Python accepts.
     """
     return json.loads(text, parse_constant=_refuse)
 

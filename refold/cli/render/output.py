@@ -69,9 +69,7 @@ def write_json(value: Any) -> None:
 
 
 def write_json_list(head: Mapping[str, Any], name: str, items: Iterable[Any]) -> None:
-    """Write a JSON object of `head` and a list named `name`.
-
-    `head` must not be empty.
+    """Write a JSON object: a non-empty `head`, and a list named `name`.
 
     Items are made and written one by one, so that only one is in memory. If making an item raises, nothing is written.
     """

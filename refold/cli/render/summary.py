@@ -134,10 +134,7 @@ class Summary:
         return ["refold", "resume", str(self.trace), *(["--module", self.module] if self.module is not None else [])]
 
     def under(self, module: str | None) -> "Summary":
-        """Record the given module if the header names another.
-
-        Returns the summary.
-        """
+        """Record the module if the header names another; return the summary."""
         if module is not None and self.trace is not None and Trace.load(self.trace).header["module"] != module:
             self.module = module
         return self

@@ -37,9 +37,9 @@ def cut(text: str, limit: int | None, hint: str = "") -> str:
 
 
 def brief(text: str, limit: int = SHORT) -> str:
-    """Return the text in one line of at most `limit` characters.
+    """Return a text in one line of at most `limit` characters.
 
-    An ellipsis marks a cut.
+    A longer text is cut, and ends in an ellipsis.
     """
     text = clean(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"

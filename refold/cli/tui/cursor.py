@@ -49,10 +49,7 @@ class Cursor:
         return self._first(page for page in self._pages(direction) if failed(self.pages.step(page)))
 
     def to_text(self, text: str, direction: int = 1) -> bool:
-        """Move to the next step whose records contain a text.
-
-        Case is ignored.
-        """
+        """Move to the next step whose records contain a text, ignoring case."""
         wanted = text.casefold()
         return bool(wanted) and self._first(
             page

@@ -46,10 +46,7 @@ class Overview(Widget):
 
 
 class StepList(ScrollView, can_focus=True):
-    """The pages of a replay, one a line.
-
-    Only visible lines are made.
-    """
+    """The pages of a replay, one a line, made when visible."""
 
     DEFAULT_CSS = "StepList { width: 34; border-right: solid $panel; }"
 

@@ -113,10 +113,7 @@ def image_urls(body: Any) -> Iterator[str]:
 
 
 def as_text(value: Any) -> str:
-    """Return a text as it is, and another value as JSON.
-
-    None becomes an empty text.
-    """
+    """Return a text as it is, None as "", others as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else orjson.dumps(value).decode()

@@ -13,7 +13,7 @@ from ...input.finding import find_run
 def conversation(named: str, traces: str) -> Trajectory:
     """Return the conversation of a trace or of a saved file.
 
-    Raises InputError if it is neither.
+    Raises `InputError` if the file is neither of the two.
     """
     path = Path(named)
     if path.is_file() and not path.name.endswith(SUFFIX):
@@ -28,10 +28,7 @@ def conversation(named: str, traces: str) -> Trajectory:
 
 
 def save(trajectory: Trajectory, path: Path) -> None:
-    """Write a conversation to a file that `--continue` reads.
-
-    Raises InputError on failure.
-    """
+    """Write a conversation for `--continue`; raises `InputError` if that fails."""
     try:
         path.write_text(json.dumps(trajectory.to_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as error:

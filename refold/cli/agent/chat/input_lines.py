@@ -29,9 +29,7 @@ class Lines:
     def next(self, label: str = "") -> str:
         r"""Return the next line, with `label` in the prompt.
 
-        Raises EOFError at the end.
-
-        A line that ends in a backslash continues on the next one.
+        A line that ends in a backslash continues on the next one. Raises `EOFError` if there are no more lines.
         """
         parts = [self._line(f"{label}{PROMPT}")]
         while parts[-1].endswith("\\"):

@@ -1,9 +1,7 @@
 """A session: the Agent in one thread, the person in the other.
 
-Two threads share a session:
-
-- the main thread reads answers from the terminal and gets Ctrl-C and SIGTERM, which Python delivers only there;
-- the portal's thread runs the event loop with the Agent, its tools and the servers behind them.
+- The main thread reads answers from the terminal and gets Ctrl-C and SIGTERM, which Python delivers only there.
+- The portal's thread runs the event loop with the Agent, its tools and the servers behind them.
 
 The main thread waits on `_inbox`. The loop's thread puts a `Question` there for each request of the run, and `_ENDED`
 when the run's work has ended. An answer goes back through the question's future, a cancellation through the run's

@@ -50,10 +50,7 @@ def replay_trace(
 
 
 def step_through(stepper: Stepper, out: Console) -> int:
-    """Show one page at a time, turned by keys.
-
-    Returns the exit code.
-    """
+    """Show one page at a time and return the exit code."""
     while True:
         with keyboard() as read, out.screen(hide_cursor=True) as screen:
             key = _turn_pages(stepper, out, read, screen)

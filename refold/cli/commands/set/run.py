@@ -33,10 +33,7 @@ _CODES = {"failed": ("failed", 1), "errored": ("failed", 1), "waiting": ("waitin
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of the command.
-
-    Each replaces what the suite says.
-    """
+    """The options of the command, which replace those of the suite."""
 
     module: str | None
     where: str | None

@@ -41,10 +41,7 @@ def show_tree(path: Path | RunRef, full: bool, as_json: bool) -> int:
 
 
 def draw(found: FamilyTree, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
-    """Return the tree, and its number of levels below the run.
-
-    At most `deepest` are drawn.
-    """
+    """Return the tree, at most `deepest` levels deep, and its levels' number."""
     tree = Tree(kin_text(found.run), guide_style="dim", highlight=False)
     waiting, levels = [(tree, found.run, 1)], 0
     todo: list[tuple[Tree, Any, int]] = list(waiting)

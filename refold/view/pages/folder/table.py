@@ -93,9 +93,9 @@ class Table:
     def sift(
         self, words: Iterable[str], bounds: Iterable[Bound], wanted: Mapping[str, Collection[str]]
     ) -> tuple[list[str], dict[str, list[str]]]:
-        """Return the runs that fit, and those kept out by one filter.
+        """Return the runs that fit, and runs that one filter kept out.
 
-        The latter are by that filter.
+        The runs in the second group are grouped by this filter.
         """
         rest: Iterable[str] = self._rows
         for by, sign, bound in bounds:
