@@ -83,10 +83,7 @@ def _calculate(left: Fraction, op: str, right: Fraction) -> Fraction:
 
 
 class Move(NamedTuple):
-    """Two numbers of a hand and an operation.
-
-    `others` are the numbers that stay.
-    """
+    """An operation on two numbers of a hand; the `others` stay."""
 
     left: Number
     op: Operator

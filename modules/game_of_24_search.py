@@ -1,12 +1,9 @@
 """The Game of 24 by search, with all moves as candidates.
 
-The rules are those of `game_of_24.py`.
-
-Read it to learn to branch.
-
-There, the module keeps track of what it has tried, and takes moves back. Here it only says which moves there are; the
-engine tries them, each as a run of its own with a trace of its own, and a strategy decides which of them go on. So the
-state is nothing but the hand in play, and how it is searched is one argument: `Engine(GameOf24Search(), branch=BEAM)`.
+Read this module to learn how to branch. The rules are those of `game_of_24.py`. There, the module keeps track of what
+it has tried, and takes moves back. Here, it only says which moves there are: the engine tries them, each as a run with
+a trace of its own, and a strategy decides which of these runs continue. So the state is nothing but the hand in play,
+and the search is one argument: `Engine(GameOf24Search(), branch=BEAM)`.
 """
 
 from ..engine import Action, AgentModule, BeamSearch, BestFirst, Decision, Observation, StateSchema
@@ -79,8 +76,5 @@ class GameOf24Search(AgentModule[Table]):
 
 
 def _taken(numbers: list[Number], value: str) -> Number:
-    """Remove a number of this value from the hand and return it.
-
-    Of two, the last.
-    """
+    """Remove the last number of this value from the hand; return it."""
     return numbers.pop(max(i for i, number in enumerate(numbers) if number.value == value))

@@ -21,9 +21,7 @@ from .views import AnyTool, viewed
 
 @dataclass
 class Capability:
-    """The contents of a capability's folder.
-
-    `apply` adds them to an agent.
+    """The contents of a capability's folder, which `apply` adds to an agent.
 
     Attributes:
         name: its name, which is the namespace of its tools and skills.

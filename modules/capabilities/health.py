@@ -40,10 +40,7 @@ class ComponentHealth:
 
 
 class Health:
-    """Collects the health of one capability's parts.
-
-    Every defect is logged.
-    """
+    """Collects the health of one capability's parts, and logs each defect."""
 
     def __init__(self, capability: str) -> None:
         self.entries: list[ComponentHealth] = []

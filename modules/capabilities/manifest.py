@@ -48,10 +48,7 @@ class Servers(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The content of a `capability.yaml`.
-
-    Unknown keys are kept, and logged.
-    """
+    """The content of a `capability.yaml`; unknown keys are kept, and logged."""
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
 

@@ -47,10 +47,7 @@ class Sample:
 
     @property
     def is_scored(self) -> bool:
-        """True if the run ended on its merits.
-
-        Only then do its scores count.
-        """
+        """True if the run ended on its merits, so its scores count."""
         return self.status not in ("errored", "waiting", "queued", "running", "cancelled", "missing")
 
     @property

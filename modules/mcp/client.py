@@ -154,10 +154,7 @@ class MCPClient:
 
     @property
     def recent_stderr(self) -> list[str]:
-        """The last 50 lines of the process's standard error since `connect`.
-
-        Empty for HTTP.
-        """
+        """The last 50 lines of standard error since `connect`; empty for HTTP."""
         return list(self._stderr.lines) if self._stderr is not None else []
 
     async def connect(self, *, interactive: bool = False) -> None:
@@ -336,10 +333,7 @@ class MCPClient:
 
 
 def _loaded() -> None:
-    """Import what needs the package `mcp`, outside of the event loop.
-
-    The import takes seconds.
-    """
+    """Import the package `mcp`, for seconds, outside of the event loop."""
     with needs_mcp():
         pass
 

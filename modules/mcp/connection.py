@@ -89,7 +89,7 @@ class Parked:
 class Connection:
     """A connection to a server: `start` opens it, `close` ends it.
 
-    It may be lost between.
+    The connection may also be lost before it is closed.
     """
 
     def __init__(

@@ -24,9 +24,9 @@ def text_of(question: Mapping[str, Any], server: str) -> str:
 
 
 def schema_of(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an answer: the form, or true.
+    """Return the JSON Schema of an answer.
 
-    "decline" refuses, null gives no answer.
+    The form or, for a question with an address, true accepts; "decline" refuses; null gives no answer.
     """
     yes = {"const": True} if "url" in question else question["schema"]
     return {"anyOf": [yes, {"const": DECLINE}, {"type": "null"}]}

@@ -10,10 +10,7 @@ from ...errors import ExternalError
 
 
 class MCPConnectionError(ExternalError, ConnectionError):
-    """There is no connection to `server`, and none could be made.
-
-    Nothing was sent.
-    """
+    """No connection to `server` could be made, so nothing was sent."""
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(f"MCP server {server!r}: {why}")

@@ -12,9 +12,9 @@ _running: set[asyncio.Task[None]] = set()
 
 
 def spawn(fn: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run `fn` beside everything else in this event loop (asyncio or trio).
+    """Run `fn`, which must not raise, beside the event loop's other tasks.
 
-    It must not raise.
+    The event loop is asyncio's or trio's.
     """
     try:
         loop = asyncio.get_running_loop()

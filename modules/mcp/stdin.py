@@ -17,10 +17,9 @@ from types import FrameType
 def ended_by_signals() -> Generator[list[int]]:
     """Make SIGINT and SIGTERM end standard input within the block.
 
-    Yield the signals that came.
-
-    A thread passes on what it reads from descriptor 0. A second signal ends the process at once. Use it in the main
-    thread. On Windows it does nothing, as a socket is not a descriptor there.
+    Yields the list of signals that came. A thread passes on what it reads from descriptor 0. A second signal ends the
+    process at once. The block must be in the main thread. On Windows it does nothing, as a socket is not a descriptor
+    there.
     """
     came: list[int] = []
     if sys.platform == "win32":

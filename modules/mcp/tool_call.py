@@ -28,10 +28,7 @@ _MOST_ROUNDS = 20
 
 
 class ServerClient(Protocol):
-    """The client of a server as a call needs it.
-
-    An MCPClient is one.
-    """
+    """The part of `MCPClient` that a call needs."""
 
     server: str
     call_timeout: float
@@ -153,7 +150,7 @@ async def _reply(client: ServerClient, connection: Connection, tool: str, call: 
 async def _put(client: ServerClient, tool: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return a person's answer to a server's question.
 
-    Without a run, no answer.
+    Outside of a run nobody can be asked, and the reply says that there is no answer.
     """
     try:
         prompt = text_of(question, client.server)

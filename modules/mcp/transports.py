@@ -126,10 +126,7 @@ def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """An HTTP client that reports a session that is gone.
-
-    The report is `SESSION_GONE`.
-    """
+    """An HTTP client that reports a lost session as `SESSION_GONE`."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request, and replace a 404 to a session's call."""

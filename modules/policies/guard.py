@@ -114,8 +114,8 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         return [*self.declared_hooks(), gate]
 
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
-        """Return the tools that are not denied whatever their arguments.
+        """Return the tools that rules and `always_deny` may allow.
 
-        The rules and `always_deny` decide that.
+        A tool is left out if it is denied whatever its arguments.
         """
         return [tool for tool in super().offered(tools) if not is_named(tool.wire_name, self.always_deny)]

@@ -69,7 +69,7 @@ class SessionPolicy(BaseModel):
     def declared_hooks(self) -> list[Hook]:
         """Return the hooks of the class and its bases, each name once.
 
-        Without rules, none for rules.
+        If there are no rules, the hook that checks them is left out.
         """
         found: dict[str, Any] = {}
         for cls in type(self).__mro__:

@@ -20,11 +20,7 @@ def first_error(error: BaseException) -> BaseException:
 
 
 class SetMismatchError(UsageError):
-    """The command does not fit the set that is there.
-
-    Attributes:
-        keys: the tasks that differ.
-    """
+    """The command does not fit the set; `keys` are the differing tasks."""
 
     def __init__(self, message: str, keys: Sequence[str] = ()) -> None:
         super().__init__(message)

@@ -139,7 +139,7 @@ def load_module(module: ModuleLike) -> Any:
 def as_module(found: Any) -> AgentModule[Any]:
     """Return the given module, or the module of an Agent.
 
-    Raises UsageError for anything else.
+    An object of any other type raises `UsageError`.
     """
     if isinstance(found, AgentModule):
         return found

@@ -108,7 +108,7 @@ def _differing(
 ) -> list[str]:
     """Return the tasks that differ from those of the set.
 
-    Raises SetMismatchError if `changed` refuses them.
+    If there are any and `changed` is "refuse", `SetMismatchError` is raised.
     """
     differ = [key for key, digest in digests.items() if key in known and known[key].doc.get("digest") != digest]
     if differ and changed == "refuse":

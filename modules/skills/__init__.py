@@ -1,6 +1,6 @@
 """Skills: folders with a SKILL.md that teach an agent something.
 
-agentskills.io specifies them.
+The specification of the folders is at agentskills.io.
 """
 
 from .agent_skills import attach_capability_skills, attach_skills

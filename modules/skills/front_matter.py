@@ -23,11 +23,9 @@ class SkillFileError(DefinitionError, ValueError):
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text with LF as its only line end.
+    """Return a file's text with LF line ends, without a byte-order mark.
 
-    A byte order mark is removed.
-
-    Raises SkillFileError if it is not UTF-8, OSError if it cannot be read.
+    Raises `SkillFileError` if the file is not UTF-8, and `OSError` if it cannot be read.
     """
     try:
         return path.read_text("utf-8-sig")

@@ -120,7 +120,7 @@ def _uri(path: Path) -> str:
 def _files(directory: Path, own: Path | None) -> Iterator[Path]:
     """Yield the files below a folder, sorted by path.
 
-    Links to folders are not followed.
+    A link to a folder is not followed.
     """
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)

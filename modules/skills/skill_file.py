@@ -54,10 +54,7 @@ def load_skill(path: Path, *, validate: bool = True) -> Skill:
 
 
 def _violations(skill: Skill, known: list[str]) -> list[str]:
-    """Return a skill's violations of the specification.
-
-    The fields have the right types.
-    """
+    """Return how a skill, whose fields have correct types, violates the specification."""
     found: list[str] = []
     name, description = skill.name, skill.description
     if name and not _NAME.fullmatch(name):

@@ -1,6 +1,6 @@
-"""The tool `skill`, which returns a skill.
+"""The tool `skill`, which lists skills and returns one of them.
 
-Its description lists the skills.
+The list of skills is the tool's description.
 """
 
 from collections.abc import Sequence
@@ -43,9 +43,6 @@ def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
 
 
 def skills_of(tool: Any) -> list[Skill] | None:
-    """Return the skills of a tool made by `create_skill_tool`.
-
-    Returns None for any other tool.
-    """
+    """Return the skills of a tool made by `create_skill_tool`, otherwise None."""
     found = getattr(tool.fn, "__refold_skills__", None) if isinstance(tool, Tool) else None
     return None if found is None else list(found)

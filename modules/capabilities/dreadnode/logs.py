@@ -19,9 +19,9 @@ _MOST = 20_000
 
 
 def log_output(name: str, value: Any, **options: Any) -> None:
-    """Write the output of a tool or task.
+    """Write the output of a tool or task, with its options.
 
-    `options` (`to`, `label`, `attributes`) are kept.
+    dreadnode's options are `to`, `label` and `attributes`; they are recorded as they are.
     """
     _emit("log_output", output=name, value=value, **options)
 

@@ -111,10 +111,7 @@ def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) ->
 
 
 def _ours(module: str, name: str) -> Any:
-    """Return refold's object for a name in a module of dreadnode.
-
-    Returns None if refold has none.
-    """
+    """Return refold's object for a name of dreadnode's, or None."""
     return next((value for source in _sources(module) if (value := _public(source, name)) is not None), None)
 
 

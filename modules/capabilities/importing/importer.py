@@ -78,10 +78,7 @@ class Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """Return the result of an import statement in the capability.
-
-        The arguments are those of `__import__`.
-        """
+        """Return an import statement's result; the arguments are those of `__import__`."""
         if level:
             return _real_import(name, globals, locals, fromlist or (), level)
         found = self._found(name, globals)

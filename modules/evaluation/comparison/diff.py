@@ -204,10 +204,7 @@ def _brief(decision: Any) -> str:
 
 
 def trace_of(store: TraceStore | None, run_id: str | None) -> Trace | None:
-    """Return the trace of a sample's run, if it is at hand.
-
-    Returns None if it is not.
-    """
+    """Return the trace of a sample's run, or None if missing."""
     if store is None or run_id is None:
         return None
     with suppress(TraceError):

@@ -51,7 +51,7 @@ class Fields:
     def document(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """Return the document of a row's task, and its target.
 
-        Raises LookupError for a missing column.
+        Raises `LookupError` if the row lacks a column that the fields name.
         """
         doc: dict[str, Any] = {"objective": self._objective(row)}
         identity = self._value(row, self.id, IDS)

@@ -23,11 +23,9 @@ _URL: TypeAdapter[HttpServerConfig] = TypeAdapter(HttpServerConfig)
 
 
 class ServerConfigError(DefinitionError, ValueError):
-    """An entry does not say how to reach a server.
+    """An entry does not say how to reach `server`, the server's name.
 
-    `server` is the server's name.
-
-    It says too little, too much, or something else.
+    The entry has too few members, too many, or members that do not fit.
     """
 
     def __init__(self, server: str, why: str) -> None:
@@ -91,10 +89,7 @@ def _of_url(name: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    """Return a plain value of YAML or JSON as text.
-
-    Returns any other value unchanged.
-    """
+    """Return a plain YAML or JSON value as text, others unchanged."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -11,10 +11,7 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<otherwise>:-[^}
 
 
 class MissingVariableError(DefinitionError, ValueError):
-    """A variable that is not set and has no default.
-
-    `name` is its name.
-    """
+    """The variable `name` is not set and has no default."""
 
     def __init__(self, name: str, where: str) -> None:
         super().__init__(f"{where} needs the variable {name}, which is not set; set it, or write ${{{name}:-else}}")

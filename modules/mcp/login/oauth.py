@@ -138,10 +138,7 @@ def create_oauth_provider(
 
 
 def _port_before(storage: FileTokenStorage) -> int:
-    """Return the port of the redirect that this client registered before.
-
-    0 without one.
-    """
+    """Return this client's port in its registered redirect, 0 if none."""
     info = storage._entry().get("client_info") or {}
     uris = info.get("redirect_uris") or []
     return AnyUrl(uris[0]).port or 0 if uris else 0

@@ -1,6 +1,6 @@
-"""The local page to which a browser returns after a login.
+"""The local page that ends a login in the browser.
 
-See RFC 8252, section 7.3.
+RFC 8252, section 7.3, describes this redirect to the loopback interface.
 """
 
 import threading

@@ -87,10 +87,7 @@ class FileTokenStorage:
         return self._part(OAuthToken, "tokens", self._entry()) is not None
 
     def expires_at(self) -> float | None:
-        """Return when the access token expires, in seconds since 1970.
-
-        Returns None if unknown.
-        """
+        """Return when the access token expires (seconds since 1970), or None."""
         found: float | None = self._entry().get("expires_at")
         return found
 
@@ -149,9 +146,9 @@ def _write(path: Path, document: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Generator[None]:
-    """Hold a lock that ends with the process.
+    """Hold a lock, which is released even if the process dies.
 
-    Raises TimeoutError after half a minute.
+    Raises `TimeoutError` if another process holds the lock for half a minute.
     """
     deadline = time.monotonic() + _LOCK_SECONDS
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

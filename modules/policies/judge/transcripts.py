@@ -70,7 +70,7 @@ def _shown(message: Message, strategy: str) -> Message | None:
 def rendered(message: Message) -> str:
     """Return a message as a judge reads it: role, text and calls.
 
-    Images and audio are named.
+    An image or audio is replaced by the name of its type.
     """
     lines = [escape(message.content)] if message.content else []
     if not isinstance(message.body, str):

@@ -108,9 +108,9 @@ class ToolRules(BaseModel):
 
 
 async def verdict_of(rules: ToolRules, call: ToolCall) -> RuleVerdict:
-    """Return the rules' verdict on a call, found in a thread.
+    """Return the rules' verdict on a call.
 
-    The rules may look at files.
+    A worker thread finds the verdict, as rules may look at files.
     """
     return await to_thread.run_sync(rules.verdict, call)
 

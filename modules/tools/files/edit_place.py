@@ -46,10 +46,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a rung: its name and all places.
-
-    The places may overlap.
-    """
+    """The name of a rung, and all its places, overlapping ones included."""
 
     rung: str
     places: tuple[Place, ...]
@@ -67,7 +64,7 @@ class Found:
 def find(text: str, old: str, new: str) -> Found | None:
     """Return the places of `old` on the first rung that matches.
 
-    All texts have plain line ends.
+    The line ends of all three texts are LF.
     """
     places = tuple(_exact(text, old, new))
     if places:

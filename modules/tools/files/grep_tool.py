@@ -143,9 +143,9 @@ def _data_of(entry: Entry) -> bytes | None:
 
 
 def _shown(name: str, lines: list[str], hits: list[int], context: int) -> list[str]:
-    """Return matching lines as `name:number:text`, context lines with dashes.
+    """Return lines as grep prints them.
 
-    This is the format of grep.
+    Matching lines have the form `name:number:text`; context lines have dashes in place of the colons.
     """
     shown: list[str] = []
     after = -1

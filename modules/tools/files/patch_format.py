@@ -61,7 +61,7 @@ class FilePatch:
 def read_patch(text: str) -> list[FilePatch]:
     """Return the parts of a patch in order.
 
-    Raises PatchFormatError that names the line.
+    The `PatchFormatError` of an invalid patch names the line.
     """
     lines = text.replace("\r\n", "\n").strip("\n").split("\n")
     while lines and not lines[0].strip():

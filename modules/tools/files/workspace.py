@@ -62,7 +62,7 @@ class Workspace:
     def spot(self, path: str, cwd: str | None = None, *, make: bool = False) -> Iterator[Spot]:
         """Yield the place of a path; relative paths start at `cwd`.
 
-        `cwd` is itself in the workspace.
+        `cwd` must itself be in the workspace.
         """
         parts = parts_of(path, self.root, self.given)
         if cwd is not None and not path.startswith("/"):
@@ -99,7 +99,7 @@ class Workspace:
     def open(self, spot: Spot, path: str) -> int:
         """Return a descriptor to read a regular file.
 
-        Raises OSError or OutsideWorkspaceError.
+        Raises `OSError`, or `OutsideWorkspaceError` if the file has another name (a hard link) outside.
         """
         if spot.name is None:
             raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
@@ -134,7 +134,7 @@ class Workspace:
     def folder(self, path: str, cwd: str | None = None) -> Iterator[int]:
         """Yield a folder's descriptor.
 
-        Raises NotADirectoryError or FileNotFoundError.
+        Raises `FileNotFoundError` if nothing is there, and `NotADirectoryError` if it is not a folder.
         """
         with self.spot(path, cwd) as spot:
             try:
@@ -149,10 +149,7 @@ class Workspace:
                 os.close(fd)
 
     def kind(self, path: str, cwd: str | None = None) -> Literal["file", "folder", "other"] | None:
-        """Return the kind of entry at a path; None if missing.
-
-        Links are followed.
-        """
+        """Return the kind of an entry, with links followed; None if missing."""
         with self.spot(path, cwd) as spot:
             if spot.name is None:
                 return "folder"

@@ -69,9 +69,9 @@ def _value(question: HumanQuestion, answer: QuestionAnswer) -> Any:
 
 
 def understood(question: HumanQuestion, text: str) -> str:
-    """Return the option that a typed text selects by label or number.
+    """Return the option that a text selects, otherwise the text itself.
 
-    Any other text is returned itself.
+    A text selects an option by its label or its number.
     """
     said = text.strip()
     labels = question.labels

@@ -97,12 +97,10 @@ async def confirm(
 
 
 async def approve_call(call: ToolCall, why: str | None = None) -> Literal["approve", "deny", "allow_session"]:
-    """Ask a person to approve a call before it runs.
+    """Ask a person to approve a call; cancelling the question denies it.
 
-    Cancelling denies the call.
-
-    The name and the exact arguments are part of the question. An approval is valid for these alone: a call that differs
-    in anything is another question.
+    The name and the exact arguments are part of the question. An approval is valid for these alone: a call that
+    differs in anything is another question.
     """
     arguments = dict(action_for(call).args)
     prompt = HumanPrompt(

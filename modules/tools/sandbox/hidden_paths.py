@@ -29,9 +29,9 @@ _SEARCHED = (("/etc", 6), ("/var", 3))
 
 
 def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
-    """Return the paths that commands see empty or not at all.
+    """Return the paths that commands in a workspace cannot look into.
 
-    `root` is the commands' workspace.
+    Commands see them empty or not at all. `root` is the workspace.
     """
     found = {os.path.realpath(each) for each in FOLDERS}
     for home in _homes(environ):

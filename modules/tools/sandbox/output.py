@@ -35,7 +35,7 @@ class Kept:
     def text(self) -> str:
         """Return the bytes as UTF-8 text; a line marks omitted ones.
 
-        Invalid bytes are replaced.
+        U+FFFD stands for each invalid byte.
         """
         self._trim()
         if not self.left_out:

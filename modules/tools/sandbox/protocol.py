@@ -52,11 +52,11 @@ class Sandbox(Protocol):
     async def read(self, path: str) -> bytes:
         """Return the bytes of a file of the workspace.
 
-        Raises OutsideWorkspaceError or OSError.
+        Raises `OutsideWorkspaceError` if the path leads out, and `OSError` if the file cannot be read.
         """
 
     async def write(self, path: str, data: bytes) -> None:
         """Write a file of the workspace, whole or not at all.
 
-        Raises OutsideWorkspaceError or OSError.
+        Raises `OutsideWorkspaceError` if the path leads out, and `OSError` if the file cannot be written.
         """

@@ -111,10 +111,7 @@ def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) 
 
 
 def got(url: str, seconds: int) -> tuple[bytes, str, str]:
-    """Return a page's bytes, its content type and its final URL.
-
-    Raises FetchError.
-    """
+    """Return a page's bytes, content type and final URL, or raise `FetchError`."""
     deadline, at = Deadline(seconds), url
     try:
         for _ in range(MOST_REDIRECTS + 1):

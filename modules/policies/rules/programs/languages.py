@@ -189,10 +189,7 @@ def awk(reading: Reading, command: Command, is_fed: bool) -> None:
 
 
 def sed(reading: Reading, command: Command, is_fed: bool) -> None:
-    """Read sed.
-
-    Only the plainest scripts are known.
-    """
+    """Read a call of sed; only the plainest scripts are known."""
     name, args = command.program, command.args
     if command.is_open:
         reading.doubt(f"what {name} is given is known when it runs")

@@ -59,10 +59,7 @@ NUMBERS = frozenset(["RANDOM", "SRANDOM", "SECONDS", "LINENO", "UID", "EUID", "P
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether a variable of this name is known to be harmless.
-
-    It is harmless whatever its value.
-    """
+    """Return whether a variable is known to be harmless, whatever its value."""
     return name in HARMLESS or (_LOCAL.fullmatch(name) is not None and name != "_")
 
 

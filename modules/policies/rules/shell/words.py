@@ -24,10 +24,7 @@ _ARITHMETIC = re.compile(r"\(\([\w\s+\-*/%<>=!&|?:]*\)\)", re.ASCII)
 
 
 class Doubt(Exception):
-    """The effect of a command line is uncertain.
-
-    The text has the reason.
-    """
+    """The effect of a command line is uncertain; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

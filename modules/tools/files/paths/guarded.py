@@ -94,9 +94,9 @@ def set_aside(made: Collection[Path]) -> list[Path]:
 
 
 def _plain(name: str) -> str:
-    """Return a name without zero-width characters and case.
+    """Return a name as the least exact file system compares it.
 
-    Some file systems ignore both.
+    Some file systems ignore case and zero-width characters.
     """
     return "".join(each for each in name if unicodedata.category(each) != "Cf").casefold()
 
@@ -131,7 +131,7 @@ def _folders(root: Path) -> Iterator[tuple[Path, Set[str]]]:
 def _led_to(path: Path) -> Sequence[Path]:
     """Return the folders to which a `.git` file or link points.
 
-    Worktrees and submodules have these.
+    The `.git` of a worktree or a submodule is such a file.
     """
     found = [path.resolve()] if path.is_symlink() else []
     try:

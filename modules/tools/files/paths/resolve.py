@@ -38,12 +38,10 @@ FILE_FLAGS = (
 
 @dataclass(frozen=True)
 class Spot:
-    """A place for an entry: `name` in the open folder `folder`.
+    """A place for an entry, existing or not: `name` in folder `folder`.
 
-    The entry need not exist.
-
-    The root itself has no name. `path` is the place's path from the root. `made` are the folders made on the way,
-    outermost first.
+    `folder` is an open descriptor. The root itself has no name. `path` is the place's path from the root. `made` are
+    the folders made on the way, outermost first.
     """
 
     folder: int
@@ -84,7 +82,7 @@ def _split(path: str) -> list[str]:
 def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: bool = False) -> Iterator[Spot]:
     """Yield the spot of a path's components, open until the block ends.
 
-    `make` makes missing folders.
+    If `make` is true, missing folders on the way are made.
 
     Raises:
         OutsideWorkspaceError: the path leads out, or its links form a loop.

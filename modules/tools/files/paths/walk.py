@@ -20,7 +20,7 @@ IGNORED = frozenset(
 def walk(workspace: Workspace, path: str, cwd: str | None = None, *, everything: bool = False) -> Iterator[Entry]:
     """Yield the regular files below a folder in path order.
 
-    `everything` enters ignored folders too.
+    Ignored folders are entered only if `everything` is true.
     """
     with workspace.folder(path, cwd) as top:
         yield from Descent(top, () if everything else IGNORED).entries()
