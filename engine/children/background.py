@@ -52,11 +52,10 @@ class BackgroundChild:
             self._job.result()
 
     async def wait(self, call: Call, seconds: float | None) -> None:
-        """Wait for the end of the child, at most `seconds`.
+        """Let a call of the parent wait for the child's end.
 
-        A call of the parent waits.
-
-        The child's requests are forwarded only if there is no limit: otherwise each short wait would ask them anew.
+        The wait takes at most `seconds`. Without this limit, the child's requests are forwarded to the parent; with it
+        they are not, as each of several short waits would ask them anew.
         """
         if seconds is None:
             with self.child.awaiting(call):

@@ -28,10 +28,7 @@ from .parent import child_id
 
 @dataclass(frozen=True, slots=True)
 class BranchPoint:
-    """A state from which candidates' runs can start.
-
-    A run has reached it.
-    """
+    """A state that a run has reached, where candidates' runs can start."""
 
     run_id: str
     step: int
@@ -126,10 +123,7 @@ class CandidateRun(ChildRun):
         super().__init__(run, at_work, plan, {"run": run_id}, run_id in earlier.opened)
 
     async def bring_in(self, environment: Environment | None) -> ChildEnd:
-        """Run the candidate up to its limit, in this environment.
-
-        Returns its end.
-        """
+        """Run the candidate in this environment, at most to its limit."""
         candidate = self.plan.candidate
         assert candidate is not None
         self.plan = replace(self.plan, candidate=replace(candidate, environment=environment))

@@ -24,9 +24,7 @@ Reads = Callable[[Any], Any] | None
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """The result or status of a child run.
-
-    A replay returns the same.
+    """A child run's result or status, the same in a replay.
 
     `status` is None while the child is at work. `value` is the value that the `value` function of `run_child` made of
     its last state. `hash` is the hash of its last record, None before its end. `waiting` holds the prompts of its open

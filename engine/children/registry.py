@@ -98,11 +98,9 @@ class ChildRegistry:
         return known.status(read) if known is not None else self._status_elsewhere(label)
 
     async def wait(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
-        """Wait for the end of a background child, for at most `seconds`.
+        """Wait at most `seconds` for a background child; return its status.
 
-        Returns its status then.
-
-        Raises EngineUsageError if the run has started no child with this label.
+        Raises `EngineUsageError` if the run has started no child with this label.
         """
         known = self._background.get(child_id(self._run.run_id, label))
         if known is None:
@@ -209,8 +207,5 @@ def _source(trace: Trace) -> Trace | None:
 
 
 def _counted(used: RunUsage) -> dict[str, Any]:
-    """Return the usage as an account counts it.
-
-    It leaves out steps and seconds.
-    """
+    """Return the usage that an account counts, without steps and seconds."""
     return {name: value for name, value in used.to_dict().items() if name not in ("steps", "seconds")}

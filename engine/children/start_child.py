@@ -31,11 +31,9 @@ async def start_child(
 ) -> str:
     """Start a background child, and return its label.
 
-    See `run_child` for the arguments.
-
-    The label, such as `2.helper-1f3a9c2b04`, stays the same when the run is replayed, resumed or forked. Before the run
-    ends, it waits for the child, within its budget. If the run fails or is cancelled, the child is cancelled. A resumed
-    run calls `AgentModule.child_module` for the module of such a child.
+    The arguments are those of `run_child`. The label, such as `2.helper-1f3a9c2b04`, stays the same when the run is
+    replayed, resumed or forked. Before the run ends, it waits for the child, within its budget. If the run fails or is
+    cancelled, the child is cancelled. A resumed run calls `AgentModule.child_module` for the module of such a child.
 
     Raises NoRunError outside of a run, and the errors of `run_child`.
     """
@@ -77,9 +75,7 @@ async def child_state(label: str, *, value: Reads = None) -> ChildResult:
 
 
 async def wait_child(label: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
-    """Wait for the end of a background child, for at most `seconds`.
-
-    Returns its status then.
+    """Wait at most `seconds` for a background child; return its status.
 
     Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
     child that waits for an answer is returned with the status "waiting". Raises as `child_state` does.

@@ -1,8 +1,6 @@
 """Helpers around event loops, threads, signals and processes.
 
-They serve asyncio and trio alike.
-
-They know nothing of runs.
+They serve asyncio and trio alike, and know nothing of runs.
 
 threads         run sync code in threads that a deadline can abandon
 processes       kill the processes for which abandoned code waits

@@ -57,7 +57,7 @@ async def withdraw(before: int = 0) -> None:
 def stray(what: str, error: BaseException | None = None) -> RuntimeError:
     """Return the error to raise in place of a stray cancellation.
 
-    `what` names the hook or tool.
+    `what` names the hook or tool that was cancelled.
     """
     why = f": {error}" if error is not None and str(error) else ""
     return RuntimeError(f"{what} was cancelled by something other than its run, or awaited what was cancelled{why}")

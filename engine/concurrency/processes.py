@@ -1,6 +1,4 @@
-"""Finds and kills the processes of a run's open calls.
-
-Their children are killed, too.
+"""Finds and kills the process trees of a run's open calls.
 
 A deadline cancels a coroutine and abandons a thread, but neither ends a process for which the code waits. Such a
 process is found through the local variables of the frames that are running for the run: the process objects of
@@ -24,9 +22,7 @@ def processes_of_thread(ident: int) -> Iterator[int]:
 
 
 def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
-    """Yield the ids of processes that a suspended coroutine holds.
-
-    Its frames hold them.
+    """Yield the ids of processes held in a suspended coroutine's frames.
 
     The frames of the coroutines that it awaits are searched, too.
     """

@@ -21,10 +21,9 @@ R = TypeVar("R")
 def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
     """Run `work` in an event loop until it is done.
 
-    See `run_with_signals`.
-
-    In a notebook, where a loop is running already, the work gets a thread; see `run_in_thread`. Inside any other
-    running event loop, which the call would block, raises EngineUsageError; `instead` is the call to write there.
+    A script gets an event loop from `run_with_signals`. In a notebook, where a loop is running already, the work gets
+    a thread from `run_in_thread`. Inside any other running event loop, which the call would block, raises
+    EngineUsageError; `instead` is the call to write there.
     """
     try:
         asyncio.get_running_loop()

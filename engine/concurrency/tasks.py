@@ -177,9 +177,7 @@ class Job(Generic[T]):
 
 
 async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -> None:
-    """Run the jobs, at most `at_once` at a time.
-
-    They start in their order.
+    """Run the jobs in their order, at most `at_once` at a time.
 
     If a job raises, the others are cancelled and its error is raised, not inside an ExceptionGroup. If this returns,
     every job has returned: a job that something cancelled on its own counts as an error.

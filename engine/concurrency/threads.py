@@ -242,10 +242,7 @@ class _Pool:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Start a queued job in place of one at work.
-
-        The latter is no longer counted.
-        """
+        """Start a queued job; a job at work is no longer counted."""
         with self._lock:
             self._at_work -= 1
             job = self._taken()
@@ -298,10 +295,8 @@ if hasattr(os, "register_at_fork"):
 def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
     """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
 
-    Await the result at once.
-
-    If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no event loop counts as
-    running, so `fn` may start one.
+    The result must be awaited at once. If the waiting task is cancelled, the thread is abandoned. In the copy of the
+    context, no event loop counts as running, so `fn` may start one.
 
     Raises NoThreadError if the process can start no thread, and has none at work that could become free.
     """

@@ -50,9 +50,8 @@ class ServedRun:
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """Look up the recorded outcome of a call.
 
-        Raises DivergenceError if there is none.
-
-        The request is kept in `missing`, because a hook may catch the error.
+        Raises `DivergenceError` if there is none, and keeps the request in `missing`, because a hook may catch the
+        error.
         """
         asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
         request = Request.of(frame, asked, self._refs.state)

@@ -39,10 +39,7 @@ class Settled:
 
 
 class RecordedStep:
-    """The recorded calls and answers of one step.
-
-    Without a `step`, there are none.
-    """
+    """The recorded calls and answers of one step, if it exists."""
 
     def __init__(self, run_id: str, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
         effects = step.effects if step is not None else ()

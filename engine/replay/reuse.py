@@ -166,7 +166,7 @@ class Reuse:
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
         """Return the recorded answer to an equal wait decision, in a tuple.
 
-        Returns None if there is none.
+        A wait decision that the source has not recorded, or whose answer it lacks, gives None.
         """
         with self._lock:
             if self.live:
@@ -180,10 +180,7 @@ class Reuse:
             return found
 
     def answers(self, step: int) -> dict[str, Any]:
-        """Return the source's answers in a step, by request.
-
-        Those of child runs are included.
-        """
+        """Return the source's answers in a step, and its children's, by request."""
         with self._lock, suppress(TraceError):
             self._enter(step)
             return {name: answer for name, (_, answer) in self._recorded.answers.items()}

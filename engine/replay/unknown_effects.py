@@ -58,10 +58,8 @@ FATE_SCHEMA: dict[str, Any] = {
 class Answers:
     """The requests and answers of a trace's unfinished step.
 
-    `write(kind, members)` writes new records.
-
-    `now` is the time at which answers are judged. Without it no answer is late: those of a child are given by its
-    parent, which has received them in time.
+    The function `write(kind, members)` writes new records. `now` is the time at which answers are judged. Without it
+    no answer is late: those of a child are given by its parent, which has received them in time.
     """
 
     def __init__(

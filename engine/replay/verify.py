@@ -47,11 +47,9 @@ def _untold(name: str, value: str) -> None:
 async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
     """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes.
 
-    `act` is not run.
-
-    Returns the places where the code differs from the trace, [] if there are none. After a divergence, verification
-    continues from the recorded state. `learn` receives the name and value of each secret that the hooks use and that
-    the trace shows as a mark.
+    Returns the places where the code differs from the trace, [] if there are none. `act` is not run. After a
+    divergence, verification continues from the recorded state. `learn` receives the name and value of each secret that
+    the hooks use and that the trace shows as a mark.
 
     Raises TraceCorruptError for a corrupt trace.
     """

@@ -1,9 +1,8 @@
 """The protocol between the engine and a branch strategy.
 
-Both work on one tree.
-
-The root of the tree is the state of the run that branches. Each candidate of a node leads to a child node: the state
-that a child run has reached with this candidate. A node's place is the way to it, as numbers of candidates:
+The engine and the strategy work on one tree. Its root is the state of the run that branches. Each candidate of a node
+leads to a child node: the state that a child run has reached with this candidate. A node's place is the way to it, as
+numbers of candidates:
 
     ""                  the root
     "0"  "1"  "2"       the states that its three candidates have led to
@@ -34,7 +33,7 @@ class Score(Protocol):
 class CandidateScore(Protocol):
     """A function that rates a candidate of a state before it runs.
 
-    Otherwise the same as `Score`.
+    As with `Score`, higher is better, and the function may be async and perform effects.
     """
 
     def __call__(self, state: Any, decision: Decision, /) -> float | Awaitable[float]:
@@ -78,10 +77,7 @@ class Branch(Protocol):
 
     @property
     def root(self) -> Node:
-        """Return the node of the run's own state.
-
-        Its candidates are the decision's.
-        """
+        """The node of the run's state, with the candidates of its decision."""
 
     @property
     def rng(self) -> Random:

@@ -37,10 +37,7 @@ def _check_score(strategy: Any) -> None:
 
 
 def _best(nodes: list[Node]) -> Node:
-    """Return the node with the highest score, the first of equals.
-
-    `nodes` must not be empty.
-    """
+    """Return the highest-scored node, the first of equals; `nodes` is not empty."""
     return max(nodes, key=lambda node: node.score if node.score is not None else float("-inf"))
 
 
@@ -168,10 +165,9 @@ class BestFirst:
 class MonteCarloTreeSearch:
     """Plays random ways (rollouts) from promising states to an end.
 
-    It adopts the best state reached.
-
-    A place grows once, so no rollout reaches the same end twice; the search is over when all ends have been reached.
-    (L. Kocsis and Cs. Szepesvári, Bandit based Monte-Carlo Planning, 2006.)
+    The strategy adopts the best state that a rollout has reached. A place grows once, so no rollout reaches the same
+    end twice; the search is over when all ends have been reached. (L. Kocsis and Cs. Szepesvári, Bandit based
+    Monte-Carlo Planning, 2006.)
 
     Args:
         score: rates the state at the end of a rollout.

@@ -52,10 +52,7 @@ class Origin:
     """The answers and decisions about unknown effects in the source's unfinished step, given to the fork."""
 
     def reuse(self) -> Reuse | None:
-        """Return the outcomes that the fork reuses from its source.
-
-        Returns None if it reuses none.
-        """
+        """Return the outcomes that the fork reuses from its source, or None."""
         if "reuse_effects" not in self.parent:
             return None
         return Reuse(self.source, self.source.run_id, self.at, self.settled)
@@ -193,11 +190,10 @@ def _operation(document: Any, tokens: Sequence[str]) -> str:
 
 
 def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
-    """Return `patch` if it turns `document` into the fork's first state `data`.
+    """Return a patch that turns `document` into the fork's first state `data`.
 
-    Otherwise computes one that does.
-
-    Redaction and migration may have changed the state beyond the patch; and a patch with secrets is never written.
+    The given `patch` is returned if it does so. Otherwise a new one is computed: redaction and migration may have
+    changed the state beyond the patch, and a patch with secrets is never written.
     """
     form = dump(patch)
     if redactor is None or redactor.json(form) is form:

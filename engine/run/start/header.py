@@ -38,10 +38,7 @@ def header_of(
     seed: int,
     parent: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the members of a header record.
-
-    `task` is the task's JSON form.
-    """
+    """Return a header record's members; `task` is the task's JSON form."""
     state, arguments = module.state_class, arguments_of(module)
     return {
         "format": FORMAT,

@@ -64,7 +64,7 @@ class Children(Protocol):
     async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
         """Return the state that an earlier attempt has chosen but not committed.
 
-        `chosen` is its record's member.
+        `chosen` is the member of this name in the record of the choice.
         """
 
     def resume_background(self) -> None:
@@ -77,10 +77,7 @@ class Children(Protocol):
         """Cancel the background children, and wait until their ends are written."""
 
     def end(self, why: EndedFromAbove) -> None:
-        """End the children of the run's calls for a budget.
-
-        Callable from any thread.
-        """
+        """End calls' children for a budget; callable from any thread."""
 
     def usage(self) -> dict[str, Any]:
         """Return the usage of each background child so far, for the commit."""
@@ -231,10 +228,7 @@ class RunPlan:
         return None if self.candidate is not None else self.budget.max_runtime_seconds
 
     def open(self) -> TraceWriter:
-        """Return the writer of the run's trace.
-
-        The trace is new or reopened.
-        """
+        """Return the writer of the run's trace, reopened or new."""
         if self.reopened is not None:
             return self.reopened
         return TraceWriter.create(self.file, durability=self.options.durability, parent=self.family)
@@ -254,11 +248,9 @@ class RunPlan:
         folder: TraceHome = None,
         seed: int | None = None,
     ) -> "RunPlan":
-        """Return the plan of a new run of `task`.
+        """Return the plan of a new run of `task`, traced in `folder`.
 
-        Its trace is in `folder`.
-
-        With None as `seed`, one is drawn.
+        If `seed` is None, a seed is drawn.
         """
         if options.redactor is not None:
             task = redacted_task(task, options.redactor)

@@ -178,9 +178,9 @@ class _Preparation:
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
     async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
-        """Ask the handler about each unknown effect in turn.
+        """Ask the handler about unknown effects; return valid answers by request.
 
-        Returns its valid answers by request.
+        The handler is called for one effect after the other.
         """
         told: dict[str, Any] = {}
         began = self.clock.monotonic()

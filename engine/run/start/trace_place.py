@@ -47,10 +47,7 @@ def discard(place: Path | RunRef) -> None:
 
 
 def set_aside(place: Path | RunRef, number: int) -> bool:
-    """Give a trace a name with this number.
-
-    Returns whether that name was free.
-    """
+    """Add a number to a trace's name; return False if taken."""
     if isinstance(place, Path):
         if (free := place.with_name(f"{place.name}.{number}")).exists():
             return False

@@ -130,10 +130,7 @@ def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
 
 
 def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
-    """Yield the traces of these child runs, each once.
-
-    Those without records are left out.
-    """
+    """Yield each trace of these child runs once, except those without records."""
     for child in {child.run_id: child for child in started}.values():
         if (found := relative_or_none(trace, child)) is not None:
             yield found

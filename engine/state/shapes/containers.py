@@ -136,8 +136,7 @@ class ListShape:
 class DictShape:
     """A dict whose keys have one shape and its values another.
 
-    JSON writes the keys as text.
-    """
+    In JSON, every key is written as text, whatever its shape."""
 
     def __init__(self, label: str, key: Shape, item: Shape) -> None:
         self.label = label

@@ -231,7 +231,7 @@ class _Builder:
 def _json_kinds(shape: Shape) -> frozenset[str]:
     """Return the JSON kinds in which a shape's values are written.
 
-    Raises StateDefinitionError for any JSON value.
+    A shape that takes any JSON value raises `StateDefinitionError`.
     """
     if isinstance(shape, LeafShape):
         return shape.kinds
@@ -257,10 +257,7 @@ def _int_clash(shape: Shape, branches: dict[str, Shape]) -> set[str]:
 
 
 def _constrains(extra: Any) -> bool:
-    """Return whether metadata limits or changes a field's values.
-
-    Other metadata only describes them.
-    """
+    """Return whether metadata limits or changes values, not only describes them."""
     if isinstance(extra, FieldInfo):
         return bool(extra.metadata)
     known = isinstance(extra, BaseMetadata | GroupedMetadata) or type(extra).__module__.startswith("pydantic")
@@ -346,9 +343,8 @@ def has_exact_default(field: FieldInfo, shape: Shape) -> bool:
 def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
     """Raise StateDefinitionError for the first type a state cannot hold.
 
-    The error names the field.
-
-    Called when pydantic fails to build a schema, whose own error would be about pydantic and not about states.
+    The error names the field. This function is called when pydantic fails to build a schema, whose own error would be
+    about pydantic and not about states.
     """
     builder = _Builder(model_base)
     for name, field in cls.__pydantic_fields__.items():

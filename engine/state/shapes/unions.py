@@ -96,10 +96,8 @@ class UnionShape:
 class CheckedShape:
     """The shape of a field with constraints or validators.
 
-    These see the field's whole value.
-
-    The validators run on their own result, too. If they change it again, the value is refused, since a reloaded state
-    would differ.
+    Constraints and validators see the field's whole value. The validators run on their own result, too. If they change
+    it again, the value is refused, since a reloaded state would differ.
     """
 
     def __init__(self, label: str, inner: Shape, validate: Callable[[Any], Any]) -> None:
@@ -143,7 +141,7 @@ class CheckedShape:
     def _valid(self, value: Any) -> Any:
         """Return the value after the field's validators.
 
-        Raises StateValueError if they refuse it.
+        If a validator refuses the value, raises `StateValueError`.
         """
         try:
             return self.validate(value)
