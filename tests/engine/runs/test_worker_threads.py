@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 import pytest
+
 from refold.engine.concurrency.threads import in_thread
 
 
@@ -17,7 +18,7 @@ def test_the_awaiting_task_goes_on_when_the_result_arrives_and_not_a_turn_of_the
             scheduled.append(args[0])
             return schedule(*args, **kwargs)
 
-        loop.call_soon = counted  # type: ignore[method-assign]
+        loop.call_soon = counted  # type: ignore[assignment,method-assign]
         name: str = await in_thread(lambda: threading.current_thread().name, {})
         return name, len(scheduled)
 
