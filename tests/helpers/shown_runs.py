@@ -8,6 +8,7 @@ import time
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,8 +267,7 @@ class ShownRuns:
         leases = table.claim("a worker", len(ends) + 1, 1e9)
         for lease, end, run in zip(leases, ends, runs, strict=False):
             if run is not None:
-                with store._database().write() as session:
-                    note_run(session, lease, self.ids[run])
+                store._database().write(partial(note_run, lease=lease, run_id=self.ids[run]))
             error = "the server answered 503 <b>five times</b>" if end == "errored" else None
             answer = {"final_result": f"what {lease.key} has found", "steps": 12}
             table.finish(lease, end, Figures(0.5 if end == "completed" else None, 0.02, 1200, 8.5, error, answer))

@@ -75,8 +75,8 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing_more(
     with writer:
         writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
         size = writer.size
-        with store._database().write() as session:
-            session.many("UPDATE tasks SET lease_until = ? WHERE key = ?", [(time.time() - 1, "one")])
+        late = [(time.time() - 1, "one")]
+        store._database().write(lambda session: session.many("UPDATE tasks SET lease_until = ? WHERE key = ?", late))
         [lease] = store.tasks("set").claim("second", 1, 60.0)
         assert lease.epoch == 2
         clocks.move(66.0)

@@ -65,8 +65,8 @@ class FolderStore:
         if self._lease is not None and above is None:
             from ..sql.tasks import note_run
 
-            with self._database().write() as session:
-                note_run(session, self._lease, run_id)
+            lease = self._lease
+            self._database().write(lambda session: note_run(session, lease, run_id))
         path = self.path_of(run_id, above)
         return FileStore.create(path, buffered=durability == "none", durable=durability == "power", fence=self._fence())
 

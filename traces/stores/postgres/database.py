@@ -1,32 +1,53 @@
-"""Connections to PostgreSQL, and appends that survive the loss of one.
+"""Connections to PostgreSQL, and work that survives the loss of one.
 
 After a connection is lost, nobody knows whether the last append was committed. The writer then looks at the head of the
 run: it is where it was (send again), where it should be (done), further back (the server lost what had not reached its
 disk: send that again, too), or somebody else's (stop).
+
+Any other transaction leaves a *receipt*: it stores its number in a row of its process, which commits with it. If the
+answer to COMMIT is lost, the row tells whether the transaction is done or is to be repeated. The number of a
+transaction in PostgreSQL itself cannot tell that, as a server that crashed gives numbers again.
 """
 
 import contextlib
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.pq import PGconn, Ping
 
 from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
+from ..owner import new_owner
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
 from ..url_text import without_password
 from .durability import may_wait, must_sync
 from .prepared import PreparedStatements
 
+log = logging.getLogger("refold")
 PATIENCE = 30.0
-"""Seconds for which a lost connection is tried again: a restart after a crash took up to four seconds when measured."""
+"""Seconds for which a server that does not answer is tried again: a restart after a crash took up to four seconds when
+measured."""
 _PAUSE = 0.1
+_RECEIPT = (
+    "INSERT INTO documents (set_id, name, version, value) VALUES ('', {name}, {number}, "
+    "EXTRACT(EPOCH FROM clock_timestamp())::text) ON CONFLICT (set_id, name) DO UPDATE SET "
+)
+"""A receipt is a document of no set: a set's id is never empty. So a store that was made earlier has its table."""
+_OLD_RECEIPTS = (
+    "DELETE FROM documents WHERE set_id = '' AND name IN (SELECT name FROM documents WHERE set_id = '' AND "
+    "value::float8 < EXTRACT(EPOCH FROM clock_timestamp()) - 86400 FOR UPDATE SKIP LOCKED)"
+)
+"""Removes receipts of processes that have ended; a process that is alive and idle for a day leaves another one."""
+_END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start::text = %s"
+"""Ends the server's side of a lost connection, which may hold locks until it notices the loss."""
 _MOST_UNSYNCED = 256
 """After how many appends without a flush one waits for the disk all the same: these lines are kept in memory."""
 R = TypeVar("R")
@@ -110,11 +131,11 @@ class PostgresDatabase:
         self.is_read_only = access == "read"
         self._dsn = dsn
         self._schema = schema
-        self._lock = threading.RLock()
-        self._pid = os.getpid()
-        self._unsynced: dict[int, list[_Part]] = {}
         self._abandoned: list[psycopg.Connection] = []
-        self._use(self._connect())
+        self._backend: tuple[int, str] | None = None
+        """The process of the server behind the connection, and when it started."""
+        self._begin()
+        self._connect(time.monotonic() + (0 if self.is_read_only else PATIENCE), is_first=True)
         try:
             self._prepare(tables, access)
         except BaseException as error:
@@ -123,23 +144,71 @@ class PostgresDatabase:
                 raise self._failed("prepared", error) from error
             raise
 
-    def _use(self, connection: psycopg.Connection) -> None:
-        self._connection = connection
-        self._prepared = PreparedStatements(connection)
+    def _begin(self) -> None:
+        """Start the state of this process, without a connection."""
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._unsynced: dict[int, list[_Part]] = {}
+        self._is_connected = False
+        self._name = new_owner()
+        """The name of this process's receipts."""
+        self._transactions = 0
 
-    def _connect(self) -> psycopg.Connection:
+    def _locked(self) -> threading.RLock:
+        """Return the lock of this process.
+
+        A forked process connects anew, as a connection belongs to the process that opened it. It has a lock of its own,
+        as another thread may have held the lock when the process was forked.
+        """
+        if self._pid != os.getpid():
+            self._abandoned.append(self._connection)  # closing it would end the other process's session
+            self._backend = None
+            self._begin()
+        return self._lock
+
+    def _connect(self, end: float, *, is_first: bool = False) -> None:
+        """Connect to the server.
+
+        A server that does not answer is tried again until the moment `end`, as it may be restarting. If the server
+        refuses the first connection, as for a wrong password, that is told at once. Raises `StoreError`.
+        """
+        is_refused = is_waiting = False
+        while True:
+            try:
+                return self._connect_once()
+            except psycopg.Error as error:
+                failed = self._failed("reached", error)
+                if is_refused or time.monotonic() > end:
+                    raise failed from error
+            is_refused = is_first and PGconn.ping(self._dsn.encode()) in (Ping.OK, Ping.NO_ATTEMPT)
+            if not is_refused:  # otherwise once more at once: the server may have come back just now
+                if not is_waiting:
+                    log.warning("%s; trying again for %d seconds", failed, end - time.monotonic())
+                is_waiting = True
+                time.sleep(_PAUSE)
+
+    def _connect_once(self) -> None:
+        connection = psycopg.connect(self._dsn, autocommit=True)
         try:
-            connection = psycopg.connect(self._dsn, autocommit=True)
             connection.execute("SELECT set_config('search_path', %s, false)", [self._schema])
+            if self._backend is not None:
+                connection.execute(_END_BACKEND, self._backend)
             if self.is_read_only:
                 connection.execute("SET default_transaction_read_only = on")
             connection.execute(
                 "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = "
                 "'off'"
             )
-        except psycopg.Error as error:
-            raise self._failed("reached", error) from error
-        return connection
+            [backend] = connection.execute(
+                "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+            ).fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        self._backend = backend
+        self._prepared = PreparedStatements(connection)
+        self._is_connected = True
 
     def _prepare(self, tables: Sequence[str], access: Access) -> None:
         [(there,)] = self._connection.execute("SELECT to_regclass(%s)", [f"{self._schema}.totals"]).fetchall()
@@ -165,27 +234,51 @@ class PostgresDatabase:
 
         After a lost connection, the query is repeated on a new one.
         """
-        with self._lock:
+        with self._locked():
             return self._patiently("read", lambda: PostgresSession(self._connection).rows(sql, values))
 
-    @contextlib.contextmanager
-    def write(self) -> Iterator[PostgresSession]:
-        """Open a transaction that may write.
+    def write(self, work: Callable[[PostgresSession], R]) -> R:
+        """Do work in a transaction that may write; see `SqlDatabase`.
 
-        If the connection is lost within it, `StoreError` says that nobody knows whether it was committed.
+        After a lost connection, the work is repeated on a new one, unless it was committed.
         """
-        with self._lock:
-            self._patiently("written", lambda: self._connection.execute("BEGIN"))
-            connection = self._connection
-            try:
-                yield PostgresSession(connection)
-                connection.execute("COMMIT")
-            except psycopg.Error as error:
-                self._roll_back(connection)
-                raise self._failed("written", error) from error
-            except BaseException:
-                self._roll_back(connection)
-                raise
+        with self._locked():
+            sent: list[tuple[int, R]] = []
+
+            def attempt() -> R:
+                if sent and self._receipt() == sent[0][0]:
+                    return sent[0][1]
+                connection = self._connection
+                try:
+                    connection.execute("BEGIN")
+                    session = PostgresSession(connection)
+                    if self._transactions == 0:
+                        session.rows(_OLD_RECEIPTS)
+                    result = work(session)
+                    self._transactions += 1
+                    sent[:] = [(self._transactions, result)]
+                    connection.execute(self._commit(), prepare=False)  # two statements, in one round trip
+                except BaseException:
+                    self._roll_back(connection)
+                    raise
+                return result
+
+            return self._patiently("written", attempt)
+
+    def _commit(self) -> psycopg.sql.Composed:
+        """Return the statements that end a transaction, its receipt first."""
+        name, number = psycopg.sql.Literal(self._name), psycopg.sql.Literal(self._transactions)
+        statement = psycopg.sql.SQL(_RECEIPT + "version = excluded.version, value = excluded.value; COMMIT")
+        return statement.format(name=name, number=number)
+
+    def _receipt(self) -> int:
+        """Return the number of this process's last committed transaction.
+
+        A transaction that is still under way is waited for, as it holds the row.
+        """
+        statement = _RECEIPT.format(name="%s", number="0") + "value = excluded.value RETURNING version"
+        [(number,)] = self._connection.execute(statement.encode(), [self._name]).fetchall()
+        return int(number)
 
     @staticmethod
     def _roll_back(connection: psycopg.Connection) -> None:
@@ -210,28 +303,16 @@ class PostgresDatabase:
                 raise self._failed(what, error) from error
 
     def _own(self) -> None:
-        """Make the connection ready for the next statement.
-
-        A forked process connects anew, as a connection belongs to the process that opened it.
-        """
-        if self._pid != os.getpid():
-            self._abandoned.append(self._connection)  # closing it would end the other process's session
-            self._pid, self._unsynced = os.getpid(), {}
-            self._use(self._connect())
+        """Make the connection ready for the next statement."""
+        if not self._is_connected:
+            self._connect(time.monotonic() + PATIENCE)
         self._prepared.drain()
 
     def _reconnect(self, end: float) -> None:
         """Replace a lost connection; raises `StoreError` after the end of patience."""
         with contextlib.suppress(psycopg.Error):
             self._connection.close()
-        while True:
-            try:
-                self._use(self._connect())
-                return
-            except StoreError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(_PAUSE)
+        self._connect(end)
 
     # appends
 
@@ -239,7 +320,7 @@ class PostgresDatabase:
         self, head: Head, after: Head, lines: Sequence[Line], facts: Sequence[Facts], fence: Lease | None
     ) -> bool:
         """Append lines to a run; see `SqlDatabase`."""
-        with self._lock:
+        with self._locked():
             earlier = self._unsynced.setdefault(head.number, [])
             sync = len(earlier) >= _MOST_UNSYNCED or any(must_sync(line) for line in lines)
             part = _Part(head, after, lines, facts, fence, sync)
@@ -266,7 +347,7 @@ class PostgresDatabase:
 
     def forget(self, number: int) -> None:
         """Drop the lines kept for a run whose writer is closed."""
-        with self._lock:
+        with self._locked():
             self._unsynced.pop(number, None)
 
     def _settle(self, earlier: list[_Part], part: _Part) -> bool:
@@ -293,7 +374,7 @@ class PostgresDatabase:
             if not there or there[0][0] != part.head.epoch:
                 return False
             place = there[0][1:]
-            if lost and place == (part.after.seq, part.after.hash):
+            if place == (part.after.seq, part.after.hash):  # also if a lost connection's append came in just now
                 earlier.append(part)
                 return True
             chain, refused = [*(each for each in earlier if each is not part), part], None if lost else rest[0]
@@ -316,8 +397,8 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close the connection."""
-        with self._lock:
-            if self._pid == os.getpid():
+        with self._locked():
+            if self._is_connected:
                 with contextlib.suppress(psycopg.Error):
                     self._prepared.drain()
                 self._connection.close()

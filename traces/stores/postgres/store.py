@@ -8,6 +8,7 @@ from ..access import Access
 from ..beats import Beats
 from ..protocol import Grouping
 from ..run_row import RunFilter, Total
+from ..sql.database import Session
 from ..sql.run_writer import SqlRun
 from ..sql.store import SqlStore
 from ..task_table import Lease
@@ -53,10 +54,14 @@ class PostgresStore(SqlStore):
         """Return the sums that are kept for each group."""
         [(changes,)] = self._postgres.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM totals_changes LIMIT {_MANY}) AS new")
         if changes == _MANY and not self._postgres.is_read_only:
-            with self._postgres.write() as session:
-                if session.rows("SELECT 1 WHERE pg_try_advisory_xact_lock(hashtext('refold totals'))"):
-                    session.rows(FOLD)
+            self._postgres.write(_fold)
         return super().totals(by, where)
 
     def _close(self) -> None:
         self._postgres.close()
+
+
+def _fold(session: Session) -> None:
+    """Bring the totals up to date, unless another process does so now."""
+    if session.rows("SELECT 1 WHERE pg_try_advisory_xact_lock(hashtext('refold totals'))"):
+        session.rows(FOLD)

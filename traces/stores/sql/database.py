@@ -1,13 +1,13 @@
 """The interface of a database that the tables need."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..task_table import Lease
 
 Row = tuple[Any, ...]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,11 @@ class SqlDatabase(Protocol):
         The run's writer calls it when it is closed.
         """
 
-    def write(self) -> AbstractContextManager[Session]:
-        """Open a transaction that may write.
+    def write(self, work: Callable[[Session], R]) -> R:
+        """Do work in a transaction that may write, and return its result.
 
-        It is committed at the end of the block, or rolled back by an error.
+        The transaction is committed after the work, or rolled back by an error. After a lost connection, work that was
+        not committed is done again, so it must change nothing but the database.
         """
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:

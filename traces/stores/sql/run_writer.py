@@ -15,7 +15,7 @@ from ..owner import SECONDS, person_text
 from ..run_row import RunRow
 from ..summaries import from_header, tokens_and_cost
 from ..task_table import Lease
-from .database import Facts, Head, Line, SqlDatabase
+from .database import Facts, Head, Line, Session, SqlDatabase
 from .tables import SPAN
 from .tasks import check_lease
 
@@ -162,7 +162,8 @@ class SqlRun:
             return
         self._waiting = b""
         before = self._before if self._before.size == size else self.head
-        with self._database.write() as session:
+
+        def work(session: Session) -> None:
             is_mine = session.rows(  # another writer may hold the run by now, and its lines are not this one's to cut
                 "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ? "
                 "WHERE number = ? AND epoch = ? AND size > ? RETURNING number",
@@ -171,6 +172,8 @@ class SqlRun:
             if is_mine:
                 first = before.number * SPAN
                 session.rows("DELETE FROM records WHERE id > ? AND id < ?", [first + before.seq, first + SPAN])
+
+        self._database.write(work)
         self.head = self._before = before
 
     def is_in_place(self) -> bool:
@@ -190,10 +193,12 @@ class SqlRun:
             return
         self._beats.discard(self)
         self._database.forget(self.head.number)
-        with contextlib.suppress(TraceError, StoreError), self._database.write() as session:
-            session.rows(
-                "UPDATE heads SET lease_until = 0, owner = NULL WHERE number = ? AND epoch = ?",
-                [self.head.number, self.head.epoch],
+        with contextlib.suppress(TraceError, StoreError):
+            self._database.write(
+                lambda session: session.rows(
+                    "UPDATE heads SET lease_until = 0, owner = NULL WHERE number = ? AND epoch = ?",
+                    [self.head.number, self.head.epoch],
+                )
             )
 
     @property
@@ -207,8 +212,9 @@ def extend(database: SqlDatabase, runs: Sequence[SqlRun]) -> None:
     If the database cannot be reached, they are extended the next time.
     """
     heads = sorted((run.head.number, run.head.epoch) for run in runs)
-    with contextlib.suppress(StoreError), database.write() as session:
-        session.many(f"UPDATE heads SET lease_until = {database.NOW} + {SECONDS} WHERE number = ? AND epoch = ?", heads)
+    statement = f"UPDATE heads SET lease_until = {database.NOW} + {SECONDS} WHERE number = ? AND epoch = ?"
+    with contextlib.suppress(StoreError):
+        database.write(lambda session: session.many(statement, heads))
 
 
 def read_lines(database: SqlDatabase, number: int, start: int = 0) -> bytes:

@@ -39,7 +39,8 @@ class SqlStore:
             raise TraceNotFoundError(f"{run_id!r} is not the id of a run")
         self._choose(durability)
         owner, now = new_owner(), self._database.NOW
-        with self._database.write() as session:
+
+        def work(session: Session) -> Head:
             if self._lease is not None:
                 check_lease(session, self._lease)
                 if above is None:
@@ -52,13 +53,16 @@ class SqlStore:
             )
             if not rows:
                 raise TraceExistsError(f"{self.url}#{run_id}")
-        return SqlRun(self._database, run_id, Head(rows[0][0], 1), owner, self._lease, self._beats)
+            return Head(rows[0][0], 1)
+
+        return SqlRun(self._database, run_id, self._database.write(work), owner, self._lease, self._beats)
 
     def open(self, run_id: str, *, durability: Durability = "process") -> Store:
         """Hold a trace for writing; see `TraceStore`."""
         self._choose(durability)
         owner, now = new_owner(), self._database.NOW
-        with self._database.write() as session:
+
+        def work(session: Session) -> Head:
             if self._lease is not None:
                 check_lease(session, self._lease)
             number, seq, digest, size, steps = self._free(session, run_id)
@@ -67,8 +71,9 @@ class SqlStore:
                 "RETURNING epoch",
                 [owner, number],
             )
-        head = Head(number, epoch, seq, digest, size, steps)
-        return SqlRun(self._database, run_id, head, owner, self._lease, self._beats)
+            return Head(number, epoch, seq, digest, size, steps)
+
+        return SqlRun(self._database, run_id, self._database.write(work), owner, self._lease, self._beats)
 
     def _free(self, session: Session, run_id: str) -> tuple[Any, ...]:
         """Return the head of a run that this process may take.
@@ -138,16 +143,20 @@ class SqlStore:
 
     def rename(self, run_id: str, to: str) -> None:
         """Set a run aside; see `TraceStore`."""
-        with self._database.write() as session:
+
+        def work(session: Session) -> None:
             self._free(session, run_id)
             if session.rows("SELECT 1 FROM heads WHERE run_id = ?", [to]):
                 raise TraceExistsError(f"{self.url}#{to}")
             session.rows("UPDATE heads SET run_id = ? WHERE run_id = ?", [to, run_id])
             session.rows("UPDATE runs SET run_id = ? WHERE run_id = ?", [to, run_id])
 
+        self._database.write(work)
+
     def delete(self, run_id: str) -> None:
         """Remove a run; see `TraceStore`."""
-        with self._database.write() as session:
+
+        def work(session: Session) -> None:
             if not session.rows("SELECT 1 FROM heads WHERE run_id = ?", [run_id]):
                 return
             number = self._free(session, run_id)[0]
@@ -155,6 +164,8 @@ class SqlStore:
             session.rows("DELETE FROM blobs WHERE number = ?", [number])
             session.rows("DELETE FROM runs WHERE run_id = ?", [run_id])
             session.rows("DELETE FROM heads WHERE number = ?", [number])
+
+        self._database.write(work)
 
     def sets(self) -> list[str]:
         """Return the ids of the sets."""
@@ -190,12 +201,13 @@ class SqlBlobs:
     def put(self, data: bytes) -> dict[str, Any]:
         """Keep `data` and return its reference."""
         reference = blob_reference(data)
-        with self._database.write() as session:
-            session.rows(
+        self._database.write(
+            lambda session: session.rows(
                 "INSERT INTO blobs (number, digest, data) SELECT number, ?, ? FROM heads WHERE run_id = ? "
                 "ON CONFLICT (number, digest) DO NOTHING",
                 [reference["$blob"], data, self._run_id],
             )
+        )
         return reference
 
     def get(self, digest: str, size: int | None = None) -> bytes:

@@ -1,6 +1,7 @@
 """The table of tasks in a database."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -38,8 +39,7 @@ class SqlTasks:
         """Add tasks; see `TaskTable`."""
         rest, added = iter(tasks), 0
         while batch := list(islice(rest, _BATCH)):
-            with self._database.write() as session:
-                added += self._add(session, batch)
+            added += self._database.write(partial(self._add, tasks=batch))
         return added
 
     def _add(self, session: Session, tasks: Sequence[NewTask | TaskRow]) -> int:
@@ -58,30 +58,34 @@ class SqlTasks:
         """Store rows of another table; see `TaskTable`."""
         rest, stored = iter(rows), 0
         while batch := list(islice(rest, _BATCH)):
-            with self._database.write() as session:
-                self._add(session, batch)
-                stored += session.many(
-                    "UPDATE tasks SET status = ?, epoch = ?, attempts = ?, run_id = ?, grp = ?, model = ?, "
-                    f"{_FIGURES}, owner = NULL, lease_until = 0, changed = {self._database.NOW} "
-                    "WHERE set_id = ? AND key = ? AND epoch <= ? "
-                    f"AND NOT (status = '{RUNNING}' AND lease_until > {self._database.NOW})",
-                    [
-                        (
-                            *(row.status, row.epoch, row.attempts, row.run_id, row.group, row.model),
-                            *(*_values(row.figures), self._set_id, row.key, row.epoch),
-                        )
-                        for row in batch
-                    ],
+            stored += self._database.write(partial(self._put, rows=batch))
+        return stored
+
+    def _put(self, session: Session, rows: Sequence[TaskRow]) -> int:
+        self._add(session, rows)
+        stored = session.many(
+            "UPDATE tasks SET status = ?, epoch = ?, attempts = ?, run_id = ?, grp = ?, model = ?, "
+            f"{_FIGURES}, owner = NULL, lease_until = 0, changed = {self._database.NOW} "
+            "WHERE set_id = ? AND key = ? AND epoch <= ? "
+            f"AND NOT (status = '{RUNNING}' AND lease_until > {self._database.NOW})",
+            [
+                (
+                    *(row.status, row.epoch, row.attempts, row.run_id, row.group, row.model),
+                    *(*_values(row.figures), self._set_id, row.key, row.epoch),
                 )
-                runs = [(self._set_id, row.run_id) for row in batch if row.run_id is not None]
-                if self._with_heads and runs:
-                    session.many("UPDATE runs SET set_id = ? WHERE run_id = ? AND set_id = ''", runs)
+                for row in rows
+            ],
+        )
+        runs = [(self._set_id, row.run_id) for row in rows if row.run_id is not None]
+        if self._with_heads and runs:
+            session.many("UPDATE runs SET set_id = ? WHERE run_id = ? AND set_id = ''", runs)
         return stored
 
     def claim(self, owner: str, count: int, seconds: float) -> list[Lease]:
         """Claim tasks; see `TaskTable`."""
         now, skip = self._database.NOW, self._database.SKIP_LOCKED
-        with self._database.write() as session:
+
+        def work(session: Session) -> list[Row]:
             rows = session.rows(
                 "WITH picked AS MATERIALIZED (SELECT key FROM tasks WHERE set_id = ? AND "
                 f"(status = '{QUEUED}' OR (status = '{RUNNING}' AND lease_until < {now})) "
@@ -98,20 +102,23 @@ class SqlTasks:
                     session.many(
                         "UPDATE heads SET epoch = epoch + 1, owner = ?, lease_until = 0 WHERE run_id = ?", runs
                     )
+            return sorted(rows, key=lambda row: row[7])
+
         return [
             Lease(self._set_id, key, epoch, owner, run_id, attempts, orjson.loads(doc), group, model)
-            for key, epoch, run_id, attempts, doc, group, model, _ in sorted(rows, key=lambda row: row[7])
+            for key, epoch, run_id, attempts, doc, group, model, _ in self._database.write(work)
         ]
 
     def extend(self, owner: str, seconds: float) -> list[str]:
         """Extend the leases of an owner; see `TaskTable`."""
         now = self._database.NOW
-        with self._database.write() as session:
-            rows = session.rows(
+        rows = self._database.write(
+            lambda session: session.rows(
                 f"UPDATE tasks SET lease_until = {now} + ? WHERE owner = ? AND set_id = ? AND status = '{RUNNING}' "
                 "RETURNING key",
                 [seconds, owner, self._set_id],
             )
+        )
         return sorted(key for (key,) in rows)
 
     def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
@@ -125,7 +132,7 @@ class SqlTasks:
         self._give_up(lease, QUEUED, figures or Figures())
 
     def _give_up(self, lease: Lease, status: str, figures: Figures) -> None:
-        with self._database.write() as session:
+        def work(session: Session) -> None:
             done = session.rows(
                 f"UPDATE tasks SET status = ?, owner = NULL, lease_until = 0, {_FIGURES}, "
                 f"changed = {self._database.NOW} "
@@ -135,10 +142,12 @@ class SqlTasks:
             if not done and not self._was_given_up(session, lease, status):
                 refuse(session, lease)
 
+        self._database.write(work)
+
     def _was_given_up(self, session: Session, lease: Lease, status: str) -> bool:
         """Return whether the lease was already given up with this status.
 
-        A lost connection leaves that in doubt, and the caller repeats.
+        A caller may repeat a call that ended with an error.
         """
         return bool(
             session.rows(
@@ -156,12 +165,11 @@ class SqlTasks:
             f"UPDATE tasks SET status = '{QUEUED}', attempts = 0, error = NULL, changed = {self._database.NOW}{forget} "
             "WHERE set_id = ? AND status = ?"
         )
-        with self._database.write() as session:
-            if keys is None:
-                return session.many(statement, [(self._set_id, status) for status in statuses])
-            return session.many(
-                f"{statement} AND key = ?", [(self._set_id, status, key) for status in statuses for key in keys]
-            )
+        values: list[tuple[str, ...]] = [(self._set_id, status) for status in statuses]
+        if keys is not None:
+            statement += " AND key = ?"
+            values = [(*each, key) for each in values for key in keys]
+        return self._database.write(lambda session: session.many(statement, values))
 
     def row(self, key: str) -> TaskRow | None:
         """Return one row; see `TaskTable`."""
@@ -208,20 +216,20 @@ class SqlTasks:
     def put_document(self, name: str, value: Any, version: int) -> bool:
         """Store a document; see `TaskTable`."""
         text = orjson.dumps(value).decode()
-        with self._database.write() as session:
-            if version == 0:
-                done = session.rows(
-                    "INSERT INTO documents (set_id, name, version, value) VALUES (?, ?, 1, ?) "
-                    "ON CONFLICT (set_id, name) DO NOTHING RETURNING version",
-                    [self._set_id, name, text],
-                )
-            else:
-                done = session.rows(
-                    "UPDATE documents SET version = version + 1, value = ? WHERE set_id = ? AND name = ? "
-                    "AND version = ? RETURNING version",
-                    [text, self._set_id, name, version],
-                )
-        return bool(done)
+        values: list[Any]
+        if version == 0:
+            statement, values = (
+                "INSERT INTO documents (set_id, name, version, value) VALUES (?, ?, 1, ?) "
+                "ON CONFLICT (set_id, name) DO NOTHING RETURNING version",
+                [self._set_id, name, text],
+            )
+        else:
+            statement, values = (
+                "UPDATE documents SET version = version + 1, value = ? WHERE set_id = ? AND name = ? "
+                "AND version = ? RETURNING version",
+                [text, self._set_id, name, version],
+            )
+        return bool(self._database.write(lambda session: session.rows(statement, values)))
 
     def _columns(self) -> str:
         return _COLUMNS.format(now=self._database.NOW)

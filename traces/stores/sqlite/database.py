@@ -1,12 +1,11 @@
 """An SQLite database in WAL mode, for many threads and processes."""
 
-import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
@@ -14,6 +13,7 @@ from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
 from .ownership import MARKS, check_owner, connect_to_read, restrict
 
+R = TypeVar("R")
 _BUSY = 30.0
 """Seconds to wait for another process's transaction. SQLite's waiting is not fair: 16 writers waited 0.3 s at most,
 and a machine may be a hundred times slower."""
@@ -179,9 +179,8 @@ class SqliteDatabase:
         with self._lock:
             self._writer.execute("PRAGMA synchronous=FULL")
 
-    @contextlib.contextmanager
-    def write(self) -> Iterator[SqliteSession]:
-        """Open a transaction that may write.
+    def write(self, work: Callable[[SqliteSession], R]) -> R:
+        """Do work in a transaction that may write; see `SqlDatabase`.
 
         It starts with `BEGIN IMMEDIATE`, as a later upgrade would fail at once.
         """
@@ -191,13 +190,14 @@ class SqliteDatabase:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    yield SqliteSession(connection)
+                    result = work(SqliteSession(connection))
                     connection.execute("COMMIT")
                 except BaseException:
                     self._roll_back()
                     raise
             except sqlite3.Error as error:
                 raise StoreError(f"{self.path} cannot be written: {error}") from error
+        return result
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query."""

@@ -1,0 +1,265 @@
+"""A connection to PostgreSQL that is lost at a chosen moment: all work is done once, and its result is true."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from cutting_proxy import CuttingProxy, How
+from postgres_server import PostgresServer
+
+from refold.errors import StoreError, TraceExistsError
+from refold.testing.store_suite import _members
+from refold.traces import Trace
+from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import NewTask, RunRef, TraceStore, open_store
+
+_schemas = count()
+WAYS = ("before", "after", "hang")
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[CuttingProxy]:
+    with CuttingProxy(Path(postgres_server.url("x").partition("host=")[2].partition("&")[0])) as made:
+        yield made
+
+
+@pytest.fixture
+def store(proxy: CuttingProxy) -> Iterator[TraceStore]:
+    made = open_store(proxy.url(f"lost{next(_schemas)}"))
+    yield made
+    made.close()
+
+
+def begun(store: TraceStore, run_id: str = "run") -> TraceWriter:
+    writer = TraceWriter.create(RunRef(store, run_id))
+    writer.append("header", 0, 1.0, _members(run_id, 0))
+    return writer
+
+
+def create(store: TraceStore) -> None:
+    begun(store, "new").close()
+    assert store.has("new")
+
+
+def reopen(store: TraceStore) -> None:
+    writer, _ = TraceWriter.reopen(RunRef(store, "old"))
+    writer.append("event", 0, 2.0, {"name": "e"})
+    writer.close()
+    TraceWriter.reopen(RunRef(store, "old"))[0].close()  # nothing holds it
+
+
+def close(store: TraceStore) -> None:
+    for _ in range(2):  # the second one finds the run free
+        TraceWriter.reopen(RunRef(store, "old"))[0].close()
+
+
+def rename(store: TraceStore) -> None:
+    store.rename("old", "older")
+    assert (store.has("old"), store.has("older")) == (False, True)
+
+
+def delete(store: TraceStore) -> None:
+    store.delete("old")
+    assert not store.has("old")
+
+
+def add(store: TraceStore) -> None:
+    assert store.tasks("set").add([NewTask("c")]) == 1
+
+
+def claim(store: TraceStore) -> None:
+    [lease] = store.tasks("set").claim("worker", 1, 60.0)
+    assert [(row.key, row.status) for row in store.tasks("set").rows()] == [("a", "running"), ("b", "queued")]
+    store.tasks("set").finish(lease, "completed")
+    assert [row.epoch for row in store.tasks("set").rows()] == [1, 0]
+
+
+def requeue(store: TraceStore) -> None:
+    assert store.tasks("set").requeue(["queued"]) == 2
+
+
+def count_up(store: TraceStore) -> None:
+    """A counter, as the money of a set is one: a lost answer must not read as "somebody else was first"."""
+    table = store.tasks("set")
+    for _ in range(2):
+        version, value = table.document("count")
+        assert table.put_document("count", (value or 0) + 1, version)
+    assert table.document("count") == (2, 2)
+
+
+WORK: tuple[Callable[[TraceStore], None], ...] = (
+    *(create, reopen, close, rename, delete),
+    *(add, claim, requeue, count_up),
+)
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("work", WORK)
+def test_work_whose_commit_is_cut_off_is_done_once(
+    work: Callable[[TraceStore], None], how: How, store: TraceStore, proxy: CuttingProxy
+) -> None:
+    begun(store, "old").close()
+    store.tasks("set").add([NewTask("a"), NewTask("b")])
+    proxy.cut(b"COMMIT", how)
+    work(store)
+    assert proxy.cuts == 1
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("words", [b"BEGIN", b"INSERT INTO heads", b"UPDATE heads"])
+def test_a_transaction_that_is_cut_off_before_its_end_is_done_again(
+    words: bytes, how: How, store: TraceStore, proxy: CuttingProxy
+) -> None:
+    begun(store, "old").close()
+    proxy.cut(words, how)
+    reopen(store)
+    create(store)
+    assert proxy.cuts == 1
+    with pytest.raises(TraceExistsError):
+        store.create("new")
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("kind", ["event", "input", "end"])
+def test_an_append_whose_answer_is_lost_is_there_once(
+    kind: str, how: How, store: TraceStore, proxy: CuttingProxy
+) -> None:
+    kinds: dict[str, dict[str, Any]] = {
+        "event": {"name": "e"},
+        "input": {"answers": {}},
+        "end": {"status": "completed", "stop_reason": "final"},
+    }
+    writer = begun(store)
+    for step in range(3):
+        writer.append("event", step, 2.0, {"name": f"marked {step}"})
+    proxy.cut(f'"kind":"{kind}"'.encode(), how)
+    writer.append(kind, 3, 2.0, kinds[kind])
+    writer.close()
+    trace = Trace.load(RunRef(store, "run"))
+    trace._lines.check_chain()
+    assert [record.kind for record in trace.records] == ["header", "event", "event", "event", kind]
+    assert proxy.cuts == 1
+
+
+def test_a_lost_append_that_comes_in_late_is_no_strangers(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head is looked at, then the append of the lost connection is committed, then it is sent again."""
+    store = open_store(postgres_url)
+    writer = begun(store)
+    database = store._database  # type: ignore[attr-defined]
+    rows, send = database.rows, database._send
+    sent: list[object] = []
+
+    def late(sql: str, values: object) -> object:
+        found = rows(sql, values)
+        if len(sent) == 1:
+            assert send(sent[0])
+        return found
+
+    def lost(part: object) -> bool:
+        sent.append(part)
+        if len(sent) == 1:
+            database._connection.close()
+            raise psycopg.OperationalError("lost")
+        result: bool = send(part)
+        return result
+
+    monkeypatch.setattr(database, "rows", late)
+    monkeypatch.setattr(database, "_send", lost)
+    writer.append("event", 0, 2.0, {"name": "e"})
+    monkeypatch.undo()
+    writer.close()
+    assert [record.kind for record in Trace.load(RunRef(store, "run")).records] == ["header", "event"]
+    store.close()
+
+
+def test_a_server_that_comes_back_is_waited_for_at_the_first_connect_and_after_a_fork() -> None:
+    with PostgresServer() as server:
+        url = server.url("first")
+        store = open_store(url)
+        begun(store, "old").close()
+        server.stop(signal.SIGINT)
+        opened: list[TraceStore] = []
+        thread = threading.Thread(target=lambda: opened.append(open_store(url)))
+        thread.start()
+        child = os.fork()
+        if child == 0:
+            try:
+                begun(store, "child").close()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        time.sleep(0.3)
+        server.start()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        thread.join()
+        assert opened[0].has("old")
+        assert opened[0].has("child")
+        opened[0].close()
+        store.close()
+
+
+def test_a_forked_process_is_not_kept_out_by_a_lock_of_another_thread(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    database = store._database  # type: ignore[attr-defined]
+    locked, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with database._lock:
+            locked.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    locked.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(60)
+            begun(store, "child").close()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    leave.set()
+    thread.join()
+    store.close()
+
+
+@pytest.mark.parametrize("access", ["create", "read"])
+def test_a_refused_first_connection_is_told_at_once(
+    access: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("refold.traces.stores.postgres.database.time.sleep", waits.append)
+    with pytest.raises(StoreError, match="does not exist"):
+        open_store(postgres_url.replace("user=refold", "user=nobody"), access)  # type: ignore[arg-type]
+    assert waits == []
+
+
+def test_a_reader_does_not_wait_for_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("refold.traces.stores.postgres.database.time.sleep", waits.append)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        open_store("postgresql://u@127.0.0.1:1/x", "read")
+    assert waits == []
+
+
+def test_receipts_of_processes_that_have_ended_are_removed(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    database = store._database  # type: ignore[attr-defined]
+    begun(store).close()
+    old = "INSERT INTO documents (set_id, name, version, value) VALUES ('', 'old', 7, '1000000.5') RETURNING 1"
+    database.rows(old)
+    other = open_store(postgres_url)
+    begun(other, "other").close()
+    assert database.rows("SELECT COUNT(*) FROM documents WHERE set_id = ''") == [(2,)]
+    assert store.sets() == []
+    store.close()
+    other.close()
