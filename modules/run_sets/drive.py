@@ -23,6 +23,7 @@ from ...traces.stores import TaskTable, TraceStore, open_store
 from .code import Code, code_of
 from .errors import first_error
 from .executors import Executor, executor_of
+from .outage import through_outage
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
 from .purse import Purse
@@ -188,7 +189,7 @@ async def _run(
         if not (await to_thread.run_sync(_look, table)).is_done:
             await runner.run(plan, stop)
         group.cancel_scope.cancel()
-    progress = meter.measured(await to_thread.run_sync(_look, table), monotonic())
+    progress = meter.measured(await through_outage(partial(_look, table)), monotonic())
     if on_progress is not None:
         on_progress(progress)
     if wall is not None and not progress.is_done:
@@ -209,7 +210,7 @@ async def one_error() -> AsyncIterator[None]:
 
 async def _watch(table: TaskTable, meter: RateMeter, on_progress: OnProgress | None, stop: Stop) -> None:
     while on_progress is not None:
-        found = await to_thread.run_sync(_look, table)
+        found = await through_outage(partial(_look, table))
         on_progress(meter.measured(found, monotonic(), stopping=stop.draining))
         await stop.wait(LOOK_SECONDS)
 

@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.from_thread
 from anyio import to_thread
 
 from ...engine import Engine, RunResult, make_redactor
-from ...errors import DivergenceError, RefoldError, RunAbortedError, TraceLockedError, TraceTakenError
+from ...errors import DivergenceError, RefoldError, RunAbortedError, StoreError, TraceLockedError, TraceTakenError
 from ...tasks import Task
 from ...traces import Trace
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
@@ -39,10 +39,13 @@ from .ends import (
 )
 from .gate import RunGate
 from .heartbeat import Heartbeat
+from .outage import through_outage
 from .plan import SetPlan
 from .purse import Purse
 from .stop import Stop
+from .table import all_rows
 
+R = TypeVar("R")
 log = logging.getLogger("refold")
 
 IDLE_SECONDS = 0.5
@@ -81,6 +84,8 @@ class Worker:
         self._ready: deque[Lease] = deque()
         self._running: dict[str, anyio.CancelScope] = {}
         self._claiming = anyio.Lock()
+        self._claim_failed = False
+        """Whether the store failed during the last claim, which may have been made all the same."""
         self._changed = anyio.Event()
         """Set once a task of this worker has ended or the set is to stop; then another event takes its place."""
         stop.on_change(self._tell)
@@ -147,20 +152,50 @@ class Worker:
                 if self._is_done or self._stop.draining:
                     return None
                 changed = self._changed  # taken before the table is asked: a task may end while it answers
-                if not self._ready:
-                    free = self._at_once - len(self._running)
-                    claim = partial(self._table.claim, self.owner, max(1, free), self.plan.lease_seconds)
-                    with anyio.CancelScope(shield=True):  # a claim nobody waits for is lost till it runs out
-                        self._ready += await to_thread.run_sync(claim)
-                if self._ready:
-                    return self._ready.popleft()
-                counts = await to_thread.run_sync(self._table.counts)
+                try:
+                    if not self._ready:
+                        self._ready += await through_outage(self._claim, self._is_open)
+                    if self._ready:
+                        return self._ready.popleft()
+                    counts = await through_outage(self._table.counts, self._is_open)
+                except StoreError:
+                    if self._is_open():
+                        raise
+                    return None  # the tasks that run may end: the store may be back by then
                 if not any(each.status in ("queued", "running") and each.tasks for each in counts):
                     self._is_done = True
                     return None
                 with anyio.move_on_after(IDLE_SECONDS):
                     await changed.wait()
         return None
+
+    def _claim(self) -> list[Lease]:
+        """Claim a task for each free slot.
+
+        After a claim that failed, the tasks that it has claimed all the same come first: heartbeats extend their
+        leases, so no other worker would ever get them.
+        """
+        if self._claim_failed:
+            held = self._held()
+            rows = [row for row in all_rows(self._table, "running") if row.owner == self.owner and row.key not in held]
+            if rows:
+                self._claim_failed = False
+                return [
+                    Lease(r.set_id, r.key, r.epoch, self.owner, r.run_id, r.attempts, r.doc, r.group, r.model)
+                    for r in rows
+                ]
+        self._claim_failed = True
+        free = self._at_once - len(self._running)
+        claimed = self._table.claim(self.owner, max(1, free), self.plan.lease_seconds)
+        self._claim_failed = False
+        return claimed
+
+    def _is_open(self) -> bool:
+        return not self._stop.draining
+
+    async def _ask(self, ask: Callable[[], R]) -> R:
+        """Ask the store, through a short outage; a set that is cut off does not wait for one."""
+        return await through_outage(ask, lambda: not self._stop.cutting)
 
     async def _work(self, lease: Lease) -> None:
         if lease.attempts > self.plan.limits.attempts:
@@ -179,7 +214,7 @@ class Worker:
         if result.error is not None and result.error.type == TraceTakenError.__name__:
             return None
         status = status_of(result)
-        before = await to_thread.run_sync(earlier_usage, self._store, result.trace) if _is_fork(result) else None
+        before = await self._ask(partial(earlier_usage, self._store, result.trace)) if _is_fork(result) else None
         figures = figures_of(result, self.plan.code, before)
         if status == ERRORED and lease.attempts < self.plan.limits.attempts:
             return await self._again(lease, figures)
@@ -229,10 +264,10 @@ class Worker:
         They count the usage of its runs.
         """
         result = {"code": self.plan.code}
-        trace = None if lease.run_id is None else await to_thread.run_sync(_trace, self._store, lease.run_id)
+        trace = None if lease.run_id is None else await self._ask(partial(_trace, self._store, lease.run_id))
         if trace is None:
             return Figures(error=told, result=result)
-        used = await to_thread.run_sync(usage_so_far, self._store, trace)
+        used = await self._ask(partial(usage_so_far, self._store, trace))
         return Figures(None, used["cost"], used["tokens"], round(used["seconds"], 6), told, result)
 
     async def _again(self, lease: Lease, figures: Figures) -> None:
@@ -258,7 +293,7 @@ class Worker:
         If the lease is lost, the worker that has it now writes the end.
         """
         with suppress(TraceTakenError):
-            await to_thread.run_sync(end, lease, *rest)
+            await self._ask(partial(end, lease, *rest))
 
 
 def _spent(trace: Trace | None) -> float:

@@ -14,7 +14,7 @@ from set_lab.servers import Nodes, nodes, place
 from set_lab.verdict import figures, problems
 from set_lab.work import Work, run
 
-from refold.errors import ExternalError, UsageError
+from refold.errors import ExternalError, StoreError, UsageError
 from refold.modules.run_sets.executors import ray as executor
 from refold.modules.run_sets.executors.ray import Ray
 
@@ -98,6 +98,19 @@ def test_there_are_no_more_slots_than_tasks(tmp_path: Path, monkeypatch: pytest.
     work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=1, steps=1)
     assert run(work, Ray()).is_completed
     assert made == [1]
+
+
+@pytest.mark.usefixtures("connected")
+def test_a_slot_that_could_not_work_says_why() -> None:
+    """Its worker has a task group, and a group's message says nothing."""
+    ray: Any = import_module("ray")
+
+    def fails() -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [StoreError("the database is gone")])
+
+    lost = ray.remote(fails).options(max_retries=0).remote()
+    with pytest.raises(ExternalError, match=r"could not work: StoreError: the database is gone$"):
+        executor._outcome(ray, lost)
 
 
 class _Cluster:

@@ -25,6 +25,8 @@ from anyio import to_thread
 
 from ....errors import ExternalError, ExtraMissingError, UsageError
 from ....traces.stores import TaskTable, open_store
+from ..errors import first_error
+from ..outage import through_outage
 from ..plan import SetPlan
 from ..stop import Stop
 from ..worker import Worker
@@ -197,7 +199,7 @@ async def _drive(ray: Any, plan: SetPlan, stop: Stop, slots: int, options: Mappi
             done, left = await to_thread.run_sync(partial(ray.wait, left, timeout=_LOOK_SECONDS))
             for each in done:
                 await to_thread.run_sync(_outcome, ray, each)
-            if not await to_thread.run_sync(_has_work, store.tasks(plan.set_id), stop.draining):
+            if not await through_outage(partial(_has_work, store.tasks(plan.set_id), stop.draining)):
                 # the other slots see this within a second; one whose node was lost may wait for a place for ever
                 await to_thread.run_sync(partial(ray.wait, left, num_returns=len(left), timeout=2.0) if left else int)
                 break
@@ -228,7 +230,9 @@ def _outcome(ray: Any, ref: Any) -> None:
     try:
         ray.get(ref)
     except ray.exceptions.RayTaskError as error:
-        raise ExternalError(f"a slot on the Ray cluster could not work: {error.cause or error}") from error
+        cause = first_error(error.cause) if error.cause is not None else error
+        told = f"{type(cause).__name__}: {cause}" if cause is not error else cause
+        raise ExternalError(f"a slot on the Ray cluster could not work: {told}") from error
     except ray.exceptions.RayActorError as error:
         raise ExternalError(f"a slot on the Ray cluster was lost for good: {error}") from error
 
