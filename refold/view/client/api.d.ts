@@ -192,7 +192,7 @@ export interface Node {
   key?: string | number
   kind: "object" | "array" | "text" | "number" | "boolean" | "null"
   value?: string | number | boolean | null // scalars
-  raw?: string // of a number that JavaScript cannot hold exactly
+  raw?: string // of a number that JavaScript would write in another way: its JSON, such as 9007199254740993, 1.0 or -0.0
   size: number // members, items, or units of text
   by?: number // the step that wrote it last, -1: init_state (or the state that a fork began with); for containers the last write in them. What a resume changed counts for the step that it leads into, what the end changed for the last step
   children?: Node[]
@@ -407,7 +407,7 @@ export interface Act {
   offered(id: string): Promise<{ module: string | null, known: boolean, question: string | null }> // question: to be shown before the trace's own module is imported
   agree(id: string, question: string): Promise<null> // the person has said yes to the question; without it, actions are refused with `not_agreed`
   answer(id: string, request: string, value: Json): Promise<Started>
-  fork(id: string, k: number, edits: { path: string, value: Json }[], reuse: boolean): Promise<Started>
+  fork(id: string, k: number, edits: { path: string, json: string }[], reuse: boolean): Promise<Started>
   resume(id: string): Promise<Started>
   verify(id: string): Promise<{ divergences: { step: number, phase: string, expected: Node | null, actual: Node | null, run: string | null }[] }>
 }

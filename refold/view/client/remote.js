@@ -93,11 +93,14 @@ function token() {
 }
 
 /** @param {string} name @param {Record<string, any>} body @returns {Promise<any>} */
-const post = (name, body) =>
+const post = (name, body) => postText(name, JSON.stringify(body))
+
+/** @param {string} name @param {string} body - JSON @returns {Promise<any>} */
+const postText = (name, body) =>
   asked(`/api/act/${name}`, {
     method: "POST",
     headers: { "content-type": "application/json", "X-Refold-Token": token() ?? "" },
-    body: JSON.stringify(body),
+    body,
   })
 
 /** @type {Source} */
@@ -131,7 +134,7 @@ if (token()) {
     offered: (id) => post("offered", { id }),
     agree: (id, question) => post("agree", { id, question }),
     answer: (id, request, value) => post("answer", { id, request, value }),
-    fork: (id, k, edits, reuse) => post("fork", { id, k, edits, reuse }),
+    fork: (id, k, edits, reuse) => postText("fork", `{"id":${JSON.stringify(id)},"k":${k},"edits":[${edits.map(({ path, json }) => `{"path":${JSON.stringify(path)},"value":${json}}`).join()}],"reuse":${reuse}}`),
     resume: (id) => post("resume", { id }),
     verify: (id) => post("verify", { id }),
   }

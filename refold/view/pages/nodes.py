@@ -26,6 +26,8 @@ LEVELS = 50
 again."""
 _EXACT = 2**53
 """Integers up to here are exact in JavaScript."""
+_PLAIN = 1e21
+"""JavaScript writes whole numbers below this without a point or an exponent, as JSON has only integers."""
 
 
 class Nodes:
@@ -78,6 +80,8 @@ class Nodes:
             node |= {"kind": _kind(value), "value": value, "size": 0}
             if type(value) is int and abs(value) > _EXACT:
                 node |= {"value": float(value), "raw": str(value)}
+            elif type(value) is float and value.is_integer() and abs(value) < _PLAIN:
+                node["raw"] = repr(value)  # 1.0, 1e+16, -0.0
         if writers is not None:
             node["by"] = last_writer(writers)
         return node

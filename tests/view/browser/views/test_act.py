@@ -1,17 +1,32 @@
 """What the page starts: answers, forks, resumes, verification; real runs of real modules."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import unquote
 
+import pytest
 from hostile_traces import read_docs, write_docs
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site
 
+from refold import Engine, Trace
+from refold.modules.game_of_24 import GameOf24
+
 LAST = "async id => (await (await fetch(`/api/run?id=${encodeURIComponent(id)}`)).json()).open"
 """The number of the step under way, in which the run asks."""
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    while not holds():
+        time.sleep(0.01)
 
 
 def agree(page: Page) -> None:
@@ -82,6 +97,52 @@ def test_a_number_is_sent_as_it_was_typed(looking: Look, acted: Site) -> None:
     assert f'"value":{typed}' in (sent.value.post_data or "")
     page.wait_for_url("**/compare/**")
     expect(page.get_by_role("heading", name=re.compile("Changed by the fork"))).to_be_visible()
+
+
+@pytest.mark.parametrize("browser_is_old", [False, True])
+def test_what_nobody_has_typed_stays_as_the_trace_has_it(looking: Look, acted: Site, browser_is_old: bool) -> None:
+    """In a value that is edited as a whole, numbers keep their digits, kind and sign, and members their order."""
+    numbers = [[1e16, {"x": 2.0, "n": 1}], 1e21, 0.1, -0.0]
+    held = {"b": 1.0, "2": -0.0, "id": 9007199254740993, "low": -(2**63), "text": "1.0 , 2", "__proto__": numbers}
+    source = acted.folder / f"{acted.ids['game']}.trace.jsonl"
+    engine = Engine(GameOf24(), traces=acted.folder)
+    with ThreadPoolExecutor(1) as pool:  # Playwright has an event loop in this thread
+        made = pool.submit(engine.fork, source, 2, {"/metadata": held}).result()
+    page = looking(acted.at("run", "game", k=0, act=True).replace(acted.ids["game"], made.run_id))
+    if browser_is_old:
+        page.evaluate("delete JSON.rawJSON")
+    page.get_by_role("button", name=re.compile("Fork from here")).click()
+    dialog = page.get_by_role("dialog", name="Fork this run")
+    dialog.get_by_label("Path").fill("/metadata")
+    page.keyboard.press("Tab")
+    value = dialog.get_by_label("New value")
+    text = json.dumps(held, separators=(",", ":"))
+    expect(value).to_have_value(text)
+    expect(dialog.locator(".cmd code")).not_to_contain_text("--set")
+    value.fill(text.replace('"n":1}', '"n": 3}'))
+    dialog.get_by_role("button", name="Fork and run").click()
+    asked = page.get_by_role("dialog", name="Run this module's code?")
+    asked.or_(page.get_by_text("Changed by the fork")).first.wait_for()
+    if asked.is_visible():  # once for each server
+        asked.get_by_role("button", name="Run it").click()
+    page.wait_for_url("**/compare/**")
+    forked = acted.folder / f"{unquote(page.url.rpartition('/')[2].partition('?')[0])}.trace.jsonl"
+    numbers[0][1]["n"] = 3  # type: ignore[index]
+    until(lambda: forked.exists() and len(Trace.load(forked).records) > 1)
+    assert json.dumps(Trace.load(forked).state(0)["metadata"]) == json.dumps(held)
+
+
+@pytest.mark.parametrize("number", ["9007199254740993", "1.0", "1e2"])
+def test_an_old_browser_refuses_to_answer_with_a_number_that_it_would_change(
+    number: str, looking: Look, acted: Site
+) -> None:
+    page = looking(acted.at("run", "waiting", act=True))
+    page.evaluate("delete JSON.rawJSON")
+    form = page.locator("form.form")
+    form.get_by_role("button", name="As JSON").click()
+    form.get_by_label("The answer as JSON").fill(f'{{"approved": true, "reason": {number}}}')
+    form.get_by_role("button", name="Answer and resume").click()
+    expect(form).to_contain_text("has a number that this browser cannot send exactly")
 
 
 def test_saying_no_runs_nothing(looking: Look, acted: Site) -> None:

@@ -6,14 +6,13 @@ import { Command } from "./copy.js"
 import { openDialog } from "./dialog.js"
 import { mayAct, WhyNot } from "./elsewhere.js"
 import { forkCommand } from "./shell_words.js"
-import { inexact, parseExact } from "../../exact.js"
+import { isJson, jsonText } from "../../exact.js"
 import { count } from "../../format.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
  * @typedef {import("../../api.d.ts").Node} Node
  * @typedef {import("../../api.d.ts").Run} Run
- * @typedef {import("../../api.d.ts").Json} Json
  * @typedef {{ path: string, text: string | null, filled?: boolean }} Edit - text: what was typed, null: nothing yet; filled: it is the old value, nobody typed
  */
 
@@ -44,33 +43,16 @@ export function startsAt(run, k) {
 /** What a state is called, as everywhere on the page. @param {number} state */
 const stateName = (state) => (state === 0 ? "before step 0, as the run began" : `after step ${count(state - 1)}`)
 
-/** What is typed as a value: JSON, or text as it stands. @param {string} text @returns {Json} */
-export function valueOf(text) {
-  try {
-    return parseExact(text)
-  } catch {
-    return text
-  }
-}
-
-/** A value as far as it is loaded, as JSON; null if a part of it is missing. @param {Node} node @returns {string | null} */
+/** A value as far as it is loaded, as the JSON that the trace has; null if a part of it is missing. @param {Node} node @returns {string | null} */
 export function jsonOf(node) {
-  const value = wholeOf(node)
-  return value === undefined ? null : JSON.stringify(value)
-}
-
-/** @param {Node} node @returns {Json | undefined} */
-function wholeOf(node) {
   if (node.kind === "object" || node.kind === "array") {
     const children = node.children ?? []
-    if (children.length !== node.size) return undefined
-    const values = children.map(wholeOf)
-    if (values.some((value) => value === undefined)) return undefined
-    return node.kind === "array" ? /** @type {Json[]} */ (values) : Object.fromEntries(children.map((child, i) => [String(child.key), /** @type {Json} */ (values[i])]))
+    const values = children.map(jsonOf)
+    if (children.length !== node.size || values.includes(null)) return null
+    return node.kind === "array" ? `[${values.join()}]` : `{${children.map((child, i) => `${JSON.stringify(String(child.key))}:${values[i]}`).join()}}`
   }
-  if (node.kind === "text" && String(node.value ?? "").length !== node.size) return undefined
-  if (node.raw !== undefined) return undefined
-  return node.value ?? null
+  if (node.kind === "text" && String(node.value ?? "").length !== node.size) return null
+  return node.raw ?? JSON.stringify(node.value ?? null)
 }
 
 /** The paths of a state's leaves, for the list to choose from. @param {Node} node @param {string} path @returns {string[]} */
@@ -131,8 +113,8 @@ function Fork({ source, run, k, path, close }) {
     }
     return () => void (wanted = false)
   }, [asked, at])
-  const changed = edits.filter((edit) => edit.path && edit.text !== null && !(old(edit.path) && jsonOf(/** @type {Node} */ (old(edit.path))) === JSON.stringify(valueOf(edit.text)))).map((edit) => ({ path: edit.path, value: valueOf(/** @type {string} */ (edit.text)) }))
-  const wrong = edits.some((edit) => edit.text !== null && inexact(edit.text)) || changed.some((edit) => ENGINE.has(edit.path.split("/")[1] ?? "") || !edit.path.startsWith("/"))
+  const changed = edits.filter((edit) => edit.path && edit.text !== null && !(old(edit.path) && jsonOf(/** @type {Node} */ (old(edit.path))) === jsonText(edit.text))).map((edit) => ({ path: edit.path, json: jsonText(/** @type {string} */ (edit.text)) }))
+  const wrong = changed.some((edit) => ENGINE.has(edit.path.split("/")[1] ?? "") || !edit.path.startsWith("/"))
   /** Another path has another value. @param {number} place @param {string} named */
   const name = (place, named) => setEdits((all) => all.map((edit, i) => (i === place && edit.path !== named ? { path: named, text: null } : edit)))
   /** @param {number} place @param {string} text */
@@ -192,12 +174,11 @@ function EditRow({ edit, old, name, type, remove }) {
   }, [edit.filled])
   const engine = ENGINE.has(edit.path.split("/")[1] ?? "")
   const was = old ? (jsonOf(old) ?? `${old.kind} of ${old.size}`) : ""
-  const now = edit.text === null ? null : JSON.stringify(valueOf(edit.text))
+  const now = edit.text === null ? null : jsonText(edit.text)
   let note = ""
   if (engine) note = "The engine writes this field; it cannot be set."
   else if (edit.path && !edit.path.startsWith("/")) note = "A path starts with a slash, such as /limit or /items/0."
-  else if (edit.text !== null && inexact(edit.text)) note = "This browser cannot send the number exactly; set it on the command line."
-  else if (edit.text !== null && valueOf(edit.text) === edit.text && edit.text !== "") note = "Not JSON: taken as text."
+  else if (edit.text && !isJson(edit.text)) note = "Not JSON: taken as text."
   else if (old === null && edit.path) note = "The state has no value at this path; the fork adds it."
   return html`<div class="edit">
     <input class="field mono" type="text" list="fork-paths" aria-label="Path" placeholder="/path" spellcheck=${false} autocomplete="off" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} onChange=${(/** @type {any} */ event) => name(event.currentTarget.value.trim())} />

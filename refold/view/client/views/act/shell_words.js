@@ -2,8 +2,6 @@
 
 import { HIDDEN } from "../../text.js"
 
-/** @typedef {import("../../api.d.ts").Json} Json */
-
 /**
  * One argument, in quotes if a shell needs them. What nobody sees in a text (a stranger may have named the file) is written
  * as its code, so that the command is what it looks like.
@@ -36,8 +34,8 @@ export const resumeCommand = (run, request, value) => [command("resume", run), .
  *
  * @param {Named} run
  * @param {number} k
- * @param {{ path: string, value: Json }[]} edits
+ * @param {{ path: string, json: string }[]} edits
  * @param {boolean} reuse
  */
 export const forkCommand = (run, k, edits, reuse) =>
-  [`${command("fork", run)} --at ${k}`, ...edits.filter(({ path }) => !path.includes("=")).map(({ path, value }) => `  --set ${quoted(`${path}=${JSON.stringify(value)}`)}`), ...(reuse ? ["  --reuse-effects"] : [])].join(" \\\n")
+  [`${command("fork", run)} --at ${k}`, ...edits.filter(({ path }) => !path.includes("=")).map(({ path, json }) => `  --set ${quoted(`${path}=${json}`)}`), ...(reuse ? ["  --reuse-effects"] : [])].join(" \\\n")
