@@ -16,6 +16,7 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
 
 import shown_runs  # noqa: E402
+from chromium import launch  # noqa: E402
 from playwright.sync_api import Page, sync_playwright  # noqa: E402
 from view_server import serving  # noqa: E402
 
@@ -62,9 +63,7 @@ def main() -> None:
         with serving(folder, modules=CommandModules(None, [folder])) as server, sync_playwright() as playwright:
             assert server.viewer.actions is not None
             address = f"http://127.0.0.1:{server.port}/?token={server.viewer.actions.token}"
-            browser = playwright.chromium.launch(
-                executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-            )
+            browser = launch(playwright)
             for theme in ("light", "dark"):
                 scheme: Any = theme
                 page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")

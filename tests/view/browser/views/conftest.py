@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import shown_runs
+from chromium import launch
 from made_once import made_once
 from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 from view_pages import Site
@@ -17,9 +18,7 @@ from view_server import serving
 
 from refold.cli.commands.view_modules import CommandModules
 
-CHROMIUM = "/usr/bin/chromium"
 expect.set_options(timeout=240_000)  # conditions, at any speed of the machine
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]
 
 
 def _shown(folder: Path) -> dict[str, str]:
@@ -56,11 +55,9 @@ def _served(folder: Path, ids: dict[str, str]) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium, ended with its file: while it is there, an event loop runs in this thread."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip("there is no Chromium")
+    """Chromium, ended with its file: while it is there, an event loop runs in this thread."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = launch(playwright)
         yield browser
         browser.close()
 
