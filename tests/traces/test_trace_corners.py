@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from hashlib import blake2b
+from itertools import product
 from typing import Any
 
 import pytest
+from each_case import each_case
 
 from refold.errors import PatchError, TraceCorruptError
 from refold.traces import Trace, apply_patch
@@ -25,16 +27,18 @@ def test_lists_are_the_same_if_all_their_items_are() -> None:
         apply_patch({"l": [1, 2]}, [{"op": "test", "path": "/l", "value": [1, 3]}])
 
 
-@pytest.mark.parametrize("path", [None, 7, ["l"], {"a": 1}, True])
-@pytest.mark.parametrize("op", ["add", "remove", "replace", "test", "move", "copy", None, 3, []])
-def test_a_path_that_is_no_text_is_an_error_of_ours(op: Any, path: Any) -> None:
-    with pytest.raises(PatchError):
-        apply_patch({"l": [1]}, [{"op": op, "path": path, "from": "/l", "value": 1}])
-    if op in ("move", "copy"):
+def test_a_path_that_is_no_text_is_an_error_of_ours() -> None:
+    def law(op: Any, path: Any) -> None:
         with pytest.raises(PatchError):
-            apply_patch({"l": [1]}, [{"op": op, "path": "/l", "from": path}])
-    with pytest.raises(PatchError):
-        apply_patch({"l": [1]}, [path])
+            apply_patch({"l": [1]}, [{"op": op, "path": path, "from": "/l", "value": 1}])
+        if op in ("move", "copy"):
+            with pytest.raises(PatchError):
+                apply_patch({"l": [1]}, [{"op": op, "path": "/l", "from": path}])
+        with pytest.raises(PatchError):
+            apply_patch({"l": [1]}, [path])
+
+    ops: list[Any] = ["add", "remove", "replace", "test", "move", "copy", None, 3, []]
+    each_case(law, product(ops, [None, 7, ["l"], {"a": 1}, True]))
 
 
 def test_a_container_that_is_replaced_is_written_to_anew() -> None:
@@ -146,10 +150,12 @@ def test_a_path_may_be_a_text_of_another_class() -> None:
     assert apply_patch({"l": [1]}, [{"op": "replace", "path": Name("/l"), "value": 2}]) == {"l": 2}
 
 
-@pytest.mark.parametrize("op", ["add", "remove", "replace", "test", "move", "copy"])
-@pytest.mark.parametrize("path", ["/l/1/x", "/l/2/x", "/l/-/x", "/l/-1/x", "/l/01/x", "/l/0/x/y", "/l/1/x/y"])
-def test_a_path_through_an_item_that_is_not_there_is_an_error_of_ours(op: str, path: str) -> None:
-    with pytest.raises(PatchError):
-        apply_patch({"l": [{}]}, [{"op": op, "path": path, "from": path, "value": 1}])
-    with pytest.raises(PatchError):
-        fold_patches({"l": [{}]}, [[{"op": op, "path": path, "from": path, "value": 1}]])
+def test_a_path_through_an_item_that_is_not_there_is_an_error_of_ours() -> None:
+    def law(op: str, path: str) -> None:
+        with pytest.raises(PatchError):
+            apply_patch({"l": [{}]}, [{"op": op, "path": path, "from": path, "value": 1}])
+        with pytest.raises(PatchError):
+            fold_patches({"l": [{}]}, [[{"op": op, "path": path, "from": path, "value": 1}]])
+
+    paths = ["/l/1/x", "/l/2/x", "/l/-/x", "/l/-1/x", "/l/01/x", "/l/0/x/y", "/l/1/x/y"]
+    each_case(law, product(["add", "remove", "replace", "test", "move", "copy"], paths))

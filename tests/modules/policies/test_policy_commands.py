@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from each_case import each_case
 
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools.actions import RAW_ARGUMENTS
@@ -46,16 +47,21 @@ def test_there_are_enough_of_both() -> None:
     assert len(set(HARMLESS)) > 200
 
 
-@pytest.mark.parametrize("cmd", HOSTILE, ids=range(len(HOSTILE)))
-def test_no_hidden_command_gets_through(cmd: str) -> None:
-    assert verdict(NO_PUSH, cmd) == "deny"
-    assert verdict(ToolRules(ask=["bash(git push:*)"]), cmd) == "ask"
-    assert verdict(ToolRules(allow=["bash(ls *)", "bash(echo *)", "bash(git log *)"], otherwise="ask"), cmd) == "ask"
+def test_no_hidden_command_gets_through() -> None:
+    asks = ToolRules(ask=["bash(git push:*)"])
+    allows = ToolRules(allow=["bash(ls *)", "bash(echo *)", "bash(git log *)"], otherwise="ask")
+
+    def law(cmd: str) -> None:
+        assert (verdict(NO_PUSH, cmd), verdict(asks, cmd), verdict(allows, cmd)) == ("deny", "ask", "ask")
+
+    each_case(law, ((cmd,) for cmd in HOSTILE))
 
 
-@pytest.mark.parametrize("cmd", HARMLESS, ids=range(len(HARMLESS)))
-def test_what_is_harmless_is_not_denied(cmd: str) -> None:
-    assert verdict(NO_PUSH, cmd) == "allow", NO_PUSH.verdict(bash(cmd)).why
+def test_what_is_harmless_is_not_denied() -> None:
+    def law(cmd: str) -> None:
+        assert verdict(NO_PUSH, cmd) == "allow", NO_PUSH.verdict(bash(cmd)).why
+
+    each_case(law, ((cmd,) for cmd in HARMLESS))
 
 
 def test_none_of_the_hostile_lines_is_allowed_by_rules_for_the_harmless() -> None:
@@ -277,9 +283,11 @@ def test_code_that_computes_is_no_command(code: str) -> None:
     assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "allow"
 
 
-@pytest.mark.parametrize("code", BAD_CODE)
-def test_code_that_may_start_programs_is_held_for_one_that_is_denied(code: str) -> None:
-    assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "deny"
+def test_code_that_may_start_programs_is_held_for_one_that_is_denied() -> None:
+    def law(code: str) -> None:
+        assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "deny"
+
+    each_case(law, ((code,) for code in BAD_CODE))
 
 
 PIECES = [
@@ -490,14 +498,18 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "cmd"), ASKED)
-def test_what_a_rule_does_not_say_is_asked_for(pattern: str, cmd: str) -> None:
-    assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "ask"
+def test_what_a_rule_does_not_say_is_asked_for() -> None:
+    def law(pattern: str, cmd: str) -> None:
+        assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "ask"
+
+    each_case(law, ASKED)
 
 
-@pytest.mark.parametrize(("pattern", "cmd"), ALLOWED)
-def test_what_a_rule_says_is_allowed(pattern: str, cmd: str) -> None:
-    assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "allow"
+def test_what_a_rule_says_is_allowed() -> None:
+    def law(pattern: str, cmd: str) -> None:
+        assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "allow"
+
+    each_case(law, ALLOWED)
 
 
 def test_variables_of_the_call_count_as_those_of_the_line() -> None:

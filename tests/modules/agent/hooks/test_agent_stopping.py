@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from each_case import each_case
 
 from refold.modules.agent import Message, ToolCall, Usage
 from refold.modules.agent.events import (
@@ -125,28 +126,34 @@ CASES: list[tuple[str, Callable[[], Hook], list[AgentEvent], int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "events", "place"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_a_hook_stops_where_it_should(make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
-    assert stops_at(make(), events) == place
+def test_a_hook_stops_where_it_should() -> None:
+    def law(name: str, make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
+        assert stops_at(make(), events) == place
+
+    each_case(law, CASES)
 
 
-@pytest.mark.parametrize(("make", "events", "place"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_a_start_makes_it_forget(make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
-    hook = make()
-    started = events if isinstance(events[0], AgentStart) else [AgentStart(timestamp=START), *events]
-    expected = stops_at(hook, started)
-    first = [e for e in events if not isinstance(e, AgentStart)][:1]
-    assert stops_at(hook, started, remembered(hook, first)) == expected
+def test_a_start_makes_it_forget() -> None:
+    def law(name: str, make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
+        hook = make()
+        started = events if isinstance(events[0], AgentStart) else [AgentStart(timestamp=START), *events]
+        expected = stops_at(hook, started)
+        first = [e for e in events if not isinstance(e, AgentStart)][:1]
+        assert stops_at(hook, started, remembered(hook, first)) == expected
+
+    each_case(law, CASES)
 
 
-@pytest.mark.parametrize(("make", "events", "place"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_a_run_that_is_resumed_counts_on(make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
-    for cut in range(len(events)):
-        if place is not None and cut > place:
-            break
-        memory = remembered(make(), events[:cut])
-        found = stops_at(make(), events[cut:], memory)
-        assert (None if found is None else found + cut) == place
+def test_a_run_that_is_resumed_counts_on() -> None:
+    def law(name: str, make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
+        for cut in range(len(events)):
+            if place is not None and cut > place:
+                break
+            memory = remembered(make(), events[:cut])
+            found = stops_at(make(), events[cut:], memory)
+            assert (None if found is None else found + cut) == place
+
+    each_case(law, CASES)
 
 
 def test_two_agents_share_a_hook_and_each_has_its_own_count() -> None:

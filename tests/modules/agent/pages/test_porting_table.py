@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_case import each_case
 from places import ROOT
 
 HERE = Path(__file__).parent
@@ -31,11 +32,15 @@ def found(path: str) -> Any:
     raise ImportError(path)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_the_tables_is_there(name: str) -> None:
-    if name.startswith("refold.modules.mcp"):
+@pytest.mark.parametrize("of_mcp", [False, True])
+def test_the_names_of_the_tables_are_there(of_mcp: bool) -> None:
+    if of_mcp:
         pytest.importorskip("mcp")
-    assert found(name) is not None
+
+    def law(name: str) -> None:
+        assert found(name) is not None
+
+    each_case(law, ((name,) for name in NAMES if name.startswith("refold.modules.mcp") == of_mcp))
 
 
 @pytest.mark.parametrize("page", PAGES)
