@@ -166,10 +166,11 @@ class _Disturbed:
         end = time.monotonic() + pause
         last, changed = -1, time.monotonic()
         while driver.poll() is None:
-            self._look(driver)
             if (now := ended(self._marks)) != last:
                 last, changed = now, time.monotonic()
+                self._look(driver)
             if (now >= target and time.monotonic() >= end) or time.monotonic() - changed > PATIENCE:
+                self._look(driver)
                 return True
             time.sleep(_LOOK)
         return False
@@ -191,7 +192,10 @@ class _Disturbed:
         return driver.wait(PATIENCE)
 
     def _look(self, driver: "subprocess.Popen[bytes]") -> None:
-        """Remember the processes that work, so that none of them outlives the set."""
+        """Remember the processes that work, so that none of them outlives the set.
+
+        To look is to read the state of every process of the machine.
+        """
         try:
             self._seen.update(workers(psutil.Process(driver.pid), self._nodes))
         except psutil.NoSuchProcess:

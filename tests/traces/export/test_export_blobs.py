@@ -15,7 +15,7 @@ from refold.view.exported import write_page
 
 STEPS = 6
 CALLS = 5
-LARGE = {"text": "0123456789abcde\n" * 2**16, "list": [{"large": "json" * 10}] * 10_000}
+LARGE = {"text": "0123456789abcde\n" * 2**16, "list": [{"large": "json" * 10}] * 2_000}
 
 
 class Count(StateSchema):
