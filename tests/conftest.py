@@ -109,10 +109,15 @@ settings.register_profile("deep", deadline=None, max_examples=5000, suppress_hea
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_collection() -> None:
+    """Collects no garbage while tests are collected: all that is made stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keeps the thousands of collected tests out of garbage collections, which would look at them again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def stands_in(path: Path, globs: tuple[str, ...]) -> bool:
