@@ -56,11 +56,14 @@ SHELL = [
 
 
 def drawn(seed: str) -> list[tuple[str, float]]:
-    """Ways to get away, each with a number of seconds by which whoever has got away is found."""
-    draw = random.Random(seed)
+    """Ways to get away, each with a number of seconds by which whoever has got away is found.
+
+    The ways are the same in each run, the seconds are not: what another run on this machine has left is not found.
+    """
+    draw, own = random.Random(seed), random.SystemRandom()
     ways = []
     for number in range(TRIES):
-        seconds = 7000 + draw.random() * 1000
+        seconds = 7000 + own.random() * 1000
         if draw.random() < 0.5 or number < len(SHELL):
             text = SHELL[number % len(SHELL)].format(seconds=seconds)
         else:
