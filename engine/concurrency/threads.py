@@ -87,7 +87,7 @@ class _Job(asyncio.Future[Any]):
     def add_done_callback(self, fn: Callable[[Any], object], *, context: Context | None = None) -> None:
         """Keep the callback of the awaiting task for `deliver`.
 
-        A future would schedule it for the loop's next iteration, which costs as much as a fifth of changing threads.
+        A future would schedule it for the loop's next iteration, which is a fifth of what a change of threads costs.
         """
         if self._waiter is None and context is not None and not self.done():
             self._waiter = fn, context
@@ -262,7 +262,10 @@ class _Pool:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Start a queued job; a job at work is no longer counted."""
+        """Start a queued job in place of one at work.
+
+        The latter is no longer counted.
+        """
         with self._lock:
             self._at_work -= 1
             job = self._taken()
@@ -315,8 +318,10 @@ if hasattr(os, "register_at_fork"):
 def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
     """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
 
-    The result must be awaited at once. If the waiting task is cancelled, the thread is abandoned. In the copy of the
-    context, no event loop counts as running, so `fn` may start one.
+    Await the result at once.
+
+    If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no event loop counts as
+    running, so `fn` may start one.
 
     Raises NoThreadError if the process can start no thread, and has none at work that could become free.
     """

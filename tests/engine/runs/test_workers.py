@@ -147,6 +147,35 @@ def settled(began: list[int]) -> int:
     return count
 
 
+def test_a_result_is_there_for_who_awaits_it_late_and_for_each_callback() -> None:
+    seen: list[Any] = []
+
+    async def awaited_late() -> Any:
+        job: Any = workers.in_thread(lambda: 7, {})
+        while not job.done():
+            await anyio.sleep(0)
+        return await job
+
+    async def with_a_callback() -> Any:
+        job: Any = workers.in_thread(lambda: 8, {})
+        job.add_done_callback(lambda done: seen.append(done.result()))
+        value = await job
+        await anyio.sleep(0)
+        return value
+
+    async def cancelled() -> None:
+        over = threading.Event()
+        with anyio.move_on_after(0.01) as scope:
+            await workers.in_thread(over.wait, {})
+        over.set()
+        seen.append(scope.cancelled_caught)
+
+    assert anyio.run(awaited_late) == 7
+    assert anyio.run(with_a_callback) == 8
+    anyio.run(cancelled)
+    assert seen == [8, True]
+
+
 def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int) -> None:
     began: list[int] = []
     gate = threading.Event()
