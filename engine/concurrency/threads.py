@@ -22,7 +22,7 @@ import threading
 from asyncio import events
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -55,7 +55,11 @@ _IDLE_SECONDS = 20.0
 """How long a worker waits for its next job before it ends."""
 
 
-class _Job(asyncio.Future[Any]):
+Then = Callable[["Job", Any], None]
+"""What a worker does after a call, with its value: it may give the same thread a further call (`Job.go_on`)."""
+
+
+class Job(asyncio.Future[Any]):
     """One call for a worker, and the future of its result.
 
     One task awaits it. If that task is cancelled, the call is abandoned.
@@ -65,6 +69,14 @@ class _Job(asyncio.Future[Any]):
     """
 
     left = over = queued = False
+    then: Then | None = None
+    further: "Job | None" = None
+    """The call that follows in the same thread. Its result is there when this job's is."""
+    ended: tuple[Any, BaseException | None] = None, None
+    _apart: Context
+    """A copy of the context, for `then` and the further call."""
+    _gate: AbstractContextManager[Any] = nullcontext()
+    """Held while `then` works, so that an abandoned job starts nothing further."""
     ident: int | None = None
     _waiter: tuple[Callable[[Any], object], Context] | None = None
     """How to resume the task that awaits this job."""
@@ -95,18 +107,56 @@ class _Job(asyncio.Future[Any]):
             super().add_done_callback(fn, context=context)
 
     def cancel(self, msg: Any = None) -> bool:
+        """Abandon the call and the one that follows it."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             super().add_done_callback(waiter[0], context=waiter[1])
-        cancelled = super().cancel(msg)
-        if cancelled:
-            _pool.leave(self)
+        with self._gate:
+            cancelled = super().cancel(msg)
+            if cancelled:
+                _pool.leave(self)
+        if cancelled and self.further is not None:
+            self.further.cancel(msg)
         return cancelled
 
-    def deliver(self, value: Any, error: BaseException | None) -> None:
+    def continued_by(self, then: Then) -> None:
+        """Let the worker call `then` with this job's value.
+
+        An abandoned job does not go on.
+        """
+        self.then, self._apart, self._gate = then, self.context.copy(), threading.Lock()
+
+    def go_on(self, fn: Callable[..., Any], kwargs: dict[str, Any]) -> "asyncio.Future[Any]":
+        """Let this thread call `fn(**kwargs)` next.
+
+        For `then` alone, in whose context the call is made.
+        """
+        self.further = Job(fn, kwargs, self._apart, self.loop, counts=False)
+        return self.further
+
+    def work(self) -> None:
+        """Do this job and its further one, in this thread."""
+        value, error = self.ended = _done(self)
+        if self.then is None or error is not None:
+            return
+        with self._gate:
+            if self.left:
+                return
+            try:
+                self._apart.run(self.then, self, value)
+            except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
+                self.ended = None, raised
+        if self.further is not None and not self.further.left:
+            self.further.ended = _done(self.further)
+
+    def deliver(self) -> None:
         """Set the result, and resume the task that awaits it."""
         if self.done():
             return
+        if self.further is not None:
+            self.further.deliver()
+        value, error = self.ended
+        del self.ended
         if error is None:
             self.set_result(value)
         elif isinstance(error, StopIteration):
@@ -127,10 +177,10 @@ class _Worker(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="refold worker")
-        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+        self.jobs: SimpleQueue[Job] = SimpleQueue()
 
     def run(self) -> None:
-        job: _Job | None = None
+        job: Job | None = None
         while True:
             try:
                 job = self.jobs.get(timeout=_IDLE_SECONDS) if job is None else job
@@ -138,14 +188,15 @@ class _Worker(threading.Thread):
                 if _pool.retired(self):
                     return
                 continue  # the pool has just taken this worker for a job, which is on its way
-            done, (value, error) = job, _done(job)
+            done = job
+            done.work()
             job = _pool.next(done, self)  # before the result is delivered: the loop may then reuse this idle worker
             with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
-                done.loop.call_soon_threadsafe(done.deliver, value, error)
-            del done, value, error  # an idle worker must not keep a result alive
+                done.loop.call_soon_threadsafe(done.deliver)
+            del done  # an idle worker must not keep a result alive
 
 
-def _done(job: _Job) -> tuple[Any, BaseException | None]:
+def _done(job: Job) -> tuple[Any, BaseException | None]:
     """Do a job, and return its value and its error.
 
     A process forked in it ends here.
@@ -176,10 +227,10 @@ class _Pool:
         """
         self._lock = threading.Lock()
         self._idle: deque[_Worker] = deque()
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[Job] = deque()
         self._at_work = 0
 
-    def give(self, job: _Job) -> None:
+    def give(self, job: Job) -> None:
         """Start a job, now or once there is room.
 
         Raises NoThreadError if no thread can be started, and no job is at work whose thread could become free.
@@ -200,7 +251,7 @@ class _Pool:
                 return
         worker.jobs.put(job)
 
-    def _put_off(self, job: _Job, error: RuntimeError) -> None:
+    def _put_off(self, job: Job, error: RuntimeError) -> None:
         """Queue a job for which no thread can be started.
 
         The job takes the place of the next one to end.
@@ -213,11 +264,11 @@ class _Pool:
             job.counts = True
             self._queue(job)
 
-    def _queue(self, job: _Job) -> None:
+    def _queue(self, job: Job) -> None:
         job.queued = True
         self._waiting.append(job)
 
-    def next(self, done: _Job, worker: _Worker) -> _Job | None:
+    def next(self, done: Job, worker: _Worker) -> Job | None:
         """Return the worker's next job after `done`.
 
         Returns None if there is none; the worker is then idle.
@@ -231,7 +282,7 @@ class _Pool:
                 self._idle.append(worker)
             return found
 
-    def _taken(self) -> _Job | None:
+    def _taken(self) -> Job | None:
         """Return the first queued job that is still wanted.
 
         It is counted as at work from here on.
@@ -246,7 +297,7 @@ class _Pool:
                 return job
         return None
 
-    def leave(self, job: _Job) -> None:
+    def leave(self, job: Job) -> None:
         """Abandon a job.
 
         It does not count any longer, and is not started if it is still queued.
@@ -315,13 +366,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.clear)
 
 
-def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
+def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any], then: Then | None = None) -> Awaitable[Any]:
     """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
 
     Await the result at once.
 
     If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no event loop counts as
-    running, so `fn` may start one.
+    running, so `fn` may start one. `then` may let the thread go on (see `Job.continued_by`); trio does not know it.
 
     Raises NoThreadError if the process can start no thread, and has none at work that could become free.
     """
@@ -332,7 +383,9 @@ def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
     if loop is None:
         return _in_thread_of_trio(fn, kwargs, context)
     # A loop in a worker thread: the worker's own job counts for both.
-    job = _Job(fn, kwargs, context, loop, threading.get_ident() not in RUNNING)
+    job = Job(fn, kwargs, context, loop, threading.get_ident() not in RUNNING)
+    if then is not None:
+        job.continued_by(then)
     _pool.give(job)
     return job
 

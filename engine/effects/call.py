@@ -135,6 +135,8 @@ class Call:
     coroutine: Any = None
     fn: Any = None
     """The tool, of a decision's action; `kwargs` are its checked arguments."""
+    work: Any = None
+    """The future of the tool's result, if the thread of `decide` has started it."""
     kwargs: dict[str, Any]
     action_id: str
     entry: Any = None

@@ -229,7 +229,8 @@ async def carry_out(
     which no scope requested came from the call's own code and is the call's error.
     """
     spec, task = call.spec, own_task()
-    before = 0 if task is None else task.cancelling()
+    # a tool started by the thread of `decide` may have been cancelled already: see `run.onward`
+    before = 0 if task is None or call.work is not None else task.cancelling()
     process = forks.number
     token = set_frame(frame_inside(call))
     try:
@@ -237,7 +238,7 @@ async def carry_out(
             if spec.is_async:
                 work = call.running(fn(**kwargs))
             else:
-                work = in_thread(fn, kwargs)
+                work = in_thread(fn, kwargs) if call.work is None else call.work
             if spec.marks.timeout is None:
                 value = await work
             else:

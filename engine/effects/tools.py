@@ -44,16 +44,16 @@ async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = Fals
         )
     if len(decision.actions) > 1:
         return await _several(frame, tools, decision)
-    begun = _begin(frame, tools, decision.actions[0])
+    begun = begin(frame, tools, decision.actions[0])
     if own_task or isinstance(begun, ActionResult) or not begun.spec.is_async:
         return made(Observation, {"results": (await _run(begun),)})
     return made(Observation, {"results": tuple(await _together([begun]))})
 
 
-async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
+async def act(frame: Frame, tools: Tools, decision: Decision, begun: Call | ActionResult | None = None) -> Observation:
     """Carry out the actions of a step in its frame.
 
-    The frame ends with them.
+    The frame ends with them. `begun` is the single action, if it is begun already.
 
     Only the run awaits in this task, so a single call, the usual case, needs no task of its own.
     """
@@ -62,7 +62,7 @@ async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
         if len(decision.actions) > 1:
             return await _several(frame, tools, decision)
         observation = object.__new__(Observation)
-        result = await _run(_begin(frame, tools, decision.actions[0]))
+        result = await _run(begun or begin(frame, tools, decision.actions[0]))
         object.__setattr__(observation, "__dict__", {"results": (result,)})  # as in `made`
         return observation
     finally:
@@ -82,11 +82,11 @@ async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observatio
     _number(frame, frames, actions)
     if decision.parallel:
         # all intents are prepared here, since event loops start tasks in different orders
-        begun_all = [_begin(frames[i], tools, actions[i]) for i in range(len(actions))]
+        begun_all = [begin(frames[i], tools, actions[i]) for i in range(len(actions))]
         return made(Observation, {"results": tuple(await _together(begun_all))})
     results: list[ActionResult] = []
     for own, action in zip(frames, actions, strict=True):
-        results += await _together([_begin(own, tools, action)])
+        results += await _together([begin(own, tools, action)])
     return made(Observation, {"results": tuple(results)})
 
 
@@ -145,7 +145,7 @@ def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> N
         own.begin_at(digest, lane_in(frame).number(digest))
 
 
-def _begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
+def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
     """Return the call of an action with its checked arguments.
 
     Without a call, it is the error result that says why.
@@ -190,7 +190,9 @@ async def _run(call: Call | ActionResult) -> ActionResult:
         else:
             run = call.run
             assert run is not None
-            if not run.is_limited:
+            if call.work is not None:
+                pass  # the thread of `decide` has started it
+            elif not run.is_limited:
                 run.open(call)
             elif not started(call, (), kwargs):
                 await reserve(call, (), kwargs)

@@ -52,6 +52,7 @@ from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .finish import Outcome
 from .live_run import LiveRun
+from .onward import Onward
 from .start.plan import Limit
 from .time_limit import Beat, TimeLimit
 
@@ -104,6 +105,10 @@ class Runner:
         """Whether `decide` takes the state alone, as most do."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
         self._own_act = type(self.module).act is not Module.act
+        self._goes_on = self._sync["decide"] and not (self._own_act or run.is_limited or run.observers)
+        """Whether the thread of `decide` may start the tool; see `onward`."""
+        self._onward: Onward | None = None
+        """The action that the thread of `decide` has begun."""
 
     # from start to end
 
@@ -221,7 +226,7 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
-                if self._is_cancelled():
+                if self._onward is None and self.may_be_cancelled():  # otherwise the begun action is cancelled
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
             elif isinstance(want, Act):
@@ -229,8 +234,12 @@ class Runner:
                     reply = await self._act(want)
                 else:
                     self.phase = "act"
-                    reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
-                if self._is_cancelled():
+                    onward, self._onward = self._onward, None
+                    if onward is None:
+                        reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
+                    else:
+                        reply = await act(onward.frame, self.module.tools, want.decision, onward.begun)
+                if self.may_be_cancelled():
                     await checkpoint_if_cancelled()
                 self.phase = "reduce"
             elif isinstance(want, Wait):
@@ -250,7 +259,7 @@ class Runner:
                     await checkpoint()  # otherwise hooks that never await would hold up signals, deadlines, other runs
                     yielded = perf_counter()
 
-    def _is_cancelled(self) -> bool:
+    def may_be_cancelled(self) -> bool:
         """Return whether the work may have been cancelled.
 
         Always true on trio, which counts no cancellations.
@@ -334,13 +343,21 @@ class Runner:
             return decision
         if self._candidate is not None:
             candidate, self._candidate = self._candidate, None
-            return self._write_decision(candidate.decision, candidate=candidate.number)
+            return self.write_decision(candidate.decision, candidate=candidate.number)
         run = self.run
         kwargs = {"state": state} if self._only_state else self._decide_arguments(state, None)
-        value = await self._call("decide", self.module.decide, kwargs)
+        onward = Onward(self) if self._goes_on and run.journal is None and run.reuse is None else None
+        try:
+            value = await self._call("decide", self.module.decide, kwargs, onward=onward)
+        except asyncio.CancelledError:
+            if onward is None or onward.decision is None:
+                raise  # otherwise the tool is cut off, and raises this again when `act` awaits it
+        if onward is not None and onward.decision is not None:
+            self._onward = onward
+            return onward.decision
         if run.journal is not None or run.diverged is not None:
             run.all_asked_for("decide")
-        return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
+        return self.write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
     async def _asked(self, state: StateSchema, candidate: int) -> Decision:
         """Call `decide` for one of several candidates, and return its decision."""
@@ -352,7 +369,7 @@ class Runner:
         offered = {"state": state, "candidate": candidate}
         return {name: offered[name] for name in self.module._hook_names["decide"]}
 
-    def _write_decision(self, decision: Decision, **members: Any) -> Decision:
+    def write_decision(self, decision: Decision, **members: Any) -> Decision:
         """Write a decision; return it as written, with ids and without secrets."""
         run = self.run
         form: Any
@@ -382,7 +399,7 @@ class Runner:
 
         await several([partial(ask, number) for number in range(count)], self.plan.options.max_children)
         candidates = tuple(found[number] for number in range(count))
-        return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
+        return self.write_decision(replace(want.decision, candidates=candidates), asked=count)
 
     async def _act(self, want: Act) -> Observation:
         """Ask the module's own `act` for the observation of a step."""
@@ -442,7 +459,7 @@ class Runner:
         if isinstance(chosen, Adopted):
             return chosen
         candidates = cast(tuple[Decision, ...], decision.candidates)
-        return self._write_decision(candidates[chosen], candidate=chosen)
+        return self.write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
         """Write the commit of a step and move to the next.
@@ -467,12 +484,21 @@ class Runner:
             run.snapshot(dump(want.state))
         run.warn_time()
 
-    async def _call(self, phase: str, hook: Callable[..., Any], kwargs: dict[str, Any], prefix: bytes = b"") -> Any:
+    async def _call(
+        self,
+        phase: str,
+        hook: Callable[..., Any],
+        kwargs: dict[str, Any],
+        prefix: bytes = b"",
+        onward: Onward | None = None,
+    ) -> Any:
         run = self.run
         frame = Frame(run, run.step, phase, None, prefix)
+        if onward is not None:
+            onward.deciding = frame
         token = set_frame(frame)
         try:
-            value = await in_thread(hook, kwargs) if self._sync[phase] else hook(**kwargs)
+            value = await in_thread(hook, kwargs, onward) if self._sync[phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
                 task = own_task() if prefix else self._working  # candidates are asked in tasks of their own
