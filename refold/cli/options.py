@@ -44,7 +44,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, also 
 Traceback = Annotated[bool, typer.Option("--traceback", help="Print the whole traceback of an error.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 Full = Annotated[bool, typer.Option("--full", help="Don't cut long values.")]
-MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps that the run may take.", show_default=False)]
+MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps that a run may take.", show_default=False)]
 MaxSeconds = Annotated[
     float | None, typer.Option(help="Seconds that the run may work; waiting does not count.", show_default=False)
 ]

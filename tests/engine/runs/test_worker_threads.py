@@ -1,4 +1,4 @@
-"""Sync code in worker threads: one change of threads there, one back, and nothing else."""
+"""Sync code in worker threads: one change of threads there, and one back."""
 
 import asyncio
 import threading
