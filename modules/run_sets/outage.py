@@ -1,4 +1,4 @@
-"""Questions to a store that may be out of reach for a while.
+"""Questions to a store that may be briefly out of reach.
 
 A store has patience of its own with a server that restarts. A set has some more: what its tasks have done costs more
 than a minute's wait.
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 async def through_outage(ask: Callable[[], R], has_time: Callable[[], bool] = lambda: True) -> R:
-    """Return what `ask` returns in a thread; a `StoreError` is answered by asking again.
+    """Return what `ask` returns; after a `StoreError`, ask again.
 
     The thread is waited for, also if this task is cancelled. Raises the `StoreError` once the outage has lasted too
     long, or if `has_time` says no.

@@ -194,7 +194,7 @@ class Worker:
         return not self._stop.draining
 
     async def _ask(self, ask: Callable[[], R]) -> R:
-        """Ask the store, through a short outage; a set that is cut off does not wait for one."""
+        """Ask the store, through a short outage unless cut off."""
         return await through_outage(ask, lambda: not self._stop.cutting)
 
     async def _work(self, lease: Lease) -> None:

@@ -219,7 +219,7 @@ def test_a_decision_that_cannot_be_written_is_an_error_of_decide(twice: bool) ->
     failed = run(Wrong(["look"] * 3, look=look), twice=twice)
     assert failed.error is not None
     assert (failed.error.type, failed.error.phase, failed.error.step) == ("DecisionError", "decide", 2)
-    assert [r.kind for r in failed.trace.records][-2:] == ["commit", "end"]
+    assert [r.kind for r in failed.trace.records if r.kind != "snapshot"][-2:] == ["commit", "end"]
 
 
 @pytest.mark.parametrize("twice", [False, True])
