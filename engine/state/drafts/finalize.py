@@ -86,7 +86,7 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
         # Most changed leaves are short text or small numbers, whose frozen form is the value itself.
         own = type(shape) is ScalarShape and shape.kind is kind
         if own and (value.isascii() if kind is str else kind is int and INT_MIN <= value <= INT_MAX):
-            if value == old and kind is type(old):
+            if kind is type(old) and value == old:
                 return old
             ops.append({"op": "replace", "path": path, "value": value})
             return value
