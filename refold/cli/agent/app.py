@@ -93,7 +93,7 @@ def tools(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """List the tools of an agent with these options, as its model sees them."""
+    """List an agent's tools as its model sees them."""
     from ..commands.run import Manner, hushed
     from .build import make
     from .tool_list import list_tools
