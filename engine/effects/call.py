@@ -184,6 +184,10 @@ class Call:
         """
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
 
+    def at_work(self, work: Any) -> None:
+        """Set the future of the tool's result: the thread of `decide` has started the tool."""
+        self.work = work
+
     def opened(self, intent: int) -> None:
         """Set the number of the intent.
 

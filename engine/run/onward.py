@@ -26,13 +26,15 @@ class Step(Protocol):
 
     run: LiveRun
     module: Module[Any]
-    phase: str
 
     def write_decision(self, decision: Decision) -> Decision:
         """Write a decision; return it as written."""
 
     def may_be_cancelled(self) -> bool:
         """Return whether the work may have been cancelled."""
+
+    def begin_act(self) -> Frame:
+        """Begin the step's second phase, and return its frame."""
 
 
 class Onward:
@@ -47,11 +49,15 @@ class Onward:
 
     def __init__(self, step: Step) -> None:
         self._step = step
-        self.deciding: Frame | None = None
+        self._deciding: Frame | None = None
+
+    def follow(self, deciding: Frame) -> None:
+        """Set the frame of the `decide` after which the thread goes on."""
+        self._deciding = deciding
 
     def __call__(self, job: Job, value: Any) -> None:
         """Go on after `decide`, if the step is a usual one."""
-        step, deciding = self._step, self.deciding
+        step, deciding = self._step, self._deciding
         run, tools = step.run, step.module.tools
         assert deciding is not None
         if type(value) is not Decision or value.mode != "act" or len(value.actions) != 1 or type(tools) is not dict:
@@ -70,12 +76,11 @@ class Onward:
             return
         deciding.over = True
         decision = step.write_decision(value)
-        step.phase = "act"
-        self.frame = Frame(run, run.step, "act")
+        self.frame = step.begin_act()
         set_frame(self.frame)
         begun = begin(self.frame, tools, decision.actions[0])
         if isinstance(begun, Call):
             run.open(begun)
             set_frame(frame_inside(begun))
-            begun.work = job.go_on(begun.fn, begun.kwargs)
+            begun.at_work(job.go_on(begun.fn, begun.kwargs))
         self.begun, self.decision = begun, decision

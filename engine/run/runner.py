@@ -233,8 +233,8 @@ class Runner:
                 if self._own_act:
                     reply = await self._act(want)
                 else:
-                    self.phase = "act"
                     onward, self._onward = self._onward, None
+                    self.phase = "act"
                     if onward is None:
                         reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
                     else:
@@ -358,6 +358,11 @@ class Runner:
         if run.journal is not None or run.diverged is not None:
             run.all_asked_for("decide")
         return self.write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
+
+    def begin_act(self) -> Frame:
+        """Begin the phase of the actions from the thread of `decide`; return its frame."""
+        self.phase = "act"
+        return Frame(self.run, self.run.step, "act")
 
     async def _asked(self, state: StateSchema, candidate: int) -> Decision:
         """Call `decide` for one of several candidates, and return its decision."""
@@ -495,7 +500,7 @@ class Runner:
         run = self.run
         frame = Frame(run, run.step, phase, None, prefix)
         if onward is not None:
-            onward.deciding = frame
+            onward.follow(frame)
         token = set_frame(frame)
         try:
             value = await in_thread(hook, kwargs, onward) if self._sync[phase] else hook(**kwargs)
