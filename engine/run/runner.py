@@ -360,7 +360,7 @@ class Runner:
         return self.write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
     def begin_act(self) -> Frame:
-        """Begin the phase of the actions from the thread of `decide`; return its frame."""
+        """Begin the actions, and return the frame of their phase."""
         self.phase = "act"
         return Frame(self.run, self.run.step, "act")
 
