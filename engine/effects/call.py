@@ -185,7 +185,7 @@ class Call:
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
 
     def at_work(self, work: Any) -> None:
-        """Set the future of the tool's result: the thread of `decide` has started the tool."""
+        """Set the future of a tool that the thread of `decide` has started."""
         self.work = work
 
     def opened(self, intent: int) -> None:
