@@ -185,7 +185,7 @@ class Call:
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
 
     def at_work(self, work: Any) -> None:
-        """Set the future of a tool that the thread of `decide` has started."""
+        """Set the future of a tool started by the thread of `decide`."""
         self.work = work
 
     def opened(self, intent: int) -> None:

@@ -46,8 +46,14 @@ _OLD_RECEIPTS = (
     "value::float8 < EXTRACT(EPOCH FROM clock_timestamp()) - 86400 FOR UPDATE SKIP LOCKED)"
 )
 """Removes receipts of processes that have ended; a process that is alive and idle for a day leaves another one."""
-_END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start::text = %s"
-"""Ends the server's side of a lost connection, which may hold locks until it notices the loss."""
+_END_BACKEND = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start::text = %s"
+)
+"""Ends the server's side of a lost connection, which may hold locks until it notices the loss.
+
+It is waited for, at most five seconds: work that skips locked rows would otherwise pass over those it is repeated for.
+The wait needs PostgreSQL 14.
+"""
 _MOST_UNSYNCED = 256
 """After how many appends without a flush one waits for the disk all the same: these lines are kept in memory."""
 R = TypeVar("R")
