@@ -27,7 +27,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         again = {"kind": "resume", "attempt": 2, "at": at}
         write_run(folder / f"{name}.trace.jsonl", {}, [again], waits, at=at)
     deep = {"role": "assistant", "content": ">" * 1_990 + " deep"}
-    others = [{"role": "user", "content": text} for text in ("- " * 3_000 + "list", "*a_" * 3_000, "**after**")]
+    others = [
+        {"role": "user", "content": text}
+        for text in ("- " * 3_000 + "list", "*a_" * 3_000, ">" * 150 + " parsed", ">" * 90 + " quoted", "**after**")
+    ]
     write_run(folder / "deep.trace.jsonl", {"messages": []}, said(deep), said(*others), state=AGENT)
     turned = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": f"rm{TURN}gnp.exe"}}]}
     write_run(folder / "turned.trace.jsonl", {"messages": []}, said(turned), state=AGENT, module=f"m:{TURN}M")
@@ -50,6 +53,9 @@ def test_a_text_that_nests_too_deeply_is_shown_as_it_is(looking: Look, address: 
     page = looking(f"{address}/#/run/deep?k=0")
     expect(page.locator(".chat")).to_contain_text(">" * 1_990 + " deep")
     expect(page.locator(".chat strong", has_text="after")).to_be_visible()
+    # The parser can go this deep, and 1,990 deep as well once the browser has compiled it: a limit of our own decides.
+    expect(page.locator(".chat")).to_contain_text(">" * 150 + " parsed")
+    expect(page.locator(".chat blockquote p")).to_have_text(["quoted"])
     expect(page.locator(".steps")).to_contain_text("Summary")
 
 

@@ -14,6 +14,12 @@ const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/
 const LONGEST_PICTURE = 2_800_000
 /** A text longer than this is shown as it is: to parse it would hold up the page. */
 export const LONGEST = 65_536
+/**
+ * A text that nests deeper than this is shown as it is. How deep the parser itself can go depends on the frames of its
+ * functions, which shrink once the browser has compiled them: the same text would be shown in two ways.
+ */
+const DEEPEST = 100
+const TOO_DEEP = Array(DEEPEST + 1).fill("*").join(">")
 
 const parser = new Marked({
   gfm: true,
@@ -34,9 +40,10 @@ export function fromMarkdown(text) {
   try {
     made = /** @type {string} */ (parser.parse(visible(text)))
   } catch {
-    return plain(text) // it nests deeper than the parser can go
+    return plain(text) // it nests much deeper than DEEPEST, and the parser's stack is full
   }
   const fragment = DOMPurify.sanitize(made, { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href", "src", "alt", "title", "start", "align"], ALLOW_DATA_ATTR: false, ALLOWED_URI_REGEXP: /^[^\s]*/, RETURN_DOM_FRAGMENT: true })
+  if (fragment.querySelector(TOO_DEEP)) return plain(text)
   for (const link of fragment.querySelectorAll("a")) link.replaceWith(inert(link))
   for (const image of fragment.querySelectorAll("img")) image.replaceWith(picture(image))
   for (const block of fragment.querySelectorAll("pre")) {
