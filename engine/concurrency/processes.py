@@ -7,6 +7,7 @@ subprocess, anyio, asyncio and trio all have a `pid`, and a `returncode` that is
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -54,14 +55,14 @@ def kill_trees(pids: Iterable[int]) -> None:
     Processes that have ended in the meantime are skipped.
     """
     for pid in set(pids):
-        try:
+        family: set[psutil.Process] = set()
+        with suppress(psutil.NoSuchProcess):
             root = psutil.Process(pid)
-            root.suspend()  # so that it starts no further children while they are listed
-            family = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            continue
+            while fresh := {root, *root.children(recursive=True)} - family:
+                family |= fresh
+                for process in fresh:  # who is suspended starts no further children
+                    with suppress(psutil.NoSuchProcess):
+                        process.suspend()
         for process in family:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
-            except psutil.NoSuchProcess:
-                continue

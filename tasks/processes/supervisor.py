@@ -104,7 +104,8 @@ class Supervisor:
         if self._command == 0:
             try:
                 os.close(released)
-                os.read(held, 1)  # wait until the parent knows this pid, before the command can harm the supervisor
+                if not os.read(held, 1):  # `k`, or the supervisor or its parent was killed
+                    _send(os.getpid(), signal.SIGKILL)
                 os.setsid()
                 signal.set_wakeup_fd(-1)
                 for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
@@ -115,9 +116,11 @@ class Supervisor:
                 os.write(failed, b"%d" % (error.errno or 5))
             finally:
                 os._exit(127)
-        self._tell(f"pid {self._command}")
+        self._tell(f"pid {self._command}")  # before the command can harm the supervisor
         os.close(failed)
         os.close(held)
+        if not self._ends and not select.select([self._control], [], [], 0)[0]:  # the parent lives, and wants it
+            os.write(released, b"g")
         os.close(released)
         errno = os.read(told, 20)
         os.close(told)
@@ -240,8 +243,22 @@ def _stand_by(supervisor: int) -> None:
         elif pid == supervisor:
             break
     until = time.monotonic() + _GIVE_UP_SECONDS
-    while kill_descendants() and time.monotonic() < until:
+    while not _childless() and time.monotonic() < until:
+        kill_descendants()
         time.sleep(0.001)
+
+
+def _childless() -> bool:
+    """Reap ended children; return whether none is left.
+
+    Only the kernel knows. /proc is read process by process: who starts another one and ends meanwhile hides it.
+    """
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def main(control: int) -> None:

@@ -7,7 +7,6 @@ threads, a secret is learnt in one step and met in the next, and tools run comma
 
 import asyncio
 import json
-import os
 import threading
 import time
 from functools import partial
@@ -169,29 +168,12 @@ def engine(folder: Path) -> Engine:
     return Engine(Ambiguous(), traces=folder / "runs", seed=5, budget=RuntimeBudget(max_steps=50), on_wait=None)
 
 
-def wait_for_commands(folder: Path) -> None:
-    """Waits until no command is left that a process which was killed has started: then the world knows its fate."""
-    until = time.monotonic() + 250
-    while any(_is_in(process, folder) for process in os.listdir("/proc")):
-        assert time.monotonic() < until, "a command goes on for minutes"
-        time.sleep(0.01)
-
-
-def _is_in(process: str, folder: Path) -> bool:
-    """Whether a process runs in a folder; only commands do. psutil, which reads more, takes 50 times as long."""
-    try:
-        return os.readlink(f"/proc/{process}/cwd") == str(folder)
-    except OSError:
-        return False
-
-
 def settle(folder: Path) -> RunResult:
     """Runs, or resumes, until the run has ended."""
     path = root(folder)
     task = Task(id="storm", objective="survive", inputs={"folder": str(folder)})
     result = engine(folder).run(task) if path is None else engine(folder).resume(path)
     while result.waiting:
-        wait_for_commands(folder)
         given: dict[str, Any] = {request.id: _answer(folder, request) for request in result.waiting}
         assert result.trace.path is not None
         result = engine(folder).resume(result.trace.path, given)

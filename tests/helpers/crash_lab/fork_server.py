@@ -1,9 +1,10 @@
 """A process that has imported a run and forks a child for each thing to do; and its client, which kills the children.
 
 A line to the process is `MODE FOLDER SEED`, with tabs; the process prints `started PID` at once, and `ended PID STATUS`
-when the child has ended (a SIGKILL is -9). `signal PID NUMBER` signals one that has not ended.
+when the child and all that it started have ended (a SIGKILL is -9). `signal PID NUMBER` signals one that has not ended.
 """
 
+import ctypes
 import os
 import random
 import select
@@ -35,6 +36,7 @@ Modes = Mapping[str, Callable[[Path, int], Any]]
 def serve(modes: Modes) -> None:
     """Forks a child for each line; this process starts no threads."""
     warm_up()
+    become_subreaper()
     alive: dict[int, int] = {}
     """By process id, a descriptor that can be read once the child has ended."""
     buffer = b""
@@ -60,7 +62,21 @@ def serve(modes: Modes) -> None:
             found, status = os.waitpid(pid, os.WNOHANG)
             if found:
                 os.close(alive.pop(pid))
+                wait_for_orphans(alive)
                 print(f"ended {pid} {os.waitstatus_to_exitcode(status)}", flush=True)
+
+
+def become_subreaper() -> None:
+    """Becomes the parent of the processes that a killed child leaves behind: see prctl(2)."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def wait_for_orphans(alive: Mapping[int, int]) -> None:
+    """Waits for what ended children have left behind, so that the world knows the fate of all that they began."""
+    own = Path(f"/proc/self/task/{os.getpid()}/children")
+    while orphans := set(map(int, own.read_text().split())) - set(alive):
+        for pid in orphans:
+            os.waitpid(pid, 0)
 
 
 def warm_up() -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,12 +17,15 @@ from warm_python import warm_python
 
 from refold.modules.tools import BubblewrapSandbox, Limits, LocalSandbox
 from refold.tasks import HostEnvironment
+from refold.tasks.processes import supervisor
+from refold.tasks.processes.supervisor import packed
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="subreapers are Linux's"),
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
 ]
 
+SUPERVISOR = Path(supervisor.__file__)
 TRIES = int(os.environ.get("REFOLD_ESCAPES", "12"))
 
 FORKING = (
@@ -136,6 +140,55 @@ async def test_commands_die_with_the_process_that_runs_them(tmp_path: Path, kind
     parent.send_signal(number)
     parent.wait(250)
     assert gone(seconds)
+
+
+MISSED = """
+import os, sys
+sys.path.append(sys.argv[1])
+import supervisor
+found, looks = supervisor.descendants, []
+def descendants(of):
+    looks.append(of)
+    return set() if len(looks) == 1 else found(of)
+supervisor.descendants = descendants
+supervisor._become_subreaper()
+first = os.fork()
+if not first:
+    os.spawnlp(os.P_NOWAIT, "sleep", "sleep", sys.argv[2])
+    os.kill(os.getpid(), 9)
+supervisor._stand_by(first)
+assert len(looks) > 1
+"""
+
+
+async def test_a_look_that_finds_nobody_does_not_end_the_watch(tmp_path: Path) -> None:
+    """Whoever forks and ends between two reads of /proc is not seen: only a process without children is done."""
+    subprocess.run([sys.executable, "-c", MISSED, str(SUPERVISOR.parent), "8321.125"], check=True)
+    assert not alive(8321.125)
+
+
+LATE = """
+import os, sys
+sys.path.append(sys.argv[1])
+import supervisor
+class Slow(supervisor.Supervisor):
+    def _wait(self):
+        os.waitid(os.P_PID, self._command, os.WEXITED | os.WNOWAIT)
+        super()._wait()
+supervisor.Supervisor = Slow
+supervisor.main(int(sys.argv[2]))
+"""
+
+
+async def test_what_a_killed_process_has_asked_for_is_not_begun(tmp_path: Path) -> None:
+    """Under load, a supervisor may read its request only when the process that sent it is dead."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.sendall(packed(["touch", "begun"], str(tmp_path), {"PATH": os.environ["PATH"]}))
+        ours.close()
+        program = [sys.executable, "-c", LATE, str(SUPERVISOR.parent), str(theirs.fileno())]
+        subprocess.run(program, pass_fds=[theirs.fileno()], check=True)
+    assert not (tmp_path / "begun").exists()
 
 
 def wait_until(true: Callable[[], bool]) -> None:
