@@ -58,6 +58,7 @@ class MCPClient:
     - **it dies, or is restarted**: a call in progress is an MCPUnknownEffectError. It is not sent again, unless the
       server has annotated its tool as idempotent or read-only. The next call connects again, once.
     - **it hangs**: connecting is given up after `init_timeout` seconds, a call after `call_timeout` seconds.
+    - **it sends a line without end**: more than `max_line_bytes` end the connection.
     - **it answers garbage**: lines that are not messages are skipped; a malformed result is an MCPProtocolError.
     - **it lists a tool twice**: the first counts. For tools with the same name on two servers, see MCPServers.
     - **it asks something** (elicitation): the run waits for a person.
@@ -139,6 +140,7 @@ class MCPClient:
                 "args": list(config.args),
                 "env": config.env,
                 "cwd": config.cwd,
+                "max_line_bytes": config.max_line_bytes,
             }
             return cls("stdio", connection, log_path=log_path, **options)
         connection = {key: getattr(config, key) for key in ("url", "timeout", "sse_read_timeout")}
@@ -292,7 +294,7 @@ class MCPClient:
         self._hidden = Hidden(connection)
         if self.transport == "stdio":
             self._stderr = stderr = Stderr(self.log_path)
-            return lambda lost: stdio_streams(connection, stderr, lost)
+            return lambda lost: stdio_streams(connection, stderr, lost, self.server)
         from .login.oauth import auth_for
 
         auth = auth_for(self.oauth, connection["url"], interactive=interactive, server=self.server)
@@ -343,16 +345,16 @@ def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:
 
     Args:
         transport: `stdio` or `streamable-http`; `sse` is deprecated and means `streamable-http`.
-        kwargs: how the server is reached: `command`, `args`, `env` and `cwd`, or `url`, `headers`, `timeout` and
-            `sse_read_timeout`; also `oauth`, `init_timeout`, `call_timeout`, `log_path`, `name` and `variables` of
-            MCPClient.
+        kwargs: how the server is reached: `command`, `args`, `env`, `cwd` and `max_line_bytes`, or `url`, `headers`,
+            `timeout` and `sse_read_timeout`; also `oauth`, `init_timeout`, `call_timeout`, `log_path`, `name` and
+            `variables` of MCPClient.
 
     Raises TypeError for any other name.
     """
     options = {key: kwargs.pop(key) for key in _OPTIONS if key in kwargs}
-    known = (
-        ("command", "args", "env", "cwd") if transport == "stdio" else ("url", "headers", "timeout", "sse_read_timeout")
-    )
+    known: tuple[str, ...] = ("url", "headers", "timeout", "sse_read_timeout")
+    if transport == "stdio":
+        known = ("command", "args", "env", "cwd", "max_line_bytes")
     for key in kwargs:
         if key not in known:
             raise TypeError(f"mcp({transport!r}) takes no {key}; it takes {', '.join(known)}")

@@ -4,21 +4,20 @@ They are a child process, streamable HTTP, and SSE.
 """
 
 import json
-import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import httpx2
-from mcp import StdioServerParameters
 from mcp.client.sse import sse_client
-from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from .config.hidden_secrets import shown_url
+from .config.server_config import DEFAULT_MAX_LINE_BYTES
 from .errors import MCPAuthRequiredError, MCPConnectionError
 from .stderr import Stderr
+from .stdio import child_streams
 
 _PROBE_SECONDS = 5.0
 _NOT_STREAMABLE = (400, 404, 405, 415)
@@ -36,37 +35,25 @@ not look as if the call could be sent again. No server can say these words, whic
 _METHOD_NOT_FOUND = -32601
 
 
-def _in_a_line(record: logging.LogRecord) -> bool:
-    """Shorten the traceback about an unreadable line to one line.
-
-    The traceback is logged by the package `mcp`, for a line that is not a message.
-    """
-    if record.exc_info is not None and record.msg == "Failed to parse JSONRPC message from server":
-        record.msg = "an MCP server has written a line that is not a message of the protocol; it is skipped"
-        record.exc_info = None
-    return True
-
-
-logging.getLogger("mcp.client.stdio").addFilter(_in_a_line)
-
-
 @asynccontextmanager
 async def stdio_streams(
-    connection: Mapping[str, Any], stderr: Stderr, lost: Callable[[], None]
+    connection: Mapping[str, Any], stderr: Stderr, lost: Callable[[], None], server: str
 ) -> AsyncGenerator[Streams]:
     """Start a child process.
 
     `lost` is called once it has closed its output.
     """
     cwd = connection.get("cwd")
-    parameters = StdioServerParameters(
-        command=connection["command"],
-        args=list(connection.get("args") or ()),
-        env=dict(connection.get("env") or {}),
-        cwd=None if cwd is None else str(cwd),
+    streams = child_streams(
+        [connection["command"], *(connection.get("args") or ())],
+        connection.get("env") or {},
+        None if cwd is None else str(cwd),
+        stderr.writer,
+        server=server,
+        max_line_bytes=connection.get("max_line_bytes") or DEFAULT_MAX_LINE_BYTES,
     )
     try:
-        async with stdio_client(parameters, errlog=stderr.writer) as (reading, writing):
+        async with streams as (reading, writing):
             stderr.close()
             yield _Watched(reading, lost), writing
     finally:

@@ -21,6 +21,10 @@ DEFAULT_SSE_READ_TIMEOUT: float = 300
 DEFAULT_CALL_TIMEOUT: float = 300
 """Seconds that a call of a tool may take."""
 
+DEFAULT_MAX_LINE_BYTES: int = 64 * 2**20
+"""Bytes of one message over stdio: as much as the page shows of a run's large values. As objects, such a message may
+take more than 20 times as much memory."""
+
 Transport = Literal["stdio", "streamable-http"]
 """The ways in which messages travel."""
 
@@ -50,6 +54,7 @@ class StdioServerConfig:
     It talks over its standard input and output.
 
     It gets only HOME, PATH and the like of this process's environment; put everything else into `env`.
+    A line of its output that is longer than `max_line_bytes` ends the connection.
     """
 
     command: str
@@ -58,6 +63,7 @@ class StdioServerConfig:
     cwd: str | Path | None = None
     init_timeout: float = DEFAULT_INIT_TIMEOUT
     call_timeout: float = DEFAULT_CALL_TIMEOUT
+    max_line_bytes: int = DEFAULT_MAX_LINE_BYTES
 
     def __repr__(self) -> str:
         variables = f", env={dict.fromkeys(self.env, MASK)}" if self.env else ""
@@ -110,6 +116,7 @@ class StdioConnection(TypedDict, total=False):
     args: list[str] | None
     env: dict[str, str] | None
     cwd: str | Path | None
+    max_line_bytes: int
 
 
 class SSEConnection(TypedDict, total=False):

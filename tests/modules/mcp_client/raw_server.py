@@ -24,6 +24,9 @@ TOOLS = [
     {"name": "die_after", "inputSchema": {"type": "object"}},
     {"name": "hang", "inputSchema": {"type": "object"}},
     {"name": "garbage", "inputSchema": {"type": "object"}},
+    {"name": "large", "inputSchema": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+    {"name": "flood", "inputSchema": {"type": "object"}},
+    {"name": "strange", "inputSchema": {"type": "object"}},
     {"name": "fail", "inputSchema": {"type": "object"}},
     {"name": "refuse", "inputSchema": {"type": "object"}},
     {"name": "gone", "inputSchema": {"type": "object"}},
@@ -78,6 +81,25 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
         print("this is not JSON", flush=True)
         print('{"neither": "is this a message"}', flush=True)
         send(id=number, result={"content": "nor is this a result"})
+    elif name == "large":
+        send(id=number, result=text("x" * arguments["size"]))
+    elif name == "strange":
+        with lock:
+            answer = b'{"jsonrpc":"2.0","id":%d,"result":' % number
+            for line in (
+                b"\xff\xfe",
+                answer + b"[" * 50_000,
+                answer + b'"\\ud800"}',
+                answer + b"1" * 50_000,
+                b"",
+                b"\0",
+            ):
+                sys.stdout.buffer.write(line + b"\n")
+        send(id=number, result=text("here"))
+    elif name == "flood":
+        with lock:
+            while True:
+                sys.stdout.write("x" * 65536)
     elif name == "fail":
         send(id=number, result=text("no luck", isError=True))
     elif name == "refuse":

@@ -195,6 +195,40 @@ async def test_garbage_is_an_error_of_that_call(tmp_path: Path, caplog: pytest.L
     assert not any(record.exc_info for record in told)  # a line each, and no traceback
 
 
+async def test_a_line_beyond_the_limit_ends_the_connection_with_an_error_that_names_it(tmp_path: Path) -> None:
+    async with connected(tmp_path, max_line_bytes=100_000, name="big") as client:
+        assert len((await call(client, "large", size=99_000)).content) > 20_000
+        for name in ("large", "flood"):
+            message = await call(client, name, size=100_000)
+            assert message.metadata["error_type"] == "MCPUnknownEffectError"
+            assert "MCP server 'big': it has sent a line of more than 100,000 bytes" in message.content
+            assert "max_line_bytes" in message.content
+            assert client.status is MCPStatus.FAILED
+            assert "100,000 bytes" in str(client.error)
+            assert (await call(client, "echo", text="back")).content == "back"
+    assert calls(tmp_path) == ["large", "large", "echo", "flood", "echo"]
+    assert not children(RAW)
+
+
+async def test_a_line_in_many_pieces_is_one_message(tmp_path: Path) -> None:
+    """Also one that ends between two pieces of a character."""
+    text = "aé漢😀" * 400_000
+    async with connected(tmp_path) as client:
+        tool = client._connection
+        assert tool is not None
+        sent = await tool.send("echo", {"text": text}, 250)
+        await sent.settled()
+        assert sent.result is not None
+        assert sent.result.content[0].text == text  # type: ignore[union-attr]
+
+
+async def test_lines_that_no_parser_takes_are_skipped(tmp_path: Path) -> None:
+    """No UTF-8, nested without end, half a character, a number without end."""
+    async with connected(tmp_path) as client:
+        assert (await call(client, "strange")).content == "here"
+        assert client.status is MCPStatus.CONNECTED
+
+
 async def test_errors_of_the_server_are_told_as_they_are(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         message = await call(client, "fail")
@@ -275,7 +309,7 @@ async def test_several_servers_have_namespaces_and_none_keeps_the_others_away(
             names = [tool.wire_name for tool in servers.get_tools()]
             assert names[0] == "one__echo"
             assert "two__echo" in names
-            assert len(set(names)) == 26
+            assert len(set(names)) == 32
             assert servers.clients["lost"].status is MCPStatus.FAILED
     assert "'lost' has no tools to offer" in caplog.text
     assert not children(RAW)

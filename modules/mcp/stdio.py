@@ -1,0 +1,180 @@
+"""Messages to a child process and back, a line each.
+
+The package `mcp` has this transport, too. It joins a line from its pieces in time that grows with the square of the
+line, and without a limit: a server that never ends a line would take all memory. So the lines are read here, and the
+package's parts start and end the process. It is ended as the protocol says: its input is closed, and it is killed with
+its descendants if it has not ended soon.
+"""
+
+import logging
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, TextIO
+
+import anyio
+import anyio.to_thread
+from anyio.abc import AsyncResource, ByteReceiveStream
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.os.win32.utilities import (
+    close_process_job,
+    create_windows_process,
+    get_windows_executable_command,
+    terminate_windows_process_tree,
+)
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from .errors import MCPConnectionError
+
+log = logging.getLogger("refold")
+_LEAVE_SECONDS = 2.0
+"""How long a process may take to end after its input is closed, and again after a signal: as in the package."""
+_FLUSH_SECONDS = 0.5
+"""How long messages that were accepted may take to be written before the input is closed."""
+_LOOK_SECONDS = 0.01
+_GONE_HERE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+"""What a stream of this process raises once one of its ends is closed."""
+_GONE = (anyio.EndOfStream, *_GONE_HERE, OSError)
+"""What reading or writing a pipe raises once one of its ends is closed."""
+
+
+@asynccontextmanager
+async def child_streams(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    errlog: TextIO,
+    *,
+    server: str,
+    max_line_bytes: int,
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """Start a process, and yield the streams from it and to it.
+
+    A line that is no message is received as an error. A line that is longer than `max_line_bytes` ends the connection:
+    the block is cancelled, and raises MCPConnectionError in an error group. Raises OSError if the process cannot start.
+    """
+    process = await _started(command, {**get_default_environment(), **env}, cwd, errlog)
+    received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    flushed = anyio.Event()
+
+    async def read() -> None:
+        async with aclosing(_lines(process.stdout, server, max_line_bytes)) as lines:
+            with suppress(*_GONE_HERE):
+                async for line in lines:
+                    await received.send(_message(line))
+        await received.aclose()  # not after an error, which is to reach the calls before "connection closed" does
+        with suppress(*_GONE):  # a process that is to end must not wait until its output is read
+            while True:
+                await process.stdout.receive()
+
+    async def write() -> None:
+        try:
+            async with sent:
+                async for message in sent:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await process.stdin.send(f"{text}\n".encode())
+        except _GONE:
+            await received.aclose()  # so that no call waits for an answer that cannot come
+        finally:
+            flushed.set()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            group.start_soon(write)
+            try:
+                yield reading, writing
+            finally:
+                with anyio.CancelScope(shield=True):
+                    reading.close()
+                    writing.close()
+                    with anyio.move_on_after(_FLUSH_SECONDS):
+                        await flushed.wait()
+                    await _end(process)
+                group.cancel_scope.cancel()
+    finally:
+        for stream in (received, reading, writing, sent):
+            stream.close()
+
+
+async def _lines(output: ByteReceiveStream, server: str, most: int) -> AsyncGenerator[bytes]:
+    """Yield the lines of an output until it ends.
+
+    A last line without an end is none.
+    """
+    line = bytearray()
+    while True:
+        try:
+            chunk = await output.receive()
+        except _GONE:
+            return
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            _check(len(line) + len(end), server, most)
+            yield bytes(line + end)
+            line.clear()
+        line += rest
+        _check(len(line), server, most)
+
+
+def _check(size: int, server: str, most: int) -> None:
+    if size > most:
+        raise MCPConnectionError(
+            server,
+            f"it has sent a line of more than {most:,} bytes, which ends the connection; let its tools answer with "
+            "less, or raise max_line_bytes",
+        )
+
+
+def _message(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        log.warning("an MCP server has written a line that is not a message of the protocol; it is skipped")
+        return error
+
+
+async def _started(command: Sequence[str], env: dict[str, str], cwd: str | None, errlog: TextIO) -> Any:
+    """Start the process, which can be ended with its descendants."""
+    if sys.platform == "win32":
+        name = await anyio.to_thread.run_sync(get_windows_executable_command, command[0])
+        return await create_windows_process(name, list(command[1:]), env, errlog, cwd)
+    return await anyio.open_process(command, env=env, stderr=errlog, cwd=cwd, start_new_session=True)
+
+
+async def _end(process: Any) -> None:
+    """End the process and its descendants, and close its pipes."""
+    await _close(process.stdin)
+    if not await _has_ended(process):
+        if sys.platform == "win32":
+            await terminate_windows_process_tree(process)
+        else:
+            await terminate_posix_process_tree(process, _LEAVE_SECONDS)
+        if not await _has_ended(process):
+            log.warning("the process %d of an MCP server cannot be killed, and is left alone", process.pid)
+    close_process_job(process)
+    await _close(process.stdout)
+    # A descendant that has left the group may hold the pipes; asyncio would wait for it, and has no other way to stop.
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
+
+
+async def _has_ended(process: Any) -> bool:
+    """Return whether the process ends soon.
+
+    `wait` would also wait for the ends of its pipes.
+    """
+    with anyio.move_on_after(_LEAVE_SECONDS):
+        while process.returncode is None:
+            await anyio.sleep(_LOOK_SECONDS)
+    return process.returncode is not None
+
+
+async def _close(pipe: AsyncResource) -> None:
+    with suppress(*_GONE):
+        await pipe.aclose()
