@@ -150,6 +150,9 @@ def as_child_error(run_id: str) -> Iterator[None]:
         yield
     except DivergenceError as error:
         told = DivergenceError([replace(each, run=each.run or run_id) for each in error.divergences])
-        raise ChildRunError(f"child run {run_id} cannot be resumed: {told}") from error
+        raise ChildRunError(
+            f"child run {run_id} cannot be resumed: {told}; restore its code and resume again, fork its parent from a "
+            "state before this call, or resume with on_divergence='ignore'"
+        ) from error
     except (TraceError, EngineUsageError, StateMigrationError) as error:
         raise ChildRunError(f"child run {run_id} cannot be started or resumed: {error}") from error
