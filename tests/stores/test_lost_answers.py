@@ -148,6 +148,19 @@ def test_an_append_whose_answer_is_lost_is_there_once(
     assert proxy.cuts == 1
 
 
+@pytest.mark.parametrize("how", WAYS)
+def test_a_commit_that_is_cut_off_is_there_once_its_writer_is_closed(
+    how: How, store: TraceStore, proxy: CuttingProxy
+) -> None:
+    """Its writer did not wait for an answer, and no append comes after it."""
+    writer = begun(store)
+    proxy.cut(b'"kind":"commit"', how)
+    writer.append("commit", 0, 2.0, {"patch": [], "observation": None})
+    writer.close()
+    assert [record.kind for record in Trace.load(RunRef(store, "run")).records] == ["header", "commit"]
+    assert proxy.cuts == 1
+
+
 def test_a_lost_append_that_comes_in_late_is_no_strangers(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The head is looked at, then the append of the lost connection is committed, then it is sent again."""
     store = open_store(postgres_url)

@@ -352,9 +352,13 @@ class PostgresDatabase:
         return True
 
     def forget(self, number: int) -> None:
-        """Drop the lines kept for a run whose writer is closed."""
+        """Drop the lines kept for a run whose writer is closed.
+
+        No append comes after the last one to find that a lost connection took it along, so it is looked for here.
+        """
         with self._locked():
-            self._unsynced.pop(number, None)
+            if earlier := self._unsynced.pop(number, None):
+                self._settle(earlier[:-1], earlier[-1])
 
     def _settle(self, earlier: list[_Part], part: _Part) -> bool:
         """Send a part until it is known to be written or refused."""

@@ -87,9 +87,9 @@ class SqlDatabase(Protocol):
         """
 
     def forget(self, number: int) -> None:
-        """Drop what is kept for a run's appends.
+        """Drop what is kept for a run's appends, once the database has them.
 
-        The run's writer calls it when it is closed.
+        The run's writer calls it when it is closed. Raises `StoreError`.
         """
 
     def write(self, work: Callable[[Session], R]) -> R:

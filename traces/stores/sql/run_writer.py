@@ -192,7 +192,8 @@ class SqlRun:
         if self._pid != os.getpid():
             return
         self._beats.discard(self)
-        self._database.forget(self.head.number)
+        with contextlib.suppress(StoreError):
+            self._database.forget(self.head.number)
         with contextlib.suppress(TraceError, StoreError):
             self._database.write(
                 lambda session: session.rows(
