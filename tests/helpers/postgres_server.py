@@ -99,7 +99,11 @@ class PostgresServer:
         if how == signal.SIGKILL:
             import psutil
 
-            for child in psutil.Process(process.pid).children(recursive=True):
+            process.send_signal(signal.SIGSTOP)  # a child that it starts meanwhile would keep the next server away
+            server = psutil.Process(process.pid)
+            while server.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+                time.sleep(0.001)
+            for child in server.children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):  # a connection that has just been closed
                     child.kill()
         process.send_signal(how)
