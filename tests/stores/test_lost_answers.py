@@ -245,14 +245,22 @@ def test_a_forked_process_is_not_kept_out_by_a_lock_of_another_thread(postgres_u
     store.close()
 
 
-@pytest.mark.parametrize("access", ["create", "read"])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("user=nobody", 'role "nobody" does not exist'),
+        ("user=refold&dbname=nosuch", 'database "nosuch" does not exist'),
+        ("host=nosuch.invalid", "failed to resolve host"),
+        ("nosuch=option", "invalid URI query parameter"),
+    ],
+)
 def test_a_refused_first_connection_is_told_at_once(
-    access: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    wrong: str, told: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
     monkeypatch.setattr("refold.traces.stores.postgres.database.time.sleep", waits.append)
-    with pytest.raises(StoreError, match="does not exist"):
-        open_store(postgres_url.replace("user=refold", "user=nobody"), access)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match=told):
+        open_store(postgres_url.replace("user=refold", wrong))
     assert waits == []
 
 

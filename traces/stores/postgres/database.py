@@ -20,7 +20,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import PGconn, Ping
 
 from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
@@ -178,20 +177,18 @@ class PostgresDatabase:
         A server that does not answer is tried again until the moment `end`, as it may be restarting. If the server
         refuses the first connection, as for a wrong password, that is told at once. Raises `StoreError`.
         """
-        is_refused = is_waiting = False
+        is_waiting = False
         while True:
             try:
                 return self._connect_once()
             except psycopg.Error as error:
                 failed = self._failed("reached", error)
-                if is_refused or time.monotonic() > end:
+                if time.monotonic() > end or (is_first and _is_refusal(error)):
                     raise failed from error
-            is_refused = is_first and PGconn.ping(self._dsn.encode()) in (Ping.OK, Ping.NO_ATTEMPT)
-            if not is_refused:  # otherwise once more at once: the server may have come back just now
-                if not is_waiting:
-                    log.warning("%s; trying again for %d seconds", failed, end - time.monotonic())
-                is_waiting = True
-                time.sleep(_PAUSE)
+            if not is_waiting:
+                log.warning("%s; trying again for %d seconds", failed, end - time.monotonic())
+            is_waiting = True
+            time.sleep(_PAUSE)
 
     def _connect_once(self) -> None:
         connection = psycopg.connect(self._dsn, autocommit=True)
@@ -434,6 +431,17 @@ def _statement_of(part: _Part) -> tuple[bytes, list[Any]]:
         values += [_array(line.id for line in part.lines), _array(line.end for line in part.lines)]
         values.append(_array(f'"\\\\x{line.raw.hex()}"' for line in part.lines))
     return _append_statement(len(part.lines) if few else 0, fenced=fence is not None, sync=part.sync), values
+
+
+def _is_refusal(error: psycopg.Error) -> bool:
+    """Return whether a failed connection is not due to a server that restarts.
+
+    libpq has only a text for it: a server's own error has two spaces after its severity. (`PGconn.ping` would know more,
+    but stops all threads of this process until the server answers.)
+    """
+    text = str(error)
+    is_servers = ":  " in text and "the database system is" not in text  # starting up, shutting down, in recovery
+    return not isinstance(error, psycopg.OperationalError) or is_servers or text.startswith("failed to resolve host")
 
 
 def _is_lost(connection: psycopg.Connection) -> bool:
