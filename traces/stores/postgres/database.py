@@ -434,10 +434,11 @@ def _statement_of(part: _Part) -> tuple[bytes, list[Any]]:
 
 
 def _is_refusal(error: psycopg.Error) -> bool:
-    """Return whether a failed connection is not due to a server that restarts.
+    """Return whether a server refuses a connection for good.
 
-    libpq has only a text for it: a server's own error has two spaces after its severity. (`PGconn.ping` would know more,
-    but stops all threads of this process until the server answers.)
+    A server that restarts refuses it, too, for a moment. libpq has only a text to tell them apart: a server's own error
+    has two spaces after its severity. (`PGconn.ping` would know more, but stops all threads of this process until the
+    server answers.)
     """
     text = str(error)
     is_servers = ":  " in text and "the database system is" not in text  # starting up, shutting down, in recovery

@@ -87,7 +87,7 @@ class SqlDatabase(Protocol):
         """
 
     def forget(self, number: int) -> None:
-        """Drop what is kept for a run's appends, once the database has them.
+        """Drop a run's appends, once the database has them.
 
         The run's writer calls it when it is closed. Raises `StoreError`.
         """
