@@ -274,12 +274,8 @@ class StateModel(BaseModel):
         for name, value in values.items():
             if isinstance(value, list | dict):
                 fields[name] = cls.__refold_shapes__[name].freeze(value, Freezer())
-        instance = object.__new__(cls)
-        _put_fields(instance, frozen_dict(fields, cls))
-        _put_fields_set(instance, (cls.__refold_plan__ or _completed(cls))[3])
-        _put_extra(instance, None)
-        _put_private(instance, None)
-        return instance
+        made: Self = _instance(cls, fields, (cls.__refold_plan__ or _completed(cls))[3])
+        return made
 
     def copy(self, **kwargs: Any) -> NoReturn:
         """Raise TypeError: pydantic's old `copy` skips validation. Use `model_copy(update=…)`."""
@@ -396,6 +392,19 @@ _put_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
 _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
+def _instance(cls: type[StateModel], values: dict[str, Any], fields_set: frozenset[str]) -> Any:
+    """Return an instance of `cls` with frozen values, on which nothing has been run."""
+    fields: FrozenDict = FrozenDict.__new__(FrozenDict)  # as in `frozen_dict`
+    dict.update(fields, values)
+    fields.meta = cls
+    instance = object.__new__(cls)
+    _put_fields(instance, fields)
+    _put_fields_set(instance, fields_set)
+    _put_extra(instance, None)
+    _put_private(instance, None)
+    return instance
+
+
 def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
     """Return an instance of `cls` with frozen values.
 
@@ -407,14 +416,7 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
     _, _, check, fields_set, validators = cls.__refold_plan__ or _completed(cls)
     if validators == "whole":
         return _validated(cls, values)
-    fields: FrozenDict = FrozenDict.__new__(FrozenDict)  # as in `frozen_dict`
-    dict.update(fields, values)
-    fields.meta = cls
-    instance = object.__new__(cls)
-    _put_fields(instance, fields)
-    _put_fields_set(instance, fields_set)
-    _put_extra(instance, None)
-    _put_private(instance, None)
+    instance = _instance(cls, values, fields_set)
     if check is not None:
         check(values)
     return _validated(cls, instance) if validators else instance
