@@ -8,10 +8,10 @@ import tomllib
 from pathlib import Path
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-EXTRAS = ("agent", "testing", "suite")
+EXTRAS = [name for name in PROJECT["optional-dependencies"] if name not in ("dev", "datasets")]
 
 for requirement in (*PROJECT["dependencies"], *(r for name in EXTRAS for r in PROJECT["optional-dependencies"][name])):
-    found = re.match(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", requirement)
+    found = re.match(r"([A-Za-z0-9_.-]+)(?:\[[a-z0-9,]+\])?>=([0-9.]+)", requirement)
     if found:
         print(f"{found[1]}=={found[2]}")
     elif not requirement.startswith("refold["):

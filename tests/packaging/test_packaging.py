@@ -56,6 +56,15 @@ def test_a_folder_holds_at_most_fifteen_files_beside_its_face_and_no_file_is_lon
     assert seen > 500
 
 
+def test_each_dependency_has_a_lowest_version_that_the_other_pythons_are_tested_with() -> None:
+    told = subprocess.run([sys.executable, ROOT / ".ci/lowest.py"], capture_output=True, text=True, check=True)
+    lowest = dict(line.split("==") for line in told.stdout.splitlines())
+    project = PROJECT["project"]
+    extras = [each for name, needs in project["optional-dependencies"].items() if name != "dev" for each in needs]
+    named = {re.split(r"[\[>]", each)[0] for each in project["dependencies"] + extras}
+    assert set(lowest) == named - {"refold", "datasets"}
+
+
 def test_the_links_in_the_package_lead_to_the_real_folders() -> None:
     for name in ("engine", "modules", "tasks", "traces"):
         link = ROOT / "refold" / name
