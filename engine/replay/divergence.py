@@ -6,6 +6,9 @@ The code no longer does what its trace recorded there.
 from dataclasses import dataclass, field
 from typing import Any
 
+OTHER_VERSION = "schema_version"
+"""The phase of a divergence between versions of the state class."""
+
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
@@ -13,8 +16,9 @@ class Divergence:
 
     `expected` is the recorded value, `actual` the present one. `patch` (JSON Patch) leads from `expected` to `actual`
     if both are objects; for "reduce", where both are patches, it leads from the recorded state to the present one.
-    `phase` is "init", "decide" or "reduce"; when a run is resumed, also "act" or "branch". `run` is the id of the child
-    run with the divergence, None for the run itself.
+    `phase` is "init", "decide" or "reduce"; when a run is resumed, also "act" or "branch". It is "schema_version" where
+    the states from this step on are of another version than the module's, so that no hook can run again. `run` is the
+    id of the child run with the divergence, None for the run itself.
     """
 
     step: int

@@ -12,8 +12,10 @@ The loop is the same as in a live run (`fold`); only its supplier differs:
     Commit           write the patch               compared with the recorded patch
 
 `init_state` is called and compared too, except in forks and candidates' runs, whose first state comes from another run.
-A state with another schema version than the module's is not verified. After a divergence, verification continues from
-the recorded state, so that each step is judged by itself.
+After a divergence, verification continues from the recorded state, so that each step is judged by itself.
+
+States of another schema version than the module's cannot be taken up. If a later resume has migrated the run to the
+module's version, the steps before it are passed over. Otherwise the other version is itself a divergence.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -36,7 +38,7 @@ from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..module import Module
 from ..purity import reset_frame, set_frame
 from ..state.model import StateSchema, dump
-from .divergence import Divergence
+from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun
 
 
@@ -90,6 +92,8 @@ class _Verification:
         self.host = ServedRun(trace.run_id, trace.header["seed"], path, first_step, learn)
         self.found: list[Divergence] = []
         self.version = module.state_class.model_fields["schema_version"].default
+        self.other: Divergence | None = None
+        """The state from which on all are of another schema version; None while they are of the module's."""
 
     async def run(self) -> None:
         """Go through the trace once, and collect divergences in `found`."""
@@ -113,6 +117,8 @@ class _Verification:
             state = self._load(total)
             if state is not None:
                 await self._decide(unfinished, state)
+        if self.other is not None:
+            self.found.append(self.other)
 
     def _load(self, k: int) -> StateSchema | None:
         """Return state k as an instance of the module's class.
@@ -120,8 +126,12 @@ class _Verification:
         Returns None if it has another schema version.
         """
         document = self.trace.shared_state(k)
-        if document.get("schema_version", 1) != self.version:
+        version = document.get("schema_version", 1)
+        if version != self.version:
+            if self.other is None or self.other.expected != version:
+                self.other = Divergence(k, OTHER_VERSION, version, self.version)
             return None
+        self.other = None
         try:
             return self.module.state_class.from_dict(document)
         except StateValueError as error:

@@ -393,7 +393,7 @@ _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 def _instance(cls: type[StateModel], values: dict[str, Any], fields_set: frozenset[str]) -> Any:
-    """Return an instance of `cls` with frozen values, on which nothing has been run."""
+    """Return an instance of `cls` with frozen values; no validator runs."""
     fields: FrozenDict = FrozenDict.__new__(FrozenDict)  # as in `frozen_dict`
     dict.update(fields, values)
     fields.meta = cls

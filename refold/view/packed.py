@@ -128,7 +128,7 @@ def _home(path: Path) -> Path:
 
 def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
     trace = folder.open(name)
-    begun = trace.query("SELECT stop FROM snapshots WHERE trace = ? ORDER BY offset LIMIT 1")
+    begun = trace.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
     yield _line(
         {
             "kind": "run",

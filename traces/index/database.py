@@ -13,13 +13,16 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .seal import cache_folder, seal_of
 
 NAME = ".refold-index.sqlite"
+_Values = Sequence[Any] | Mapping[str, Any]
+"""A statement's values: in the order of its `?`, or by the names of its `:name`. No statement has numbers, `?1`: Python
+3.14 takes them as names."""
 _VERSION = 13
 """Change this whenever the meaning of a column, or of what fills it, changes: older files are then made anew."""
 _APPLICATION = 0x72666C64
@@ -85,7 +88,7 @@ class Database:
                 continue
         return cls(None)
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: _Values = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         with self._lock:
             try:
@@ -94,7 +97,7 @@ class Database:
                 self._recover(error)
                 return self._connection.execute(sql, values).fetchall()
 
-    def write(self, work: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+    def write(self, work: Iterable[tuple[str, Sequence[_Values]]]) -> None:
         """Execute statements, each with many rows of values, as one transaction.
 
         An index that cannot be written (a full disk, another viewer that keeps the lock) continues in memory.
@@ -107,7 +110,7 @@ class Database:
                 self._recover(error)
                 self._execute(statements)
 
-    def _execute(self, statements: list[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+    def _execute(self, statements: list[tuple[str, Sequence[_Values]]]) -> None:
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             for sql, rows in statements:

@@ -140,14 +140,14 @@ class IndexedTrace:
                 found.append(last)
             return found
 
-    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return a query's rows for this trace.
 
-        The first value of the query is this trace's number in the index.
+        The query names this trace `:trace`, and each of `values` in the same way.
         """
         with self.lock:
             _ = self.walk
-            return self._positions.query(sql, values)
+            return self._positions.query(sql, **values)
 
     def one(self, k: int) -> StepFacts:
         """Return the figures of one step.

@@ -31,9 +31,9 @@ OF_A_STEP = (
 )
 """A step's figures as a block has them; a mode's rank is its place in `RARE`."""
 _BLOCK = (
-    f"INSERT OR REPLACE INTO blocks SELECT ?1, k / {BLOCK}, max(seconds), max(tokens), max(cost), sum(errors), "
+    f"INSERT OR REPLACE INTO blocks SELECT :trace, k / {BLOCK}, max(seconds), max(tokens), max(cost), sum(errors), "
     "max(sum_seconds), max(sum_tokens), max(sum_cost), min(rank) "
-    f"FROM (SELECT k, {OF_A_STEP} FROM steps WHERE trace = ?1 AND k >= ?2 / {BLOCK} * {BLOCK} AND k < ?3) "
+    f"FROM (SELECT k, {OF_A_STEP} FROM steps WHERE trace = :trace AND k >= :first / {BLOCK} * {BLOCK} AND k < :stop) "
     f"GROUP BY k / {BLOCK}"
 )
 _STATE = "INSERT INTO traces (file, state) VALUES (?, ?) ON CONFLICT (file) DO UPDATE SET state = excluded.state"
@@ -131,7 +131,7 @@ class Positions:
             self._database.write(
                 [
                     (_STEP, [(self._trace, *each) for each in steps]),
-                    (_BLOCK, [(self._trace, steps[0].k, steps[-1].k + 1)] if steps else []),
+                    (_BLOCK, [{"trace": self._trace, "first": steps[0].k, "stop": steps[-1].k + 1}] if steps else []),
                     (_SNAPSHOT, [(self._trace, *each) for each in snapshots]),
                 ]
             )
@@ -159,33 +159,36 @@ class Positions:
     def steps(self, first: int, stop: int) -> list[StepFacts]:
         """Return the committed steps from `first` up to, and without, `stop`."""
         rows = self.query(
-            f"SELECT {_COLUMNS} FROM steps WHERE trace = ? AND k >= ? AND k < ? ORDER BY k", (first, stop)
+            f"SELECT {_COLUMNS} FROM steps WHERE trace = :trace AND k >= :first AND k < :stop ORDER BY k",
+            first=first,
+            stop=stop,
         )
         return [StepFacts(*row) for row in rows]
 
     def count(self, stop: int) -> int:
         """Return how many committed steps before `stop` the index has."""
-        return int(self.query("SELECT count(*) FROM steps WHERE trace = ? AND k < ?", (stop,))[0][0])
+        return int(self.query("SELECT count(*) FROM steps WHERE trace = :trace AND k < :stop", stop=stop)[0][0])
 
     def snapshot_before(self, stop: int) -> SnapshotAt | None:
         """Return the last snapshot that ends at byte `stop` or before."""
         found = self.query(
-            "SELECT offset, stop, k, writers FROM snapshots WHERE trace = ? AND stop <= ? ORDER BY offset DESC LIMIT 1",
-            (stop,),
+            "SELECT offset, stop, k, writers FROM snapshots "
+            "WHERE trace = :trace AND stop <= :stop ORDER BY offset DESC LIMIT 1",
+            stop=stop,
         )
         return SnapshotAt(*found[0]) if found else None
 
-    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return a query's rows for this trace.
 
-        The first value of the query is this trace's number in the index.
+        The query names this trace `:trace`, and each of `values` in the same way.
 
         Raises `StaleIndexError` if the index has lost the trace: no rows would then be an answer, and a wrong one.
         """
         if not self._trace:
-            return self._database.rows(sql, (0, *values))
+            return self._database.rows(sql, {"trace": 0, **values})
         with self._database.together():
-            found = self._database.rows(sql, (self._trace, *values))
+            found = self._database.rows(sql, {"trace": self._trace, **values})
             self._check_present()
         return found
 

@@ -52,7 +52,7 @@ from ...effects.redaction import Redactor
 from ...effects.state_refs import Learn
 from ...loop.decision import Decision
 from ...module import Module
-from ...replay.divergence import Divergence
+from ...replay.divergence import OTHER_VERSION, Divergence
 from ...replay.unknown_effects import Answers
 from ...replay.verify import find_divergences
 from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, unfinished
@@ -306,9 +306,10 @@ def _weights(trace: Trace) -> tuple[int, int]:
 async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> list[Divergence]:
     """Return the run's divergences.
 
-    If it has none, returns those of the candidates' runs that will be resumed with it.
+    If it has none, returns those of the candidates' runs that will be resumed with it. Another schema version is none:
+    the state is migrated.
     """
-    found = await find_divergences(module, trace, learn)
+    found = [each for each in await find_divergences(module, trace, learn) if each.phase != OTHER_VERSION]
     step = trace.unfinished
     for record in step.records if step is not None and not found else ():
         for child in children_of(record):

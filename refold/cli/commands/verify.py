@@ -60,7 +60,15 @@ def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Ite
         return
     steps = count_text(trace.step_count, "step")
     if not found:
-        yield Text(clean(f"{path}: {steps} verified: the code does what the trace recorded"), "green")
+        older = _older_steps(trace)
+        note = f", but for {count_text(older, 'step')} of an older schema version, before a resume migrated the run"
+        yield Text(
+            clean(
+                f"{path}: {count_text(trace.step_count - older, 'step')} verified: the code does what the trace "
+                f"recorded{note if older else ''}"
+            ),
+            "green",
+        )
         return
     for each in found:
         yield from _lines(trace, each)
@@ -71,6 +79,13 @@ def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Ite
             "with other arguments (then name an instance, or a function that makes it, with --module)"
         )
     )
+
+
+def _older_steps(trace: Trace) -> int:
+    """Return the number of steps of older schema versions."""
+    begun = [(0, trace.header["schema_version"])]
+    begun += [(r.step, r["schema_version"]) for r in trace.records if r.kind == "resume" and "schema_version" in r]
+    return next((step for step, version in begun if version == begun[-1][1]), 0)
 
 
 def _lines(trace: Trace, divergence: Divergence) -> Iterator[Text]:

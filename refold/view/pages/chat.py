@@ -40,7 +40,7 @@ def chat(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> Json:
         stop = max(first, min(stop, total, first + _STEPS))
         writing = _Writing(folder, trace)
         turns: list[Json] = []
-        has_state = bool(trace.query("SELECT 1 FROM snapshots WHERE trace = ? LIMIT 1"))
+        has_state = bool(trace.query("SELECT 1 FROM snapshots WHERE trace = :trace LIMIT 1"))
         if not first and has_state:
             turns.append(writing.beginning())
         if stop > first:

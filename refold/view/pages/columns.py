@@ -24,17 +24,19 @@ _COLUMN = (
     "min(k), coalesce(max(seconds), 0.0), max(tokens), max(cost), max(sum_seconds), max(sum_tokens), max(sum_cost), "
     "min(rank)"
 )
-_STEPS = f"SELECT k, {OF_A_STEP} FROM steps WHERE trace = ?1 AND k >= {{first}} AND k < {{stop}}"
-_NEAR = f"SELECT (k - ?2) * ?4 / ?5 AS c, {_COLUMN} FROM ({_STEPS.format(first='?2', stop='?3')}) GROUP BY c ORDER BY c"
+_STEPS = f"SELECT k, {OF_A_STEP} FROM steps WHERE trace = :trace AND k >= :{{}} AND k < :{{}}"
+_NEAR = (
+    f"SELECT (k - :first) * :n / :steps AS c, {_COLUMN} FROM ({_STEPS.format('first', 'stop')}) GROUP BY c ORDER BY c"
+)
 _WIDE = (
-    f"SELECT k / ?4 - ?2 / ?4 AS c, {_COLUMN} FROM ({_STEPS.format(first='?2', stop='?5')} UNION ALL "
-    f"{_STEPS.format(first='?6', stop='?3')} UNION ALL SELECT block * {BLOCK}, seconds, tokens, cost, errors, "
+    f"SELECT k / :width - :first / :width AS c, {_COLUMN} FROM ({_STEPS.format('first', 'inner')} UNION ALL "
+    f"{_STEPS.format('outer', 'stop')} UNION ALL SELECT block * {BLOCK}, seconds, tokens, cost, errors, "
     "sum_seconds, sum_tokens, sum_cost, rank FROM blocks "
-    f"WHERE trace = ?1 AND block >= ?5 / {BLOCK} AND block < ?6 / {BLOCK}) GROUP BY c ORDER BY c"
+    f"WHERE trace = :trace AND block >= :inner / {BLOCK} AND block < :outer / {BLOCK}) GROUP BY c ORDER BY c"
 )
 _IN_A_BLOCK = " UNION ALL ".join(f"SELECT {n} AS n" for n in range(BLOCK))
 _OF_BLOCKS = (
-    f"k IN (SELECT block * {BLOCK} + n FROM (SELECT block FROM blocks WHERE trace = ?1 {{which}} LIMIT ?2), "
+    f"k IN (SELECT block * {BLOCK} + n FROM (SELECT block FROM blocks WHERE trace = :trace {{which}} LIMIT :most), "
     f"({_IN_A_BLOCK}))"
 )
 
@@ -70,10 +72,10 @@ def _columns(trace: IndexedTrace, first: int, stop: int, steps: int, n: int) -> 
     It is the number of the column of step `first + steps - 1`.
     """
     if n < _FEW or steps < n * _FAR:
-        return trace.query(_NEAR, (first, stop, n, steps)), (steps - 1) * n // steps
+        return trace.query(_NEAR, first=first, stop=stop, n=n, steps=steps), (steps - 1) * n // steps
     width = -(-steps // ((n - 1) * BLOCK)) * BLOCK  # both ends may lie within a column: then there is one more
     inner, outer = -(-first // BLOCK) * BLOCK, stop // BLOCK * BLOCK
-    rows = trace.query(_WIDE, (first, stop, width, inner, outer))
+    rows = trace.query(_WIDE, first=first, stop=stop, width=width, inner=inner, outer=outer)
     return rows, (first + steps - 1) // width - first // width
 
 
@@ -93,14 +95,15 @@ def longest(trace: IndexedTrace, most: int) -> list[tuple[int, float, str]]:
     """
     which = _OF_BLOCKS.format(which="AND seconds IS NOT NULL ORDER BY seconds DESC, block")
     return trace.query(
-        f"SELECT k, seconds, label FROM steps WHERE trace = ?1 AND seconds IS NOT NULL AND {which} "
-        "ORDER BY seconds DESC, k LIMIT ?2",
-        (most,),
+        f"SELECT k, seconds, label FROM steps WHERE trace = :trace AND seconds IS NOT NULL AND {which} "
+        "ORDER BY seconds DESC, k LIMIT :most",
+        most=most,
     )
 
 
 def failing_steps(trace: IndexedTrace, most: int) -> list[int]:
     """Return the first steps with errors."""
     which = _OF_BLOCKS.format(which="AND errors > 0 ORDER BY block")
-    found = trace.query(f"SELECT k FROM steps WHERE trace = ?1 AND errors > 0 AND {which} ORDER BY k LIMIT ?2", (most,))
+    asked = f"SELECT k FROM steps WHERE trace = :trace AND errors > 0 AND {which} ORDER BY k LIMIT :most"
+    found = trace.query(asked, most=most)
     return [k for (k,) in found]

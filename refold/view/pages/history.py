@@ -117,7 +117,7 @@ class _History:
     def _begin(self, trace: IndexedTrace) -> bool:
         """Start at the first snapshot, and return whether there is one."""
         with trace.lock:
-            rows = trace.query("SELECT stop FROM snapshots WHERE trace = ? ORDER BY offset LIMIT 1")
+            rows = trace.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
             if not rows:
                 return False
             ((begun,),) = rows

@@ -53,7 +53,7 @@ def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None
         if open_ is not None and open_.errors and len(failing) < 20:
             failing.append(open_.k)
         requests = open_requests(trace, {request["id"] for request in ending.waiting})
-        size = trace.query("SELECT stop - offset FROM snapshots WHERE trace = ? ORDER BY offset DESC LIMIT 1")
+        size = trace.query("SELECT stop - offset FROM snapshots WHERE trace = :trace ORDER BY offset DESC LIMIT 1")
         patterns = tally.patterns
         errors = tally.errors + (open_.errors if open_ is not None else 0)
         return {
@@ -227,19 +227,21 @@ def find(trace: IndexedTrace, first: int, modes: str, back: bool) -> int | None:
     The search starts at `first`, which may itself be the step. With `back`, it goes backwards. Returns None if there is
     no such step.
     """
-    wanted = [mode for mode in modes if mode in RARE]
+    wanted = {f"mode{i}": mode for i, mode in enumerate(modes) if mode in RARE}
     if not wanted:
         raise wrong(f"mode is made of the characters {RARE}, not {modes!r}")
-    marks = ", ".join("?" * len(wanted))
+    names = ", ".join(f":{name}" for name in wanted)
     with trace.lock:
         open_ = trace.open_facts()
-        fits = open_ is not None and open_.mode in wanted
+        fits = open_ is not None and open_.mode in wanted.values()
         if back and fits and first >= trace.count:
             return trace.count
         order, sign = ("DESC", "<=") if back else ("ASC", ">=")
         found = trace.query(
-            f"SELECT k FROM steps WHERE trace = ? AND k {sign} ? AND mode IN ({marks}) ORDER BY k {order} LIMIT 1",
-            (first, *wanted),
+            f"SELECT k FROM steps WHERE trace = :trace AND k {sign} :first AND mode IN ({names}) "
+            f"ORDER BY k {order} LIMIT 1",
+            first=first,
+            **wanted,
         )
         if found:
             return int(found[0][0])

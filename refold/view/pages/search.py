@@ -161,7 +161,7 @@ def texts_of(trace: IndexedTrace, record: Record) -> Iterator[Found]:
 
 
 def _is_first(trace: IndexedTrace, record: Record) -> bool:
-    rows = trace.query("SELECT offset FROM snapshots WHERE trace = ? ORDER BY offset LIMIT 1")
+    rows = trace.query("SELECT offset FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
     line = next(iter(trace.file.lines(rows[0][0]))) if rows else None
     return line is None or line[1] == record.raw
 

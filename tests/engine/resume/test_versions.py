@@ -26,7 +26,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.engine import UNANSWERED
+from refold.engine import UNANSWERED, Divergence
 from refold.errors import DivergenceError, EngineUsageError, StateMigrationError, StateValueError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch
 
@@ -591,3 +591,17 @@ def test_answers_to_children_go_along(folder: Path | None) -> None:
     fork = Engine(module, branch=strategy, traces=folder).fork(taken.trace, 0, reuse_effects=True)
     assert module.calls == []
     assert "Once?" not in {request.prompt for request in fork.waiting}
+
+
+def test_verify_says_that_states_of_another_version_cannot_run_again(folder: Path | None) -> None:
+    """Nothing to compare is no agreement: a folder of old traces must not go on passing."""
+    source = Engine(Adder(), traces=folder).run("t").trace
+    newer: Engine[Any] = Engine(AdderTwo(), traces=folder)
+    assert newer.verify(source) == [Divergence(0, "schema_version", 1, 2)]
+    assert str(newer.verify(source)[0]) == "step 0, schema_version: recorded 1, now 2"
+    done = newer.resume(source, "yes")
+    assert newer.verify(done.trace) == []
+    for module, version in ((Adder(), 1), (AdderThree(), 3)):
+        assert Engine(module, traces=folder).verify(done.trace) == [Divergence(3, "schema_version", 2, version)]
+    resumed = Engine(AdderThree(), traces=folder).resume(done.trace, on_divergence="fail")
+    assert resumed.error is None

@@ -294,11 +294,13 @@ def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:
         rows[column] = _merged(rows.get(column), (*mine, RARE.index(facts.mode)))
     if n and not rows:
         for column, *row in trace.query(
-            "SELECT (k + ?2) * ?3 / ?4 AS c, min(k), max(coalesce(seconds, 0)), max(tokens_in + tokens_out), "
+            "SELECT (k + :shift) * :n / :steps AS c, min(k), max(coalesce(seconds, 0)), max(tokens_in + tokens_out), "
             "max(coalesce(cost, 0)), max(sum_seconds), max(sum_tokens_in + sum_tokens_out), max(sum_cost), "
             "min(CASE mode WHEN 'E' THEN 0 WHEN 'W' THEN 1 WHEN 'B' THEN 2 WHEN 'F' THEN 3 ELSE 4 END) "
-            "FROM steps WHERE trace = ?1 GROUP BY c ORDER BY c",
-            (shift, n, steps),
+            "FROM steps WHERE trace = :trace GROUP BY c ORDER BY c",
+            shift=shift,
+            n=n,
+            steps=steps,
         ):
             rows[column] = tuple(row)
     modes = []

@@ -92,7 +92,7 @@ def _told(folder: Folder, name: str) -> dict[str, Json]:
 def _started(trace: IndexedTrace) -> Iterator[tuple[str, Json]]:
     """Yield each child that a run has started; branches with their scores."""
     found: dict[str, Json] = {}
-    steps = trace.query("SELECT k FROM steps WHERE trace = ? AND kind = 'branch' ORDER BY k LIMIT 2000")
+    steps = trace.query("SELECT k FROM steps WHERE trace = :trace AND kind = 'branch' ORDER BY k LIMIT 2000")
     several = [k for (k,) in steps]
     if trace.open_facts() is not None:
         several.append(trace.count)

@@ -29,7 +29,8 @@ of it is at the beginning or the end of a line, where text that a user wrote can
 def places_of(trace: IndexedTrace, first: int) -> list[tuple[int, int]]:
     """Return where the next steps are."""
     last = min(first + STEPS, trace.count)
-    return trace.query("SELECT start, stop FROM steps WHERE trace = ? AND k >= ? AND k < ? ORDER BY k", (first, last))
+    asked = "SELECT start, stop FROM steps WHERE trace = :trace AND k >= :first AND k < :last ORDER BY k"
+    return trace.query(asked, first=first, last=last)
 
 
 def within(places: list[tuple[int, int]]) -> int:
