@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 from hostile_traces import read_docs, write_docs
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from view_pages import Look, Site
 
 from refold import Engine, Trace
@@ -97,6 +97,38 @@ def test_a_number_is_sent_as_it_was_typed(looking: Look, acted: Site) -> None:
     assert f'"value":{typed}' in (sent.value.post_data or "")
     page.wait_for_url("**/compare/**")
     expect(page.get_by_role("heading", name=re.compile("Changed by the fork"))).to_be_visible()
+
+
+SELECTED_AS_SOON_AS_IT_STANDS = """(field) => {
+    const { get, set } = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value")
+    Object.defineProperty(field, "value", {
+        get() { return get.call(this) },
+        set(value) {
+            set.call(this, value)
+            queueMicrotask(() => (window.found = { value, selected: [this.selectionStart, this.selectionEnd] }))
+        },
+    })
+}"""
+
+
+def test_a_value_that_comes_while_somebody_begins_to_type_is_replaced(looking: Look, acted: Site) -> None:
+    """It stands and is selected at once: a key that is pressed in between would be added to it."""
+    page = looking(acted.at("run", "game", k=2, act=True))
+    page.get_by_role("button", name=re.compile("Fork from here")).click()
+    dialog = page.get_by_role("dialog", name="Fork this run")
+    held: list[Route] = []
+    page.route("**/api/state?**", lambda route: held.append(route))
+    dialog.get_by_label("Path").fill("/hands/0/tried")
+    with page.expect_request("**/api/state?**"):
+        page.keyboard.press("Tab")
+    field = dialog.get_by_label("New value")
+    expect(field).to_be_focused()
+    field.evaluate(SELECTED_AS_SOON_AS_IT_STANDS)
+    (route,) = held
+    route.continue_()
+    expect(field).not_to_have_value("")
+    found = page.evaluate("window.found")
+    assert found["selected"] == [0, len(found["value"])]
 
 
 @pytest.mark.parametrize("browser_is_old", [False, True])

@@ -1,6 +1,6 @@
 /** The dialog that forks a run: values to be changed in a state, what to do with recorded effects, and the command. */
 
-import { html, useEffect, useRef, useState } from "../../vendor/preact.js"
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
 import { mayRun } from "./consent.js"
 import { Command } from "./copy.js"
 import { openDialog } from "./dialog.js"
@@ -169,8 +169,9 @@ function EditRow({ edit, old, name, type, remove }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null))
   const [typed, setTyped] = useState(edit.path) // kept here until it is whole: the page may be drawn anew while somebody types
   useEffect(() => setTyped(edit.path), [edit.path])
-  useEffect(() => {
-    if (edit.filled && document.activeElement === field.current) field.current?.select() // what is typed replaces it
+  useLayoutEffect(() => {
+    // What is typed replaces it, also if it is typed at this very moment.
+    if (edit.filled && document.activeElement === field.current) field.current?.select()
   }, [edit.filled])
   const engine = ENGINE.has(edit.path.split("/")[1] ?? "")
   const was = old ? (jsonOf(old) ?? `${old.kind} of ${old.size}`) : ""
