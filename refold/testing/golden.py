@@ -68,12 +68,18 @@ def _module(named: str) -> AgentModule[Any]:
 
 def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
     first = divergences[0]
+    if first.phase == "schema_version":
+        return (
+            f"the states of {trace.run_id} are of schema version {first.expected} from step {first.step} on, and those "
+            f"of {named} of {first.actual}: verify cannot run them again. Record the run again; `refold resume` and "
+            "`refold fork` migrate it."
+        )
     lines = [f"{named} no longer does what {trace.run_id} recorded; first at step {first.step}, in {first.phase}:"]
     lines += [f"  {line}" for line in _first(trace, first)]
     if len(divergences) > 1:
         lines.append(f"{len(divergences) - 1} more:")
         lines += [f"  {divergence}" for divergence in divergences[1:_SHOWN]]
-    lines.append("If the change is meant, record the run again, or raise the state's schema_version.")
+    lines.append("If the change is meant, record the run again. Raising the state's schema_version skips old traces.")
     return "\n".join(lines)
 
 

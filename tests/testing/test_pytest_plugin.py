@@ -70,6 +70,22 @@ def test_a_trace_that_the_code_no_longer_leads_to_fails_with_the_first_divergenc
     assert "Traceback" not in output
 
 
+def test_a_trace_of_another_schema_version_is_skipped_with_the_reason(session: Session) -> None:
+    session.golden(HOLDS)
+    session.write(
+        "conftest.py",
+        "from refold.modules.game_of_24 import GameOf24, Game\n"
+        "from refold import AgentModule\n"
+        "class Newer(Game):\n    schema_version: int = 2\n"
+        "class Newest(GameOf24, AgentModule[Newer]): pass\n"
+        "def pytest_refold_module(named, trace):\n    return Newest()\n",
+    )
+    code, output = session.run("--refold-traces", "golden", "-rs")
+    assert code == 0
+    assert "1 skipped" in output
+    assert "are of schema version 1 from step 0 on, and those of refold.modules.game_of_24:GameOf24 of 2" in output
+
+
 def test_a_module_that_cannot_be_imported_is_named(session: Session) -> None:
     session.write("moved.py", "import refold.modules.game_of_24 as g\nclass Solver(g.GameOf24): pass\n")
     session.write(

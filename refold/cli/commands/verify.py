@@ -61,17 +61,23 @@ def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Ite
     steps = count_text(trace.step_count, "step")
     if not found:
         older = _older_steps(trace)
-        note = f", but for {count_text(older, 'step')} of an older schema version, before a resume migrated the run"
-        yield Text(
-            clean(
-                f"{path}: {count_text(trace.step_count - older, 'step')} verified: the code does what the trace "
-                f"recorded{note if older else ''}"
-            ),
-            "green",
-        )
+        line = f"{path}: {count_text(trace.step_count - older, 'step')} verified: the code does what the trace recorded"
+        if older:
+            line += (
+                f" (not run again: {count_text(older, 'step')} before a resume migrated the run's older schema version)"
+            )
+        yield Text(clean(line), "green")
         return
     for each in found:
         yield from _lines(trace, each)
+    if found[-1].phase == "schema_version":
+        yield Text(
+            clean(
+                f"{path}: its states are of schema version {found[-1].expected} from step {found[-1].step} on, and the "
+                f"module's of {found[-1].actual}: they cannot run again; `refold resume` and `refold fork` migrate them"
+            )
+        )
+        return
     count = count_text(len(found), "divergence")
     yield Text(
         clean(

@@ -214,6 +214,27 @@ def test_verify_tells_what_a_hook_raises_now(refold: Command, trace: Path) -> No
     assert "    now       RuntimeError: the model\\u000asaid no" in ran.lines
 
 
+def test_verify_tells_what_it_cannot_run_again(refold: Command, lab: Path) -> None:
+    """States of another schema version are not verified, and not passed over in silence."""
+    (lab / "newer.py").write_text(
+        "from agents import Counter, CountState\nfrom refold import AgentModule\n"
+        "class Two(CountState):\n    schema_version: int = 2\n"
+        "Two.migration(1)(dict)\n"
+        "class Newer(Counter, AgentModule[Two]): pass\n"
+    )
+    path = Path(refold("run", "agents:Counter", "go", "--max-steps", "1", "--json").doc["trace"])
+    ran = refold("verify", path, "--module", "newer:Newer")
+    assert (ran.code, ran.lines[0]) == (1, "step 0, schema_version")
+    assert "are of schema version 1 from step 0 on, and the module's of 2" in ran.lines[-1]
+    refold("resume", path, "--module", "newer:Newer", "--max-steps", "9", "--yes")
+    ran = refold("verify", path, "--module", "newer:Newer")
+    assert ran.code == 0
+    assert ran.out.startswith(
+        f"{path}: 2 steps verified: the code does what the trace recorded (not run again: 1 step "
+    )
+    assert refold("verify", path, "--module", "agents:Counter").code == 1
+
+
 def test_verify_takes_many_traces_and_the_newest_where_none_is_named(refold: Command, trace: Path, lab: Path) -> None:
     other = Path(refold("run", "agents:Refused", "other", "--json").doc["trace"])
     assert refold("verify").lines == [f"{other}: 3 steps verified: the code does what the trace recorded"]
