@@ -442,7 +442,8 @@ def _is_refusal(error: psycopg.Error) -> bool:
     """
     text = str(error)
     is_servers = ":  " in text and "the database system is" not in text  # starting up, shutting down, in recovery
-    return not isinstance(error, psycopg.OperationalError) or is_servers or text.startswith("failed to resolve host")
+    is_unknown_host = text.startswith(("failed to resolve host", "[Errno -"))  # getaddrinfo's numbers are negative
+    return not isinstance(error, psycopg.OperationalError) or is_servers or is_unknown_host
 
 
 def _is_lost(connection: psycopg.Connection) -> bool:
