@@ -55,7 +55,30 @@ def message_of(error: BaseException) -> str:
 
     The function works even if the exception's own `__str__` fails.
     """
+    return _message(error, "replace")
+
+
+def _message(error: BaseException, surrogates: str) -> str:
     try:
-        return str(error).encode("utf-8", "replace").decode()
+        return str(error).encode("utf-8", surrogates).decode()
     except Exception as failed:  # noqa: BLE001 - a stranger's __str__
         return f"(its message cannot be read: {type(failed).__name__})"
+
+
+def error_line(error: BaseException) -> str:
+    """Return an exception's class and message, as a traceback's last line.
+
+    Lone surrogates are escaped. The function works even if the exception's own `__str__` fails.
+    """
+    return f"{type(error).__name__}: {_message(error, 'backslashreplace')}"
+
+
+def repr_of(value: object) -> str:
+    """Return the `repr` of a stranger's object.
+
+    If the object's own `__repr__` fails, return its class and the failure's.
+    """
+    try:
+        return repr(value)
+    except Exception as failed:  # noqa: BLE001 - a stranger's __repr__
+        return f"<{type(value).__name__}, whose repr fails with {type(failed).__name__}>"

@@ -15,6 +15,8 @@ from typing import Any
 
 import anyio
 
+from ...printable import message_of
+
 
 def is_cancelled() -> bool:
     """Return whether a cancel scope around the running task is cancelled."""
@@ -59,5 +61,6 @@ def stray(what: str, error: BaseException | None = None) -> RuntimeError:
 
     `what` names the hook or tool that was cancelled.
     """
-    why = f": {error}" if error is not None and str(error) else ""
+    why = "" if error is None else message_of(error)
+    why = f": {why}" if why else ""
     return RuntimeError(f"{what} was cancelled by something other than its run, or awaited what was cancelled{why}")

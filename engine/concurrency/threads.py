@@ -146,7 +146,7 @@ class Job(asyncio.Future[Any]):
                 self._apart.run(self.then, self, value)
             except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
                 self.ended = None, raised
-        if self.further is not None and not self.further.left:
+        if self.further is not None:
             self.further.ended = _done(self.further)
 
     def deliver(self) -> None:
@@ -159,14 +159,18 @@ class Job(asyncio.Future[Any]):
         del self.ended
         if error is None:
             self.set_result(value)
-        elif isinstance(error, StopIteration):
-            self.set_exception(RuntimeError("StopIteration left a sync function"))
+        elif isinstance(error, (StopIteration, GeneratorExit)):  # thrown into a coroutine, both mean something else
+            self.set_exception(_left_by(error))
         else:
             self.set_exception(error)
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             resume, context = waiter
             context.run(resume, self)
+
+
+def _left_by(error: BaseException) -> RuntimeError:
+    return RuntimeError(f"{type(error).__name__} left a sync function")
 
 
 class _Worker(threading.Thread):
@@ -199,10 +203,11 @@ class _Worker(threading.Thread):
 def _done(job: Job) -> tuple[Any, BaseException | None]:
     """Do a job, and return its value and its error.
 
-    A process forked in it ends here.
+    A job that was abandoned before is not begun. A process forked in it ends here.
     """
     value, error, began, ident = None, None, forks.number, threading.get_ident()
-    job.ident = ident
+    if not _pool.begins(job, ident):
+        return None, None
     RUNNING[ident] = job.context
     try:
         value = job.context.run(job.fn, **job.kwargs)
@@ -268,6 +273,16 @@ class _Pool:
         job.queued = True
         self._waiting.append(job)
 
+    def begins(self, job: Job, ident: int) -> bool:
+        """Note that a thread begins a job.
+
+        Returns False if the job was abandoned on its way to the thread.
+        """
+        with self._lock:
+            if not job.left:
+                job.ident = ident
+            return not job.left
+
     def next(self, done: Job, worker: _Worker) -> Job | None:
         """Return the worker's next job after `done`.
 
@@ -275,6 +290,8 @@ class _Pool:
         """
         with self._lock:
             done.over = True
+            if done.further is not None:
+                done.further.over = True
             if done.counts and not done.left:
                 self._at_work -= 1
             found = self._taken() if self._waiting else None
@@ -398,11 +415,21 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], con
 
     While no thread can be started, tries again every _AGAIN_SECONDS.
     """
-    began = list[int]()
+    lock, began, over, left = threading.Lock(), list[int](), False, False
 
     def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
-        began.append(threading.get_ident())
-        return (_tracked(context, fn, kwargs),)
+        nonlocal over
+        with lock:
+            if left:
+                return (None,)
+            began.append(threading.get_ident())
+        try:
+            return (_tracked(context, fn, kwargs),)
+        except GeneratorExit as error:
+            raise _left_by(error) from error
+        finally:
+            with lock:
+                over = True
 
     try:
         room = _room.get()
@@ -415,8 +442,10 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], con
                 limiter = anyio.CapacityLimiter(1)
                 return (await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter))[0]
             except anyio.get_cancelled_exc_class():
-                if began and RUNNING.get(began[0]) is context:  # it is still at work on this job
-                    kill_work_of(began[0])
+                with lock:
+                    left = True
+                    if began and not over:
+                        kill_work_of(began[0])
                 raise
             except RuntimeError as error:
                 if began:

@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 
 from ...errors import RefoldError, StateValueError, TraceError
+from ...printable import error_line
 from ...tasks import Task
 from ...traces import Record, Step, Trace
 from ...traces.json_patch.make import make_patch
@@ -166,7 +167,7 @@ class _Verification:
             try:
                 want = machine.send(reply)
             except (RefoldError, Exception) as error:  # noqa: BLE001 - what a hook raises now is the divergence
-                self._differs(step.index, "reduce", step.patch, f"{type(error).__name__}: {error}")
+                self._differs(step.index, "reduce", step.patch, error_line(error))
                 return None
             if type(want) is Check:
                 reply = None
@@ -263,7 +264,7 @@ class _Verification:
         try:
             actual = await work()
         except Exception as error:  # noqa: BLE001 - what a hook raises now is the divergence
-            actual = f"{type(error).__name__}: {error}"
+            actual = error_line(error)
         finally:
             reset_frame(token)
         if self.host.missing is not None:

@@ -30,7 +30,7 @@ import orjson
 
 from ...endings import StopReason
 from ...errors import BudgetExceededError, CallClosedError, DivergenceError, EffectError, RunClosedError
-from ...printable import message_of
+from ...printable import message_of, repr_of
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
@@ -200,16 +200,19 @@ class LiveRun:
 
     def show(self, record: Record) -> None:
         """Show a record to the observers; one that raises is dropped."""
-        raised: list[tuple[str, Exception]] = []
+        raised: list[tuple[str, str]] = []
         for observer in tuple(self.observers):
             try:
                 observer(record)
             except Exception as error:  # noqa: BLE001 - a stranger's observer must not end the run; it is reported
-                self.observers.remove(observer)
-                raised.append((getattr(observer, "__qualname__", repr(observer)), error))
+                self.observers = [other for other in self.observers if other is not observer]
+                name = getattr(observer, "__qualname__", None)
+                raised.append((name if isinstance(name, str) else repr_of(observer), repr_of(error)))
         for name, problem in raised:  # once all have seen the record, so that they see all records in their order
-            log.warning("observer %s raised %r and is dropped", name, problem)
-            data = {"observer": name, "error": repr(problem)}
+            data: Any = {"observer": name, "error": problem}
+            if self.redactor is not None:
+                data = self.redactor.value(data)
+            log.warning("observer %s raised %s and is dropped", data["observer"], data["error"])
             self.write("event", self.step, {"name": "observer_dropped", "data": data})
 
     def begin_at(self, state: StateSchema) -> None:
@@ -540,12 +543,15 @@ class LiveRun:
             form = {"type": error.error_type, "message": error.message}
         else:
             form = {"type": type(error).__name__, "message": message_of(error)}
-        data = getattr(error, "data", None)
+        try:
+            data = getattr(error, "data", None)
+        except Exception as failed:  # noqa: BLE001 - a stranger's property
+            data = f"(its data cannot be read: {type(failed).__name__})"
         if data is not None:
             try:
                 form["data"] = json_value(data, "the error's data")
             except ValueError:
-                form["data"] = repr(data).encode("utf-8", "replace").decode()
+                form["data"] = repr_of(data).encode("utf-8", "replace").decode()
         return form if self.redactor is None else dict(self.redactor.value(form))
 
     def learn_secret(self, name: str, value: str) -> None:

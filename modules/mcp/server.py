@@ -14,6 +14,7 @@ from mcp.types import Tool as ServerTool
 from starlette.requests import Request
 
 from ...engine import new_id
+from ...printable import error_line
 from ..agent.agent import Agent
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.tools import Tool, Toolset, by_wire_name
@@ -85,7 +86,7 @@ class ToolServer(MCPServer[Any]):
                 message, _ = await tool.handle_tool_call(ToolCall.of(new_id(), name, arguments))
                 answered.append(result_of(message))
             except Exception as error:  # noqa: BLE001 - reported to the client
-                answered.append(ToolError(f"{type(error).__name__}: {error}"))
+                answered.append(ToolError(error_line(error)))
             tg.cancel_scope.cancel()
         if not answered:
             raise ToolError("the client has hung up")

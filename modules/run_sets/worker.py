@@ -22,6 +22,7 @@ from anyio import to_thread
 
 from ...engine import Engine, RunResult, make_redactor
 from ...errors import DivergenceError, RefoldError, RunAbortedError, StoreError, TraceLockedError, TraceTakenError
+from ...printable import error_line
 from ...tasks import Task
 from ...traces import Trace
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
@@ -246,7 +247,7 @@ class Worker:
         return RunGate(self.limiter, self._purse, out_of_money, getattr(budget, "assumed_price", None), spent)
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
-        told = str(error) if isinstance(error, _NotAgainError) else f"{type(error).__name__}: {error}"
+        told = str(error) if isinstance(error, _NotAgainError) else error_line(error)
         if isinstance(error, DivergenceError):
             told += "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
         figures = await self._figures(lease, told)

@@ -9,6 +9,7 @@ from typing import Any
 import anyio.to_thread
 
 from ...errors import OutsideWorkspaceError
+from ...printable import error_line
 from .evaluators import evaluator_names, find_evaluator
 from .results import CriterionResult, TaskResult
 from .run_view import Evaluator, RunView
@@ -51,7 +52,7 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
         if inspect.isawaitable(verdict):
             verdict = await verdict
     except Exception as error:  # noqa: BLE001 (user code: whatever it raises is reported as the outcome)
-        return _result(criterion, None, f"its evaluator raised {type(error).__name__}: {error}")
+        return _result(criterion, None, f"its evaluator raised {error_line(error)}")
     if isinstance(verdict, CriterionResult):
         return _result(criterion, verdict.passed, verdict.evidence)
     if verdict is None:

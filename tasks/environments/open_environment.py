@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from ...errors import EnvironmentMismatchError
+from ...printable import error_line
 from ..issues import TaskValidationIssue
 from ..task import Task
 from .environment import Environment
@@ -52,7 +53,7 @@ async def open_environment(
         except EnvironmentMismatchError:
             raise
         except Exception as error:
-            message = f"the {task.env_spec.type!r} environment could not be opened: {type(error).__name__}: {error}"
+            message = f"the {task.env_spec.type!r} environment could not be opened: {error_line(error)}"
             issue = TaskValidationIssue(code="ENV_OPEN_FAILED", message=message, field="env_spec")
             raise EnvironmentMismatchError([issue]) from error
         yield environment

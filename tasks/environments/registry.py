@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import EnvironmentMismatchError
+from ...printable import error_line
 from ..issues import TaskValidationIssue, near
 from ..task import EnvSpec
 from ..workspace import workspace_of
@@ -81,7 +82,7 @@ def create_environment(
     except EnvironmentMismatchError:
         raise
     except Exception as error:
-        message = f"the {spec.type!r} environment could not be made: {type(error).__name__}: {error}"
+        message = f"the {spec.type!r} environment could not be made: {error_line(error)}"
         raise _mismatch("ENV_OPEN_FAILED", message) from error
     if lacking := [name for name in _NEEDED if inspect.getattr_static(environment, name, _NEEDED) is _NEEDED]:
         what = type(environment).__name__

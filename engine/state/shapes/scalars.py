@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ....errors import StateValueError
+from ....printable import repr_of
 from ..freezer import Freezer
 
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads
@@ -77,7 +78,7 @@ def plain_scalar(value: Any) -> Any:
 
 def described(value: object) -> str:
     """Return the value's type and the start of its repr, for messages."""
-    text = repr(value)
+    text = repr_of(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 

@@ -2,11 +2,16 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
+from refold.engine.concurrency import threads as workers
 from refold.engine.concurrency.threads import in_thread
+from refold.tasks.processes import apart
 
 
 def scheduled_calls() -> list[Any]:
@@ -69,3 +74,98 @@ def test_a_cancelled_task_leaves_its_thread_and_goes_on() -> None:
         return said
 
     assert asyncio.run(main()) == ["cancelled", "the thread is still at work"]
+
+
+def test_what_was_left_on_its_way_to_a_thread_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[int] = []
+    on_its_way: list[Any] = []
+
+    async def main() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(workers._pool, "give", on_its_way.append)
+            with anyio.move_on_after(0):
+                await in_thread(lambda: began.append(1), {})
+        (job,) = on_its_way
+        workers._pool.give(job)
+        while not job.over:
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert began == []
+
+
+def test_what_was_left_on_its_way_to_a_thread_of_trio_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[int] = []
+    on_its_way: list[Callable[[], Any]] = []
+
+    async def main() -> None:
+        scope = anyio.CancelScope()
+
+        async def never(work: Callable[[], Any], **options: Any) -> None:
+            on_its_way.append(work)
+            scope.cancel()
+            await anyio.sleep_forever()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(anyio.to_thread, "run_sync", never)
+            with scope:
+                await in_thread(lambda: began.append(1), {})
+        await anyio.to_thread.run_sync(on_its_way[0])
+
+    anyio.run(main, backend="trio")
+    assert began == []
+
+
+def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does_next() -> None:
+    """Cancelling it kills the processes of its thread, but not those of another run's call."""
+    both_over, may_end = threading.Event(), threading.Event()
+    killed: list[str] = []
+
+    class Process:
+        def kill(self) -> None:
+            killed.append("the other's")
+
+    def other() -> int:
+        ident = threading.get_ident()
+        apart._at_work[ident] = [Process()]  # type: ignore[list-item]
+        at_work.append(ident)
+        may_end.wait()
+        del apart._at_work[ident]
+        return ident
+
+    at_work: list[int] = []
+
+    async def main() -> tuple[int, int]:
+        idents: list[int] = []
+        job: Any = in_thread(
+            lambda: idents.append(threading.get_ident()), {}, lambda job, value: go_on(job, both_over.set)
+        )
+        assert both_over.wait(30)
+        while not job.over:
+            pass  # the loop has no turn, so the result is not delivered yet
+        others = in_thread(other, {})
+        while not at_work:
+            pass
+        job.cancel()
+        may_end.set()
+        return idents[0], await others
+
+    def go_on(job: workers.Job, fn: Callable[[], None]) -> None:
+        job.go_on(fn, {})
+
+    mine, others = asyncio.run(main())
+    assert mine == others
+    assert killed == []
+
+
+def test_an_error_that_would_end_a_coroutine_is_an_error_like_others() -> None:
+    def leaves() -> None:
+        raise GeneratorExit
+
+    async def main() -> str:
+        with pytest.raises(RuntimeError) as error:
+            await in_thread(leaves, {})
+        return str(error.value)
+
+    assert asyncio.run(main()) == "GeneratorExit left a sync function"
+    assert anyio.run(main, backend="trio") == "GeneratorExit left a sync function"
