@@ -213,9 +213,9 @@ class Engine(Generic[S]):
             budget: replaces the run's own budget.
             on_divergence: what to do if the code no longer does what the trace recorded. "fail" raises
                 DivergenceError. "ignore" resumes the run nevertheless. "fork" leaves the run unchanged and returns the
-                result of a fork, from the state before the first step that differs. The fork reuses the later
-                outcomes, and `value`, as long as the new code makes the same requests. Its trace is in the folder
-                `traces`, otherwise beside the run's.
+                result of a fork, from the state before the first step that differs, or that started a child run whose
+                code differs. The fork reuses the later outcomes, and `value`, as long as the new code makes the same
+                requests. Its trace is in the folder `traces`, otherwise beside the run's.
 
         Raises:
             DivergenceError: the code no longer does what the trace recorded, or makes other requests in the
@@ -228,7 +228,7 @@ class Engine(Generic[S]):
             "on_divergence", on_divergence, on_divergence in ("fail", "fork", "ignore"), "'fail', 'fork' or 'ignore'"
         )
         budget, source = options.budget(budget), self._trace_source(trace)
-        run_options = replace(self._options(), on_divergence="ignore" if on_divergence == "ignore" else "fail")
+        run_options = replace(self._options(), on_divergence=on_divergence)
         try:
             plan = await prepare_resume(self.module, source, run_options, budget, value, request)
             return logged(await execute(plan))
@@ -237,10 +237,12 @@ class Engine(Generic[S]):
                 logged(error.result)
             if on_divergence != "fork":
                 raise
-            first = error.divergences[0]
+            first, at = error.divergences[0], error.fork_at
+            if at is None and not first.run:
+                at = first.step
             if error.result is not None:  # found only while the run continued: its trace has the answers by now
                 value, request = UNANSWERED, None
-            return await self._fork_diverged(source, None if first.run else first.step, value, request, budget)
+            return await self._fork_diverged(source, at, value, request, budget)
 
     async def _fork_diverged(
         self,

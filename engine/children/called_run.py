@@ -44,21 +44,21 @@ class Place:
         """Return the place of a call."""
         return cls(call.frame.step, call.frame.phase, *call.match, call.key)
 
-    def label(self, name: str, step: int | None = None) -> str:
+    def label(self, name: str, first_step: int) -> str:
         """Return the child's label, such as `2.helper-1f3a9c2b04`.
 
-        It holds the step, the name, and a digest of the place.
-
-        The label does not depend on the parent's id, so that it is the same in a fork. `step` replaces the place's own.
+        It holds the step, the name, and a digest of the place. `first_step` is how many steps of other runs lead to the
+        first state of the parent: with these counted, and without the parent's id, the label is the same in a fork, and
+        no other child of the forked run has it.
         """
         place = f"{self.phase}|{self.digest}|{self.n}".encode()
-        return f"{self.step if step is None else step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
+        return f"{first_step + self.step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
 
 
 class CalledRun(ChildRun):
     """A child run that a call has started.
 
-    `awaited_by` holds the calls that wait for it.
+    `awaited_by` holds the calls that wait for it. `recorded` is its id, if an earlier attempt has recorded its start.
 
     Raises EngineUsageError outside of the event loop of `run`, and for tools that the child cannot have.
     """
@@ -74,7 +74,7 @@ class CalledRun(ChildRun):
         budget: RuntimeBudget,
         stop: Sequence[StopCriteria] = (),
         *,
-        recorded: bool = False,
+        recorded: str | None = None,
     ) -> None:
         if current_loop() is not run.loop:
             raise EngineUsageError(
@@ -83,7 +83,10 @@ class CalledRun(ChildRun):
         check_tools(module.tools)
         self.place = place
         self.name = name
-        self.label = place.label(name)
+        known = run.called_before if recorded is None else (recorded,)
+        self.label = place.label(name, run.first_step)
+        if child_id(run.run_id, place.label(name, 0)) in known:
+            self.label = place.label(name, 0)  # of a fork whose trace is older than the counting of `first_step`
         run_id = child_id(run.run_id, self.label)
         options = replace(run.plan.options, stop=tuple(stop), branch=module.branch, observers=())
         path = f"{run.path}/{run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
@@ -91,8 +94,7 @@ class CalledRun(ChildRun):
         link |= {"hash": run.state_hash, "path": path}
         above = Parent(run.account, run.waits, [])
         plan = RunPlan.child(run.plan, above, run_id, module, task, budget, options, run.redactor, path)
-        shown, known = {"run": run_id, "child": name}, recorded or run_id in run.called_before
-        super().__init__(run, at_work, child_plan(run, plan, link), shown, known)
+        super().__init__(run, at_work, child_plan(run, plan, link), {"run": run_id, "child": name}, run_id in known)
 
     async def bring_for(self, call: Call) -> RunResult:
         """Run the child to its end for a waiting call.
@@ -129,8 +131,10 @@ class CalledRun(ChildRun):
         run = self.run
         if run.reuse is None or run.reuse.live:
             return None
-        label = self.place.label(self.name, run.reuse.at + self.place.step)
-        return run.reuse.child(child_id(run.reuse.run_id, label), run.reuse.answers(run.step))
+        return run.reuse.child(child_id(run.reuse.run_id, self.label), run.reuse.answers(run.step, onwards=True))
+
+    def _started_in(self) -> int:
+        return self.place.step
 
     def _check_end(self, child: LiveRun) -> None:
         self.run.learn_from(child.redactor)  # the result, and what the parent makes of it, may hold the child's secrets
@@ -149,10 +153,9 @@ def as_child_error(run_id: str) -> Iterator[None]:
     try:
         yield
     except DivergenceError as error:
-        told = DivergenceError([replace(each, run=each.run or run_id) for each in error.divergences])
         raise ChildRunError(
-            f"child run {run_id} cannot be resumed: {told}; restore its code and resume again, fork its parent from a "
-            "state before this call, or resume with on_divergence='ignore'"
+            f"child run {run_id} cannot be resumed: {error}; restore its code and resume again, or resume with "
+            "on_divergence='fork' or 'ignore'"
         ) from error
     except (TraceError, EngineUsageError, StateMigrationError) as error:
         raise ChildRunError(f"child run {run_id} cannot be started or resumed: {error}") from error

@@ -16,13 +16,14 @@ from ...tasks import Environment
 from ...traces import Trace
 from ..effects.redaction import Redactor
 from ..loop.decision import Decision
+from ..replay.child_ends import BUDGETS
 from ..replay.reuse import Reuse
 from ..result import RunFailure, RunResult
 from ..run.live_run import LiveRun
 from ..run.runner import Runner
 from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
 from ..state.model import StateSchema, dump
-from .child_run import BUDGETS, ChildRun, child_plan
+from .child_run import ChildRun, child_plan
 from .parent import child_id
 
 
@@ -129,6 +130,8 @@ class CandidateRun(ChildRun):
         self.plan = replace(self.plan, candidate=replace(candidate, environment=environment))
         result = await self.bring()
         return _end_of(self.runner, result) if self.runner is not None else self._end_in(result.trace)
+
+    ends_with_child = True
 
     def _family(self) -> Trace:
         return self._family_of()

@@ -11,6 +11,7 @@ trace:
     a file of something else, the child is recorded     raise ChildRunError
     a trace that has ended                              take its result; the child is not run again
     one that failed since its own child could not run   resume the child, as if it had not ended
+    one that failed since its code had changed          the same
     any other trace                                     resume the child
 
 While a child waits for an answer, its parent waits too, and shows the child's requests as its own (`answers`).
@@ -25,10 +26,10 @@ from typing import Any
 
 import anyio
 
-from ...endings import RunStatus, StopReason
-from ...errors import ChildRunError, TraceNotFoundError, WaitAnsweredError
+from ...errors import ChildRunError, DivergenceError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Trace
 from ..effects.redaction import Redactor
+from ..replay.child_ends import has_ended
 from ..replay.reuse import Reuse
 from ..replay.unknown_effects import Answers
 from ..result import UNANSWERED, RunResult, WaitRequest
@@ -39,10 +40,6 @@ from ..run.start.plan import Parent, RunPlan
 from ..run.start.resume import prepare_resume, result_of
 from ..run.start.trace_place import discard, exists, place_of_child, set_aside
 from ..run.start.usage import used_so_far
-
-BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
-"""The stop reasons of a child that may continue, because the budget may be larger now."""
-_OVER = (RunStatus.completed, RunStatus.stopped, RunStatus.failed)
 
 
 class ChildRun:
@@ -195,13 +192,7 @@ class ChildRun:
 
         Returns None if it is to be resumed.
         """
-        if trace.status not in _OVER or self._runs_again(trace):
-            return None
-        if (trace.end.get("error") or {}).get("type") == ChildRunError.__name__:
-            return None
-        if trace.status == RunStatus.stopped and trace.stop_reason in BUDGETS:
-            return None
-        return result_of(trace, self.plan.module)
+        return result_of(trace, self.plan.module) if has_ended(trace) and not self._runs_again(trace) else None
 
     # a child at work
 
@@ -216,7 +207,10 @@ class ChildRun:
         source = plan.file or run.writer.trace().relative(self.run_id)
         on_divergence = run.plan.options.on_divergence
         options = replace(plan.options, redactor=self._redactor(), on_divergence=on_divergence)
-        found = await prepare_resume(plan.module, source, options, plan.budget, answers or UNANSWERED, child=True)
+        try:
+            found = await prepare_resume(plan.module, source, options, plan.budget, answers or UNANSWERED, child=True)
+        except DivergenceError as error:
+            raise self._diverged(error) from error
         if found.done is not None:
             return found
         state = plan.state if found.state is None else found.state
@@ -228,8 +222,8 @@ class ChildRun:
     async def _drive(self, plan: RunPlan) -> RunResult:
         """Carry out one attempt.
 
-        Raise what says nothing about the child: a failed write, and a child of its own that cannot run. Otherwise the
-        failure would become the child's result, and stay it when the cause is gone.
+        Raise what says nothing about the child: a failed write, changed code, and a child of its own that cannot run.
+        Otherwise the failure would become the child's result, and stay it when the cause is gone.
         """
         with opened(plan) as runner:
             self.started.set()
@@ -244,12 +238,35 @@ class ChildRun:
                 self._at_work.discard(child)
             if child.writer.failed is not None:
                 raise child.writer.failed
+            if child.diverged is not None:
+                raise self._diverged(child.diverged)
             if result.error is not None and result.error.type == ChildRunError.__name__:
+                if child.diverged_below is not None:
+                    self._diverged(child.diverged_below, called=True)
                 raise ChildRunError(f"child run {self.run_id}: {result.error.message}")
             self._check_end(child)
             return result
 
+    def _diverged(self, error: DivergenceError, *, called: bool = False) -> DivergenceError:
+        """Return the error of changed code with the child's id.
+
+        The parent's run learns of it.
+
+        `called` says that it is the code of a called child of the child, and not its own.
+        """
+        found = [replace(each, run=each.run or self.run_id) for each in error.divergences]
+        told = DivergenceError(found, fork_at=self._started_in())
+        self.run.diverges_below(told, ends=self.ends_with_child and not called)
+        return told
+
     # what differs between the kinds of children
+
+    ends_with_child = False
+    """Whether changed code of the child ends its parent as the parent's own would."""
+
+    def _started_in(self) -> int:
+        """Return the step of the parent that started the child."""
+        return self.run.step
 
     def _family(self) -> Trace:
         """Return a trace that finds the child's as its relative."""

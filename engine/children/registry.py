@@ -154,7 +154,7 @@ class ChildRegistry:
                 continue
             place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
             budget = RuntimeBudget(**child.budget)
-            self.background(CalledRun(run, self._at_work, place, found, task, link["name"], budget, recorded=True))
+            self.background(CalledRun(run, self._at_work, place, found, task, link["name"], budget, recorded=run_id))
 
     async def settle(self) -> None:
         """See Children.settle."""

@@ -3,11 +3,12 @@
 Its calls and answers are looked up by request.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...traces import Effect, Step
+from ...traces.file.children import children_of
 from ..effects.call import LAST, Recorded
 from ..effects.journal.journal import ASK, Journal, is_entered_again
 from .unknown_effects import fate_id
@@ -41,10 +42,25 @@ class Settled:
 class RecordedStep:
     """The recorded calls and answers of one step, if it exists."""
 
-    def __init__(self, run_id: str, step: Step | None, settled: Settled, value: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        step: Step | None,
+        settled: Settled,
+        value: Callable[[Any], Any],
+        is_open: Callable[[str], bool],
+    ) -> None:
+        """Read the recorded calls and answers.
+
+        `is_open` says whether a background child, by its id, had not ended.
+        """
         effects = step.effects if step is not None else ()
         self.committed = step is not None and step.committed
-        self.journal = Journal(effects, value=value)
+        starts = [child for record in (step.records if step is not None else ()) for child in children_of(record)]
+        opened = {start.record.seq for start in starts if start.kind == "background" and is_open(start.run_id)}
+        self.again = frozenset(seq for effect in effects for seq in _around(effect, opened))
+        """The calls that start a background child which had not ended, and the calls around these, by intent."""
+        self.journal = Journal(effects, again=self.again, value=value)
         self.settled: dict[int, Recorded] = {}
         """Outcomes that a person has reported for unknown effects, or answers to an `ask`, by intent."""
         self.open: dict[int, str] = {}
@@ -86,6 +102,15 @@ class RecordedStep:
             self.open[key] = NOT_ANSWERED
         else:
             self.open[key] = "" if is_entered_again(effect) else NOT_ENDED
+
+
+def _around(effect: Effect, calls: Container[int]) -> list[int]:
+    """Return the intents of these calls inside an effect.
+
+    Those of the calls around them are returned, too.
+    """
+    inner = [seq for child in effect.children for seq in _around(child, calls)]
+    return [effect.seq, *inner] if inner or effect.seq in calls else []
 
 
 def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:

@@ -7,6 +7,8 @@ This answers "what would have happened if ...": only what follows from the edit 
 
     the source has the call with an outcome         take the outcome, and write it in the fork as reused
     it has no outcome, in its unfinished step       make the call live; other calls of the step are reused all the same
+    a background child was started in it that had   the same, so that the fork has such a child of its own
+    not ended there
     neither                                         make the call live, and end reuse: all later requests are live too
 
 The fork writes a `live_from` event at the first live call and at the end of reuse (`Tell`). Child runs and candidates
@@ -32,6 +34,7 @@ from ..effects.journal.unmarked import fits
 from ..effects.state_refs import part_at, pointers
 from ..result import WaitRequest, told_live
 from ..state.digest import value_digest
+from .child_ends import has_ended
 from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
 
 Tell = Callable[[int, str, str, bytes, str, bool], None]
@@ -106,7 +109,7 @@ class Reuse:
         self._settled = settled or Settled()
         self._missing = missing
         self._step = -1
-        self._recorded = RecordedStep("", None, Settled(), lambda value: value)
+        self._recorded = RecordedStep("", None, Settled(), lambda value: value, lambda run_id: False)
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
         """The first live request: `step`, `phase`, `name`, `why`."""
@@ -179,12 +182,21 @@ class Reuse:
                 self._say(step, "wait", "wait", orjson.dumps({"prompt": request.prompt}), why, ends)
             return found
 
-    def answers(self, step: int) -> dict[str, Any]:
-        """Return the source's answers in a step, and its children's, by request."""
+    def answers(self, step: int, *, onwards: bool = False) -> dict[str, Any]:
+        """Return the source's answers in a step, and its children's, by request.
+
+        With `onwards`, those of all later steps are returned, too.
+        """
+        found: dict[str, Any] = {}
         with self._lock, suppress(TraceError):
+            if onwards and self.source is not None:
+                for record in self.source.records:
+                    if record.kind == "input" and record.step >= self.at + step:
+                        found |= record["answers"]
+                return found | self._settled.answers
             self._enter(step)
-            return {name: answer for name, (_, answer) in self._recorded.answers.items()}
-        return {}
+            found = {name: answer for name, (_, answer) in self._recorded.answers.items()}
+        return found
 
     def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
         """Return the reuse for a child run.
@@ -224,6 +236,8 @@ class Reuse:
         entry = recorded.journal.find(request, learn)
         if entry is None:
             return None, self._missing or self._other_state(request) or _NOT_ASKED, True
+        if entry.effect.seq in recorded.again:
+            return None, "", False
         entry.recorded = recorded.settled.get(entry.effect.seq, entry.recorded)
         found = recorded.journal.outcome(entry)
         if found is not None:
@@ -260,5 +274,13 @@ class Reuse:
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
         settled = self._settled if index == count else Settled()
-        self._recorded = RecordedStep(self.run_id, recorded, settled, source.value)
+        self._recorded = RecordedStep(self.run_id, recorded, settled, source.value, self._goes_on_live)
         self._step = step
+
+    def _goes_on_live(self, run_id: str) -> bool:
+        """Return whether the source's background child had not ended."""
+        assert self.source is not None
+        try:
+            return not has_ended(self.source.relative(run_id))
+        except TraceNotFoundError:
+            return True

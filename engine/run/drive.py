@@ -36,15 +36,18 @@ async def execute(plan: RunPlan) -> RunResult[Any]:
     """Carry out a plan, and return the run's result.
 
     Raises the cancellation or Ctrl-C that ended the run, and a divergence found on the way; each has the result as its
-    attribute `result`.
+    attribute `result`. A divergence of a called child run is raised only if the run is then to be forked.
     """
     with opened(plan) as runner:
         if plan.done is not None:
             return plan.done
         result = await drive(runner)
-        if runner.run.diverged is not None:
-            runner.run.diverged.result = result
-            raise runner.run.diverged
+        diverged = runner.run.diverged
+        if diverged is None and plan.options.on_divergence == "fork" and result.status is RunStatus.failed:
+            diverged = runner.run.diverged_below
+        if diverged is not None:
+            diverged.result = result
+            raise diverged
         return result
 
 

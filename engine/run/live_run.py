@@ -91,6 +91,8 @@ class LiveRun:
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """Why a resumed step cannot go on: its code makes another request than the recorded one."""
+        self.diverged_below: DivergenceError | None = None
+        """Why a child run cannot be resumed: its code has changed. Of several children, that of the first step."""
         self.open_calls: dict[int, Call] = {}
         """The calls with an intent and no outcome, by the number of the intent."""
         self.background: list[Callable[[], Any]] = []
@@ -306,7 +308,7 @@ class LiveRun:
         """Return the call with its journaled outcome, or a fork source's outcome."""
         journal, request = self.journal, Request.of(frame, asked, self._state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
-        if entry is None and journal is not None and action is None and self.plan.options.on_divergence == "fail":
+        if entry is None and journal is not None and action is None and self.plan.options.on_divergence != "ignore":
             self._look_for_divergence(journal, request)
         call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match), members)
         if entry is not None and journal is not None and (recorded := journal.outcome(entry)) is not None:
@@ -328,7 +330,7 @@ class LiveRun:
         """End the run if a resumed hook left out a recorded request."""
         if (
             self.journal is not None
-            and self.plan.options.on_divergence == "fail"
+            and self.plan.options.on_divergence != "ignore"
             and (left := self.journal.left(phase))
         ):
             self._diverge(left, phase, None)
@@ -340,6 +342,17 @@ class LiveRun:
         actual = "no such effect was asked for" if asked is None else {"effect": asked[0], "args": asked[1]}
         self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
         self.cancel_work()
+
+    def diverges_below(self, error: DivergenceError, *, ends: bool) -> None:
+        """Note that a child run's code has changed.
+
+        The child was started in step `fork_at` of the error. `ends` says that the error is this run's, too.
+        """
+        known = self.diverged_below
+        if known is None or (error.fork_at or 0) < (known.fork_at or 0):
+            self.diverged_below = error
+        if ends and self.diverged is None:
+            self.diverged = error
 
     def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
         """Write the intent of a call whose outcome comes from another run.

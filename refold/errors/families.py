@@ -67,11 +67,14 @@ class DivergenceError(RefoldError):
     Restore the code, or fork the run.
 
     `divergences` are the places, in their order, and empty if none could be determined. `result` is the resumed run's
-    result if the divergence was found only while the run continued, otherwise None.
+    result if the divergence was found only while the run continued, otherwise None. If a child run has diverged,
+    `fork_at` is the number of the state before the step that started the child, otherwise None.
     """
 
     result: Any = None
+    fork_at: int | None = None
 
-    def __init__(self, divergences: list[Any], message: str = "") -> None:
+    def __init__(self, divergences: list[Any], message: str = "", *, fork_at: int | None = None) -> None:
         super().__init__(message or f"the code has changed since this trace was written: {divergences[0]}")
         self.divergences = divergences
+        self.fork_at = fork_at

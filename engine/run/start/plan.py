@@ -103,7 +103,7 @@ class RunOptions:
     workspace: Path | None = None
     max_children: int = 16
     shared_env: bool = False
-    on_divergence: Literal["fail", "ignore"] = "fail"
+    on_divergence: Literal["fail", "fork", "ignore"] = "fail"
     """What to do if the code no longer does what a resumed trace recorded."""
 
 

@@ -31,7 +31,7 @@ recorded decision, the chosen candidate and the journal of its calls. The step's
 with recorded outcomes, until they make a request that has none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -42,7 +42,7 @@ from ....errors import DivergenceError, EngineUsageError, TraceCorruptError, Wai
 from ....printable import message_of
 from ....tasks import Task, TaskResult
 from ....traces import Record, Trace
-from ....traces.file.children import children_of
+from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
 from ....traces.json_patch.make import make_patch
 from ....traces.stores import RunRef
@@ -52,6 +52,7 @@ from ...effects.redaction import Redactor
 from ...effects.state_refs import Learn
 from ...loop.decision import Decision
 from ...module import Module
+from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
 from ...replay.unknown_effects import Answers
 from ...replay.verify import find_divergences
@@ -134,10 +135,10 @@ class _Preparation:
             if value is not UNANSWERED:
                 raise WaitAnsweredError(f"run {trace.run_id} has ended ({trace.stop_reason}) and has no open request")
             return self._plan(done=result_of(trace, self.module))
-        if self.options.on_divergence == "fail":
-            divergences = await _divergences(trace, self.module, self._learn)
+        if self.options.on_divergence != "ignore":
+            divergences, fork_at = await _divergences(trace, self.module, self._learn)
             if divergences:
-                raise DivergenceError(divergences)
+                raise DivergenceError(divergences, fork_at=fork_at)
         now = self.clock.time()
         answers, again, fates = self._answers(value, request)
         asked: set[str] = set()
@@ -303,20 +304,45 @@ def _weights(trace: Trace) -> tuple[int, int]:
     return 0, commits
 
 
-async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> list[Divergence]:
+async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> tuple[list[Divergence], int | None]:
     """Return the run's divergences.
 
-    If it has none, returns those of the candidates' runs that will be resumed with it. Another schema version is none:
-    the state is migrated.
+    If it has none, returns those of the children that will be resumed with it, and the first step that started one of
+    these. Called children are no part of this: only the call knows their module. Another schema version is no
+    divergence: the state is migrated.
     """
     found = [each for each in await find_divergences(module, trace, learn) if each.phase != OTHER_VERSION]
+    first: int | None = None
+    for start, run, below in () if found else _resumed_with(trace, module):
+        of_child, _ = await _divergences(run, below, learn)
+        found += [replace(each, run=each.run or run.run_id) for each in of_child]
+        if of_child:
+            first = start.step if first is None else min(first, start.step)
+    return found, first
+
+
+def _resumed_with(trace: Trace, module: Module[Any]) -> Iterator[tuple[ChildStart, Trace, Module[Any]]]:
+    """Yield the children that are resumed with their parent.
+
+    They are candidates' runs and background children, each as its start, its trace and its module.
+    """
     step = trace.unfinished
-    for record in step.records if step is not None and not found else ():
-        for child in children_of(record):
-            if child.kind == "candidate" and (run := relative_or_none(trace, child)) and _goes_on(run, trace):
-                below = await _divergences(run, module, learn)
-                found += [replace(each, run=each.run or run.run_id) for each in below]
-    return found
+    for record in step.records if step is not None else ():
+        for start in children_of(record):
+            if start.kind == "candidate" and (run := relative_or_none(trace, start)) and _goes_on(run, trace):
+                yield start, run, module
+    for start in background_of(trace):
+        run = relative_or_none(trace, start)
+        if run is not None and not has_ended(run) and (below := _module_of(run, module)) is not None:
+            yield start, run, below
+
+
+def _module_of(child: Trace, module: Module[Any]) -> Module[Any] | None:
+    """Return the module of a background child, or None."""
+    try:
+        return module.child_module((child.parent or {})["name"], Task.from_dict(child.header["task"]))
+    except Exception:  # noqa: BLE001 - it is raised again, and ends the run, when the run resumes the child
+        return None
 
 
 def _goes_on(child: Trace, parent: Trace) -> bool:
