@@ -76,7 +76,7 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
     for record in reversed(trace.records):
         if last is None and record.kind not in ("event", "snapshot"):
             last = record
-        found = record["usage"]["seconds"] if record.kind == "end" else record.get("seconds")
+        found = ((record.get("usage") or {}) if record.kind == "end" else record).get("seconds")
         if found is not None and record.kind in ("commit", "resume", "end"):
             known, since = found, record.at
             break
