@@ -91,10 +91,9 @@ async def pay(to: str, amount: int, limit: int, book: str) -> str:
 def transfer(to: str, amount: int, book: str) -> str:
     """Write the payment into a text file, in place of a bank.
 
-    A payment that the file already has is not written again.
-
-    After a crash nobody knows whether a call that had started has happened. This call may be made again, as its key
-    (the same in every attempt) shows whether it was made before; a bank takes such a key with each order.
+    A payment that the file already has is not written again. After a crash nobody knows whether a call that had
+    started has happened. This call may be made again, as its key (the same in every attempt) shows whether it was made
+    before; a bank takes such a key with each order.
     """
     line = f"{call_info().key} {amount} {to}"
     path = Path(book)

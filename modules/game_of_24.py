@@ -2,10 +2,9 @@
 
 The operations are + - * /, and each number is used once.
 
-Read it to learn to write a module.
-
-A module has four parts, and they stand below in this order: a state, tools, decisions, and `reduce`.
-In a project of your own the names come from `refold`: `from refold import Action, AgentModule, Decision, ...`.
+Read it to learn to write a module. A module has four parts, and they stand below in this order: a state, tools,
+decisions, and `reduce`. In a project of your own the names come from `refold`: `from refold import Action,
+AgentModule, Decision, ...`.
 """
 
 import ast

@@ -1,9 +1,8 @@
 """A small HTML card for notebooks.
 
-It has a title, facts, and blocks that open on a click.
-
-This is the one place that makes HTML of the project's objects. All text is escaped and cut here; there is no script, no
-link, no image and no style sheet: colours are those of the page around it, thinned, so that both themes are served.
+It has a title, facts, and blocks that open on a click. This is the one place that makes HTML of the project's objects.
+All text is escaped and cut here; there is no script, no link, no image and no style sheet: colours are those of the
+page around it, thinned, so that both themes are served.
 """
 
 import html

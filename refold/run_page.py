@@ -32,10 +32,9 @@ def page_of(trace: Any) -> str | None:
 class RunView:
     """A run's page in a notebook.
 
-    It is shown in its own frame, without access to the notebook.
-
-    The frame may run the page's own script. It is of no origin (`sandbox` without `allow-same-origin`), so that a
-    script can reach neither the notebook, nor its server, nor what the browser stores for either.
+    It is shown in its own frame, without access to the notebook. The frame may run the page's own script. It is of no
+    origin (`sandbox` without `allow-same-origin`), so that a script can reach neither the notebook, nor its server,
+    nor what the browser stores for either.
     """
 
     def __init__(self, run_id: str, page: str, height: int) -> None:

@@ -14,9 +14,8 @@ from .trace import Trace, as_trace
 class Replay:
     """A cursor between the steps of a trace.
 
-    Position 0 is before the first step, position `len(trace.steps)` after the last.
-
-    Iterating starts at the current position. The documents are shared with the steps: do not change them.
+    Position 0 is before the first step, position `len(trace.steps)` after the last. Iterating starts at the current
+    position. The documents are shared with the steps: do not change them.
     """
 
     def __init__(self, trace: Trace) -> None:

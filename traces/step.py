@@ -63,10 +63,8 @@ class Effect:
 class Step:
     """One step, which leads from state k to state k + 1.
 
-    Its parts are computed on first use.
-
-    The documents (`before`, `state`) share their unchanged parts: do not change them. `committed` is False for the step
-    that was under way when the trace ended.
+    Its parts are computed on first use. The documents (`before`, `state`) share their unchanged parts: do not change
+    them. `committed` is False for the step that was under way when the trace ended.
     """
 
     def __init__(

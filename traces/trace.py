@@ -81,11 +81,9 @@ class Trace:
     def load(cls, path: Path | str | RunRef) -> Self:
         """Read a trace: a file, or a run of a store.
 
-        A store's run may be a text such as `sqlite:///runs.db#RUN`.
-
-        An incomplete last line is no error. Raises `TraceNotFoundError`; `NotATraceError` if the file holds no record;
-        `TraceCorruptError` if the first line does not begin a record, or the last complete line is not as it was
-        written.
+        A store's run may be a text such as `sqlite:///runs.db#RUN`. An incomplete last line is no error. Raises
+        `TraceNotFoundError`; `NotATraceError` if the file holds no record; `TraceCorruptError` if the first line does
+        not begin a record, or the last complete line is not as it was written.
         """
         place = path if isinstance(path, RunRef) else run_at(path)
         if place is not None:
@@ -433,14 +431,12 @@ class Trace:
     def relative(self, run_id: str) -> "Trace":
         """Return the present trace of another run of the family.
 
-        The other run may be a parent, a child or a sibling.
-
-        In a store, the relative is looked for in the same store. In memory, runs find each other if their writers were
-        created with a `parent`. On the disk, the run is looked
+        The other run may be a parent, a child or a sibling. In a store, the relative is looked for in the same store.
+        In memory, runs find each other if their writers were created with a `parent`. On the disk, the run is looked
         for by the name of its file: in the same folder, in `<own name>.branches` below it, in the folder above if this
         folder is a `.branches` folder, and in the other `.branches` folders there. A file that a header names is not
-        opened: a trace may come from a stranger, and could name any file. Raises `TraceNotFoundError`, which says where
-        the run was looked for.
+        opened: a trace may come from a stranger, and could name any file. Raises `TraceNotFoundError`, which says
+        where the run was looked for.
         """
         if self.path is None and self.place is not None:
             place = self.place.beside(run_id)
@@ -488,9 +484,7 @@ class Trace:
     def view(self, height: int = 720) -> RunView:
         """Return the run's page, for a notebook.
 
-        It is the page of `refold view` with this run in it.
-
-        `height` is that of the frame, in pixels.
+        It is the page of `refold view` with this run in it. `height` is that of the frame, in pixels.
         """
         return RunView(self.run_id, page_of(self) or self._repr_html_(), height)
 

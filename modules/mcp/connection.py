@@ -217,10 +217,9 @@ class Connection:
     ) -> Parked:
         """Send a call and wait until it ends.
 
-        The call ends by itself, by a cancellation, or after `timeout` seconds.
-
-        If servers do not ask during a call (since 2026), the call runs in this task, otherwise in a task that can stand
-        still. Raises NotSentError without a connection.
+        The call ends by itself, by a cancellation, or after `timeout` seconds. If servers do not ask during a call
+        (since 2026), the call runs in this task, otherwise in a task that can stand still. Raises NotSentError without
+        a connection.
         """
         if not self.usable:
             raise NotSentError("there is no connection")

@@ -30,9 +30,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 async def listed(client: Client, server: str) -> list[ServerTool]:
     """Return all tools of a server.
 
-    Of tools with one name, the first.
-
-    A list without end is cut off, and the log says so.
+    Of tools with one name, the first. A list without end is cut off, and the log says so.
     """
     found: dict[str, ServerTool] = {}
     cursor: str | None = None

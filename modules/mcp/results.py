@@ -17,9 +17,7 @@ TOOL_ERROR = "MCPToolError"
 def outcome_of(result: types.CallToolResult) -> ToolOutcome:
     """Return the outcome of a call: text, otherwise parts.
 
-    It is a text if all of the result is text.
-
-    Structured content is used if there is nothing else.
+    It is a text if all of the result is text. Structured content is used if there is nothing else.
     """
     parts = [_part(block) for block in result.content]
     if not parts and result.structured_content is not None:

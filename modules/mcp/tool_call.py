@@ -1,12 +1,11 @@
 """One call of a server's tool, sent at most once.
 
-The server may ask questions before it answers.
-
-Sending is an effect inside the tool, and so is sending the answers. A run that waits for a person can therefore end,
-and be resumed by another process: the tool runs again, reuses the recorded outcome (that the call was sent, and what
-was asked), and continues with the answer. If the server keeps its state in the request (the protocol since 2026), any
-server that accepts that state can continue. If the server keeps the call open, the call must still be open in this
-process; otherwise it ends with an error that says so. In neither case is the call sent a second time.
+The server may ask questions before it answers. Sending is an effect inside the tool, and so is sending the answers. A
+run that waits for a person can therefore end, and be resumed by another process: the tool runs again, reuses the
+recorded outcome (that the call was sent, and what was asked), and continues with the answer. If the server keeps its
+state in the request (the protocol since 2026), any server that accepts that state can continue. If the server keeps
+the call open, the call must still be open in this process; otherwise it ends with an error that says so. In neither
+case is the call sent a second time.
 """
 
 import uuid
@@ -71,9 +70,8 @@ def call_of(client: ServerClient, tool: types.Tool) -> Callable[..., Any]:
 async def _sent(client: ServerClient, tool: str, arguments: Mapping[str, Any], again: bool) -> dict[str, Any]:
     """Send a call.
 
-    Send it again on a new connection if that is safe.
-
-    It is safe if the server has not seen the call, or if its tool is idempotent.
+    Send it again on a new connection if that is safe. It is safe if the server has not seen the call, or if its tool
+    is idempotent.
     """
     for attempt in (1, 2):
         connection = await client._connected()
@@ -121,9 +119,7 @@ async def _gone_on(
 async def _reply(client: ServerClient, connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
     """Return the outcome of a call, or the server's questions.
 
-    The server asks its questions before the outcome.
-
-    A call that takes too long is given up.
+    The server asks its questions before the outcome. A call that takes too long is given up.
     """
     try:
         await call.settled()

@@ -28,11 +28,9 @@ async def asked(
 ) -> Reaction | None:
     """Ask a person about the call, and deny the call without approval.
 
-    If nobody can answer, the call is denied.
-
-    The question is about this call with these arguments, and an approval is valid for these alone. An approval "for the
-    session" (`session`, otherwise the run) is valid for every call with the same name and arguments as long as this
-    process runs. Another process asks again.
+    If nobody can answer, the call is denied. The question is about this call with these arguments, and an approval is
+    valid for these alone. An approval "for the session" (`session`, otherwise the run) is valid for every call with
+    the same name and arguments as long as this process runs. Another process asks again.
     """
     if (why_not := said_twice(event.tool_call)) is not None:
         return denied(event, why_not, **told)

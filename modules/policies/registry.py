@@ -42,10 +42,8 @@ def registered_policy_names() -> list[str]:
 def resolve_policy(spec: PolicySpec) -> SessionPolicy:
     """Return a policy by its name, or from a dict.
 
-    The dict has its name and settings.
-
-    None is the interactive one. Raises ValueError for an unknown name, and for settings that the policy does not have
-    or take.
+    The dict has its name and settings. None is the interactive one. Raises ValueError for an unknown name, and for
+    settings that the policy does not have or take.
     """
     if isinstance(spec, SessionPolicy):
         return spec

@@ -60,11 +60,9 @@ def run_set(
 ) -> SetResult:
     """Run a module over many tasks, each task as one durable run.
 
-    The same call again does only the work that is missing.
-
-    It resumes runs that were cut off, and retries tasks that failed for reasons of the machine. Tasks that failed on
-    their merits keep their results. Ctrl-C once lets running tasks finish; twice cuts them off, and the next call
-    resumes them. Inside an event loop, use `arun_set`.
+    The same call again does only the work that is missing. It resumes runs that were cut off, and retries tasks that
+    failed for reasons of the machine. Tasks that failed on their merits keep their results. Ctrl-C once lets running
+    tasks finish; twice cuts them off, and the next call resumes them. Inside an event loop, use `arun_set`.
 
     Args:
         module: an AgentModule or an Agent, a class or function that makes one, or `package.module:NAME`.
@@ -108,9 +106,7 @@ async def arun_set(
 ) -> SetResult:
     """Run a set inside an event loop; see `run_set`.
 
-    `stop` stops the set. Signals are left to the caller.
-
-    A cancellation cuts off the running tasks, and is raised on.
+    `stop` stops the set. Signals are left to the caller. A cancellation cuts off the running tasks, and is raised on.
     """
     stop = stop or Stop()
     return await _work(

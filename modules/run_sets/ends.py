@@ -82,9 +82,8 @@ def raised_by_machine(error: BaseException) -> bool:
 def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | None = None) -> Figures:
     """Return the figures of a task whose run has ended.
 
-    `before` is the usage of earlier attempts.
-
-    The score is the share of its success criteria that passed; None if a criterion is not known, or there is none.
+    `before` is the usage of earlier attempts. The score is the share of its success criteria that passed; None if a
+    criterion is not known, or there is none.
     """
     used = result.usage
     passed = [each.passed for each in result.task_result.criteria]

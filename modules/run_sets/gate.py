@@ -20,9 +20,8 @@ LOOK_SECONDS = 0.1
 class RunGate:
     """The gate of one run.
 
-    `on_empty` cancels the run when there is no money for its request.
-
-    `spent` is what the run had cost before. Calls that pass no gate are booked when their step is committed.
+    `on_empty` cancels the run when there is no money for its request. `spent` is what the run had cost before. Calls
+    that pass no gate are booked when their step is committed.
     """
 
     def __init__(

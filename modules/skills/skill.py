@@ -85,9 +85,7 @@ class Skill:
     def render_content(self) -> str:
         """Return the whole skill as text.
 
-        The text has instructions, tools, folder, and the first ten other files.
-
-        The folder is read each time.
+        The text has instructions, tools, folder, and the first ten other files. The folder is read each time.
         """
         name = self.qualified_id
         parts = [f"<skill_content name={quoteattr(name)}>", f"# Skill: {name}", "", self.instructions.strip(), ""]

@@ -94,9 +94,7 @@ def _brief(value: Any) -> str:
 def _tools(document: dict[Any, Any], problems: list[str]) -> list[str]:
     """Return the allowed tools of a list or a text.
 
-    The text separates the tools by spaces.
-
-    Spaces inside brackets do not separate.
+    The text separates the tools by spaces. Spaces inside brackets do not separate.
     """
     value = document.get("allowed-tools", document.get("allowed_tools"))
     if value is None:

@@ -39,9 +39,8 @@ def main() -> None:
 def _unwritable(error: OSError, code: int) -> int:
     """Report that output could not be written.
 
-    Nothing is reported if the reader has closed the pipe.
-
-    Returns the exit code: `code` after a closed pipe, otherwise `BAD_INPUT`.
+    Nothing is reported if the reader has closed the pipe. Returns the exit code: `code` after a closed pipe, otherwise
+    `BAD_INPUT`.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):

@@ -43,9 +43,8 @@ class StateValueError(StateError, ValueError):
 class CircularValueError(StateValueError):
     """A value contains itself.
 
-    `path` leads to the first place at which it does.
-
-    `beyond` is the number of levels entered below this place, which add nothing to the path.
+    `path` leads to the first place at which it does. `beyond` is the number of levels entered below this place, which
+    add nothing to the path.
     """
 
     def __init__(self, beyond: int) -> None:
@@ -66,9 +65,7 @@ class CircularValueError(StateValueError):
 class FrozenStateError(StateError, TypeError):
     """An attempt to change a frozen value.
 
-    The value is committed, or is new and outside a draft.
-
-    `field` names it.
+    The value is committed, or is new and outside a draft. `field` names it.
     """
 
     def __init__(self, field: str, attempt: str) -> None:
@@ -144,9 +141,7 @@ class EffectError(ExternalError):
 class NoRunError(UsageError, RuntimeError):
     """An effect was performed in a thread without a run.
 
-    Other runs are live at that time.
-
-    `bind(fn)` gives the thread its run.
+    Other runs are live at that time. `bind(fn)` gives the thread its run.
     """
 
 
@@ -160,9 +155,8 @@ class RunClosedError(RunAbortedError, RuntimeError):
 class CallClosedError(UsageError, RuntimeError):
     """The hook or call of this effect is over.
 
-    Refold records and starts nothing more for it.
-
-    Raised in a thread that a timeout has abandoned, and in a task that nobody awaited.
+    Refold records and starts nothing more for it. Raised in a thread that a timeout has abandoned, and in a task that
+    nobody awaited.
     """
 
 

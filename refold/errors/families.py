@@ -9,9 +9,8 @@ from typing import Any
 class RefoldError(Exception):
     """An action that refold refused or could not carry out.
 
-    The message says what is wrong, where, and what to do next.
-
-    Subclasses carry the facts as attributes (`path`, `step`, `expected`, …) so that code need not parse the message.
+    The message says what is wrong, where, and what to do next. Subclasses carry the facts as attributes (`path`,
+    `step`, `expected`, …) so that code need not parse the message.
     """
 
 
@@ -64,11 +63,10 @@ class TaskError(RefoldError):
 class DivergenceError(RefoldError):
     """The code no longer does what its trace recorded.
 
-    Restore the code, or fork the run.
-
-    `divergences` are the places, in their order, and empty if none could be determined. `result` is the resumed run's
-    result if the divergence was found only while the run continued, otherwise None. If a child run has diverged,
-    `fork_at` is the number of the state before the step that started the child, otherwise None.
+    Restore the code, or fork the run. `divergences` are the places, in their order, and empty if none could be
+    determined. `result` is the resumed run's result if the divergence was found only while the run continued,
+    otherwise None. If a child run has diverged, `fork_at` is the number of the state before the step that started the
+    child, otherwise None.
     """
 
     result: Any = None

@@ -66,9 +66,8 @@ class FileProblem:
 class TaskFileError(TaskError):
     """A task file cannot be used.
 
-    `line` and `field` are those of the first of its `problems`.
-
-    The message has one line a problem: `tasks.yaml:7: budget.max_steps: must be at least 1 (got 0)`.
+    `line` and `field` are those of the first of its `problems`. The message has one line a problem: `tasks.yaml:7:
+    budget.max_steps: must be at least 1 (got 0)`.
     """
 
     def __init__(self, path: Path, problems: Sequence[FileProblem]) -> None:

@@ -56,9 +56,8 @@ class TraceWriteError(TraceError):
 class TraceTakenError(TraceWriteError):
     """Another process holds the run or its task now.
 
-    `holder` names that process. This process must not write any more.
-
-    The lease of the process ran out, or another process has claimed the task. The records of the trace are whole.
+    `holder` names that process. This process must not write any more. The lease of the process ran out, or another
+    process has claimed the task. The records of the trace are whole.
     """
 
     def __init__(self, what: str, holder: str | None = None) -> None:

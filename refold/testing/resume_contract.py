@@ -47,12 +47,11 @@ def check_resume(
 ) -> RunResult:
     """Assert that a run of `task` can be cut anywhere and resumed.
 
-    Returns the result of the undisturbed run.
-
-    For each store, the trace is cut after each of its records and resumed from there to the end, by another engine with
-    another copy of the module. The six `PROPERTIES` are checked: what was committed stays; an outcome is used once; two
-    forks from a step are equal; every boundary can be resumed from, to the same end; an answer is consumed once, even
-    if two engines bring it at the same moment; recovering twice changes nothing.
+    Returns the result of the undisturbed run. For each store, the trace is cut after each of its records and resumed
+    from there to the end, by another engine with another copy of the module. The six `PROPERTIES` are checked: what
+    was committed stays; an outcome is used once; two forks from a step are equal; every boundary can be resumed from,
+    to the same end; an answer is consumed once, even if two engines bring it at the same moment; recovering twice
+    changes nothing.
 
     Tools run once for each boundary before them, so use harmless ones.
 

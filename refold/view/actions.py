@@ -1,10 +1,8 @@
 """The page's actions: answers, forks, resumes, verification.
 
-They are off unless the command turns them on.
-
-The server accepts actions only with the token of the address that it printed. The code to run is chosen as on the
-command line: the module that the user names; otherwise the one that the trace names, from trusted folders, and after a
-person has said yes to a question.
+They are off unless the command turns them on. The server accepts actions only with the token of the address that it
+printed. The code to run is chosen as on the command line: the module that the user names; otherwise the one that the
+trace names, from trusted folders, and after a person has said yes to a question.
 """
 
 import hmac

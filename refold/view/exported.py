@@ -1,9 +1,7 @@
 """Runs as one HTML file that opens from the disk.
 
-The file has the page, its style, and the compressed runs.
-
-The file's Content-Security-Policy names its two scripts by their hashes and lets it fetch nothing. The runs are base64:
-nothing in a trace can end the element that holds it.
+The file has the page, its style, and the compressed runs. The file's Content-Security-Policy names its two scripts by
+their hashes and lets it fetch nothing. The runs are base64: nothing in a trace can end the element that holds it.
 """
 
 import gzip
@@ -38,9 +36,8 @@ _START = """\
 def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = False, comparison: bool = False) -> int:
     """Write traces as one page.
 
-    Return how many large values had no room.
-
-    The page is about a run, its family, or two runs compared. It shows such values by their size.
+    Return how many large values had no room. The page is about a run, its family, or two runs compared. It shows such
+    values by their size.
 
     Raises as `Trace.load` does for a file that is no trace.
     """

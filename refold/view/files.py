@@ -29,9 +29,8 @@ _MADE = {"page.js": script, "page.css": sheet, _SHELL: shell}
 def client_file(request: Request) -> Response:
     """Answer a request for a file of the page.
 
-    Every other address gets the page itself.
-
-    A file is looked up by its name among those that are there: an address is never used as a path.
+    Every other address gets the page itself. A file is looked up by its name among those that are there: an address is
+    never used as a path.
     """
     name = request.url.path.lstrip("/")
     if name not in _MADE:

@@ -50,10 +50,9 @@ def pack(
 ) -> Iterator[bytes]:
     """Yield the lines for these traces.
 
-    The first trace is the page that is opened.
-
-    `with_family` adds what each trace comes from and all that comes from that, as far as its traces are found.
-    `comparison` compares the first two. `left_out` is told how many large values of each run had no room.
+    The first trace is the page that is opened. `with_family` adds what each trace comes from and all that comes from
+    that, as far as its traces are found. `comparison` compares the first two. `left_out` is told how many large values
+    of each run had no room.
     """
     files = _with_families(paths) if with_family else list(dict.fromkeys(path.absolute() for path in paths))
     root = _home(files[0])
@@ -250,9 +249,8 @@ def _line(document: Json) -> bytes:
 def _safe(value: Any) -> Any:
     """Return a value with large integers as `{"$integer": text}`.
 
-    Those are integers that JavaScript cannot hold.
-
-    An object of this form that the data have is written as `{"$object": [name, value]}`; likewise one of that form.
+    Those are integers that JavaScript cannot hold. An object of this form that the data have is written as
+    `{"$object": [name, value]}`; likewise one of that form.
     """
     if type(value) is int and abs(value) > _EXACT:
         return {"$integer": str(value)}

@@ -55,9 +55,8 @@ def file_exists(argument: str, view: RunView) -> CriterionResult | None:
 def state_equals(argument: str, view: RunView) -> CriterionResult:
     """Return whether a value in the final state is as expected.
 
-    The criterion is written `/pointer == JSON`.
-
-    `pointer` is a JSON Pointer (RFC 6901). Numbers are equal by value (1 and 1.0), as in JSON Schema; true is not 1.
+    The criterion is written `/pointer == JSON`. `pointer` is a JSON Pointer (RFC 6901). Numbers are equal by value (1
+    and 1.0), as in JSON Schema; true is not 1.
     """
     pointer, equals, expected_text = argument.partition("==")
     if not equals:

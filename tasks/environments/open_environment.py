@@ -30,10 +30,9 @@ async def open_environment(
 ) -> AsyncIterator[Environment | None]:
     """Open the environment of `task`, with its resources mounted.
 
-    Yields None if the task has no `env_spec`.
-
-    `tools` are the names that the module offers. With `resume`, content at a mount's target is used as it is, as the
-    resumed run may have changed it. The environment is closed on every way out, also if opening it fails halfway.
+    Yields None if the task has no `env_spec`. `tools` are the names that the module offers. With `resume`, content at
+    a mount's target is used as it is, as the resumed run may have changed it. The environment is closed on every way
+    out, also if opening it fails halfway.
 
     Raises:
         EnvironmentMismatchError: the environment that the task asks for is not available; `issues` says why.

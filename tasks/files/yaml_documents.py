@@ -1,10 +1,8 @@
 """Parse YAML text into documents with line numbers.
 
-The documents hold the plain data of YAML 1.2.
-
-PyYAML's composer reads the text, and its constructors are not used. PyYAML speaks YAML 1.1, in which `no` is false,
-`12:30` is 750, `010` is 8 and `2024-01-01` a date. A scalar that the two versions read differently is refused with its
-place, and never guessed.
+The documents hold the plain data of YAML 1.2. PyYAML's composer reads the text, and its constructors are not used.
+PyYAML speaks YAML 1.1, in which `no` is false, `12:30` is 750, `010` is 8 and `2024-01-01` a date. A scalar that the
+two versions read differently is refused with its place, and never guessed.
 """
 
 from __future__ import annotations

@@ -17,11 +17,9 @@ _LOOK_SECONDS = 0.005
 async def run_stoppable(work: Callable[[], T], stop: Callable[[], None]) -> T:
     """Run `work` in a worker thread that a cancellation stops.
 
-    Returns the result of `work`, or raises its error.
-
-    When cancelled, in any way and at any moment, it calls `stop` and waits until `work` is over, if that has started.
-    Then it raises the cancellation, whatever `work` and `stop` did. `work` never starts after that. `stop` is called
-    from the event loop and must not block.
+    Returns the result of `work`, or raises its error. When cancelled, in any way and at any moment, it calls `stop`
+    and waits until `work` is over, if that has started. Then it raises the cancellation, whatever `work` and `stop`
+    did. `work` never starts after that. `stop` is called from the event loop and must not block.
     """
     job = _Job(work)
     try:

@@ -34,10 +34,9 @@ PATIENCE_SECONDS = 8.0
 class Supervised:
     """A running command.
 
-    `poll`, `kill`, `wait` and `destroy` can be called from any thread.
-
-    `stdin`, `stdout` and `stderr` are this side's ends of the pipes, None without a pipe. `pass_fds` stay open in the
-    command. `most` is how many processes the command may have at once; if it has more, all of them are killed.
+    `poll`, `kill`, `wait` and `destroy` can be called from any thread. `stdin`, `stdout` and `stderr` are this side's
+    ends of the pipes, None without a pipe. `pass_fds` stay open in the command. `most` is how many processes the
+    command may have at once; if it has more, all of them are killed.
 
     Raises:
         CommandError: it cannot be started.

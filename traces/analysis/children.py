@@ -23,9 +23,8 @@ _DECIDE = b'\n{"kind":"decide",'
 class Opened:
     """One branch, from the records of one run.
 
-    `children` holds (place of the branch, candidate's number, run id).
-
-    `several` is the decision's `candidates`; `end` is the record of the choice, None while the branch is undecided.
+    `children` holds (place of the branch, candidate's number, run id). `several` is the decision's `candidates`; `end`
+    is the record of the choice, None while the branch is undecided.
     """
 
     step: int

@@ -34,10 +34,9 @@ class Kin:
 class KinBranch:
     """A branch of a run.
 
-    `strategy` is None while the branch is undecided.
-
-    Each of `candidates` is followed by those that start where it led. `cut` is the stop reason that cut the exploration
-    short, and `stop_reason` the one of the child whose state was adopted.
+    `strategy` is None while the branch is undecided. Each of `candidates` is followed by those that start where it
+    led. `cut` is the stop reason that cut the exploration short, and `stop_reason` the one of the child whose state
+    was adopted.
     """
 
     step: int

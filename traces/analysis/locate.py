@@ -18,10 +18,8 @@ _NAMED = 3
 def branches_folder(path: Path) -> Path:
     """Return the folder for the traces of a run's descendants.
 
-    There is one folder for each family.
-
-    For `DIR/ROOT.trace.jsonl` the folder is `DIR/ROOT.branches`. The children of a run whose trace is already in such a
-    folder go into the same folder.
+    There is one folder for each family. For `DIR/ROOT.trace.jsonl` the folder is `DIR/ROOT.branches`. The children of
+    a run whose trace is already in such a folder go into the same folder.
     """
     return path.parent if path.parent.name.endswith(BRANCHES) else path.with_name(trace_name(path) + BRANCHES)
 
@@ -70,9 +68,7 @@ def find_relative(path: Path, run_id: str) -> Path:
 def headers_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield run id and header of each trace in a folder.
 
-    The run id is that of the file's name.
-
-    Unreadable files are skipped.
+    The run id is that of the file's name. Unreadable files are skipped.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         header = _header(path)

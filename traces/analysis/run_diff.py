@@ -77,13 +77,11 @@ class PhaseDiff:
 class TraceDiff:
     """The first place where two traces differ, with the differences there.
 
-    It is False if the traces are equal.
-
-    `phase` is init, decide, branch, wait, act, reduce or end; it is header if nothing differs but the headers. `header`
-    always holds the differences of the headers, except `ids`: seeds, session and agent ids, which are new for each run.
-    `ids` and `versions` alone do not make two traces different. After the headers, a text of one header counts as equal
-    to the text in its place in the other header. `states` is what leads from the left state after that step to the
-    right one; for a run without that step, its last state is used.
+    It is False if the traces are equal. `phase` is init, decide, branch, wait, act, reduce or end; it is header if
+    nothing differs but the headers. `header` always holds the differences of the headers, except `ids`: seeds, session
+    and agent ids, which are new for each run. `ids` and `versions` alone do not make two traces different. After the
+    headers, a text of one header counts as equal to the text in its place in the other header. `states` is what leads
+    from the left state after that step to the right one; for a run without that step, its last state is used.
     """
 
     step: int | None = None

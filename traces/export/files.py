@@ -15,10 +15,8 @@ from ...errors import ExportError
 def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """Yield a file to write an export to.
 
-    The file gets its name when the block ends without an error.
-
-    Until then, the export is in a temporary file beside it, which an error removes. A pipe or a device is written to
-    directly.
+    The file gets its name when the block ends without an error. Until then, the export is in a temporary file beside
+    it, which an error removes. A pipe or a device is written to directly.
 
     Raises `ExportError` if `path` exists, unless `force` is set; and if it cannot be written.
     """

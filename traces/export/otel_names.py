@@ -1,10 +1,8 @@
 """The names of attributes in OpenTelemetry spans.
 
-They are one table, of one version of the conventions.
-
-Names that begin with `gen_ai.`, `error.` and `service.` are those of OpenTelemetry's semantic conventions; refold's own
-facts begin with `refold.`. Attributes that are marked as content hold what people, models and tools said: they are
-written on request only.
+They are one table, of one version of the conventions. Names that begin with `gen_ai.`, `error.` and `service.` are
+those of OpenTelemetry's semantic conventions; refold's own facts begin with `refold.`. Attributes that are marked as
+content hold what people, models and tools said: they are written on request only.
 """
 
 from dataclasses import dataclass

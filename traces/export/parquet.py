@@ -1,8 +1,7 @@
 """Steps as a table in Parquet, through the extra `parquet`.
 
-The table has a row for each step.
-
-The columns are in `_columns`; values of any shape (decisions, observations, patches) are JSON text.
+The table has a row for each step. The columns are in `_columns`; values of any shape (decisions, observations,
+patches) are JSON text.
 """
 
 from collections.abc import Iterable, Iterator

@@ -18,10 +18,8 @@ HEADER = b'{"kind":"header"'
 class Lines:
     """The complete lines of one trace.
 
-    `torn` holds the bytes after the last newline.
-
-    Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any other. JSON escapes newlines and NULs in
-    text, so a raw newline or NUL is never part of a record.
+    `torn` holds the bytes after the last newline. Only b"\\n" ends a line: U+2028, U+2029 and U+0085 are text like any
+    other. JSON escapes newlines and NULs in text, so a raw newline or NUL is never part of a record.
     """
 
     def __init__(self, data: bytes, path: Path | None = None) -> None:

@@ -31,10 +31,9 @@ TAIL_LENGTH = len(BEFORE_HASH) + HASH_LENGTH + len(AFTER_HASH)
 class Record(Mapping[str, Any]):
     """One record: a read-only mapping of its members.
 
-    The line is parsed and checked once, on first use.
-
-    `raw` is the line without its newline. The members `kind`, `seq`, `step`, `at` and `hash` are attributes, too, and
-    can be read without parsing. Values are shared by all readers: copy what you want to change.
+    The line is parsed and checked once, on first use. `raw` is the line without its newline. The members `kind`,
+    `seq`, `step`, `at` and `hash` are attributes, too, and can be read without parsing. Values are shared by all
+    readers: copy what you want to change.
     """
 
     __slots__ = ("_data", "at", "hash", "kind", "path", "raw", "seq", "step")

@@ -39,9 +39,8 @@ class Fold:
     def at(self, stop: int, k: int, expected: bool) -> tuple[Any, Writers]:
         """Return document and writers at byte `stop`.
 
-        There are k commits before that byte.
-
-        They are shared with later calls. `expected` says that there must be a snapshot.
+        There are k commits before that byte. Both results are shared with later calls. `expected` says that there
+        must be a snapshot.
         """
         near = self._positions.snapshot_before(stop)
         cursor = self._cursor

@@ -1,8 +1,7 @@
 """The runs of a folder: found, read, and kept current.
 
-Other processes may write to the folder at the same time.
-
-A run is looked up by its id among the files that were found here. An id is never used as a path.
+Other processes may write to the folder at the same time. A run is looked up by its id among the files that were found
+here. An id is never used as a path.
 """
 
 import os
@@ -274,9 +273,7 @@ class Folder:
     ) -> set[str]:
         """Count errors and shapes of large traces with partial rows.
 
-        The work ends after the given time at most.
-
-        Files larger than `largest` are passed over.
+        The work ends after the given time at most. Files larger than `largest` are passed over.
 
         Returns the ids of the rows that are complete now.
         """

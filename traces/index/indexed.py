@@ -1,9 +1,8 @@
 """A trace read through its index.
 
-Any step, and any state with its writers, costs a few kilobytes.
-
-The index says where the bytes of a step are. The bytes are then read as records, with all checks of a record; an index
-that led to the wrong place is dropped, and made anew.
+Any step, and any state with its writers, costs a few kilobytes. The index says where the bytes of a step are. The
+bytes are then read as records, with all checks of a record; an index that led to the wrong place is dropped, and made
+anew.
 """
 
 import threading

@@ -78,9 +78,7 @@ class Reach:
     def refresh(self, seconds: float = float("inf")) -> bool:
         """Index new lines for about this long.
 
-        Returns whether the index is then complete.
-
-        Other threads that wait for the trace have their turns meanwhile.
+        Returns whether the index is then complete. Other threads that wait for the trace have their turns meanwhile.
         """
         until = time.monotonic() + seconds
         while True:

@@ -1,9 +1,7 @@
 """A trace's row in the list of runs.
 
-Its facts come from the head and the tail of the file.
-
-A small file is read as a whole, and its row is complete. Of a large one, the errors and the shape are counted later, in
-the background: until then the row is `partial`.
+Its facts come from the head and the tail of the file. A small file is read as a whole, and its row is complete. Of a
+large one, the errors and the shape are counted later, in the background: until then the row is `partial`.
 """
 
 import re

@@ -1,8 +1,7 @@
 """The figures of one step.
 
-The list, the timeline and the charts show them.
-
-They are gathered record by record, so that a walk through a trace holds no more than the step it is in.
+The list, the timeline and the charts show the figures, which are gathered record by record, so that a walk through a
+trace holds no more than the step it is in.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """Apply JSON Patches (RFC 6902) in place.
 
-This file also reads and writes JSON Pointers (RFC 6901).
-
-Reads and writes JSON Pointers (RFC 6901).
+This file also reads and writes JSON Pointers (RFC 6901). Reads and writes JSON Pointers (RFC 6901).
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,9 +37,7 @@ def split_pointer(pointer: str) -> list[str]:
 def same_json(left: Any, right: Any) -> bool:
     """Return whether two JSON values are equal, types included.
 
-    The order of keys does not count.
-
-    `1`, `1.0` and `True` are three different values.
+    The order of keys does not count. `1`, `1.0` and `True` are three different values.
     """
     if left is right:
         return True
@@ -68,10 +64,9 @@ def copy_json(value: Any) -> Any:
 def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> Any:
     """Apply a patch to `doc` in place and return the document.
 
-    The result is `doc` itself, unless its root was replaced.
-
-    Values of the patch are copied, so the patch and the document share nothing. If `add` sets a member that exists, the
-    member keeps its place in the order of keys. `test` compares values with their types (`same_json`).
+    The result is `doc` itself, unless its root was replaced. Values of the patch are copied, so the patch and the
+    document share nothing. If `add` sets a member that exists, the member keeps its place in the order of keys. `test`
+    compares values with their types (`same_json`).
 
     Raises `PatchError` with the index and path of the bad operation; the document is then as it was before. With
     `atomic=False`, the operations before the bad one stay done: this saves a shallow copy of each container that the

@@ -40,10 +40,8 @@ ABSENT = _Absent()
 class Pair(NamedTuple):
     """A member of both documents, or of one of them.
 
-    In the latter case the other value is `ABSENT`.
-
-    `key` is its name or its index: of a removed one in the old container, otherwise in the new one. `old_key` is its
-    place in the old container, if it has one.
+    In the latter case the other value is `ABSENT`. `key` is its name or its index: of a removed one in the old
+    container, otherwise in the new one. `old_key` is its place in the old container, if it has one.
     """
 
     key: str | int

@@ -80,10 +80,8 @@ class Comparison:
     def make_patch(self, old: Any, new: Any, path: str = "") -> list[Op]:
         """Return the operations that turn `old` into `new`, in order.
 
-        [] if the two are the same.
-
-        `path` is put in front of each operation's path. Values in the operations are the nodes of `new` themselves, not
-        copies.
+        [] if the two are the same. `path` is put in front of each operation's path. Values in the operations are the
+        nodes of `new` themselves, not copies.
         """
         ops: list[Op] = []
         self._compare(old, new, path, ops)

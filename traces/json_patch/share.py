@@ -53,10 +53,8 @@ def pointers(container: Any) -> int:
 def changes_of(doc: Any, ops: Iterable[Operation]) -> tuple[Change, ...]:
     """Return what a patch changes in `doc`, operation by operation.
 
-    Changes have old values, and real indices in place of `-`.
-
-    A `move` counts as a removal and an addition, a `copy` as an addition; a `test` changes nothing. Raises
-    `PatchError`.
+    Changes have old values, and real indices in place of `-`. A `move` counts as a removal and an addition, a `copy`
+    as an addition; a `test` changes nothing. Raises `PatchError`.
     """
     owned: dict[int, Any] = {}
     found: list[Change] = []

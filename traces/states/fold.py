@@ -87,11 +87,9 @@ def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
 class Fold:
     """The lines that make one state: a snapshot and patches after it.
 
-    The records lie between the snapshot and byte `stop`.
-
-    `stop` is the beginning of a line, and `step` the number of commits before it; with fewer or more commits, the trace
-    is corrupt. If the snapshot refers to a state of another run, the fold `begins_elsewhere`, and its caller passes
-    this state as `base`.
+    The records lie between the snapshot and byte `stop`. `stop` is the beginning of a line, and `step` the number of
+    commits before it; with fewer or more commits, the trace is corrupt. If the snapshot refers to a state of another
+    run, the fold `begins_elsewhere`, and its caller passes this state as `base`.
     """
 
     def __init__(self, lines: Lines, stop: int, step: int) -> None:
@@ -170,10 +168,8 @@ def _collector_at_rest() -> Iterator[None]:
 def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
     """Apply patches one after another, in place, and return the document.
 
-    Values of the patches become parts of it.
-
-    Steps often change the same paths again, so the container at each path is remembered, until an operation may have
-    moved or replaced it.
+    Values of the patches become parts of it. Steps often change the same paths again, so the container at each path is
+    remembered, until an operation may have moved or replaced it.
     """
     places: dict[str, tuple[Any, str]] = {}
     for patch in patches:
@@ -204,11 +200,9 @@ def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
 def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
     """Return the patches of these lines, parsed all at once.
 
-    Only the text of the patches is parsed.
-
-    In a commit, `patch` is followed by `observation`, so the text between the two members is cut out. A wrong cut
-    cannot go unnoticed: no proper beginning of a JSON array is itself a JSON array, so parsing would fail. Then, and
-    for lines of another form, the whole lines are parsed as records.
+    Only the text of the patches is parsed. In a commit, `patch` is followed by `observation`, so the text between the
+    two members is cut out. A wrong cut cannot go unnoticed: no proper beginning of a JSON array is itself a JSON
+    array, so parsing would fail. Then, and for lines of another form, the whole lines are parsed as records.
     """
     data, texts = lines.data, []
     for start, end in places:

@@ -46,11 +46,10 @@ def find_summarization_boundary(
 ) -> int:
     """Return the latest index to cut a conversation at, or 0.
 
-    `messages[:n]` can be summarised and `messages[n:]` kept, and both are valid chats.
-
-    A cut may follow an assistant message without calls, or the result that answers the last open call. At least
-    `min_messages_to_keep` messages remain. With `max_summarize_chars`, the summarised part has at most that many
-    characters, counted in `str(message)`.
+    `messages[:n]` can be summarised and `messages[n:]` kept, and both are valid chats. A cut may follow an assistant
+    message without calls, or the result that answers the last open call. At least `min_messages_to_keep` messages
+    remain. With `max_summarize_chars`, the summarised part has at most that many characters, counted in
+    `str(message)`.
     """
     found = characters = 0
     pending: set[str] = set()

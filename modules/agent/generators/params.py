@@ -12,10 +12,9 @@ from ..chat.tool_calls import ToolChoice, ToolDefinition
 class GenerateParams(StateModel):
     """The parameters of a generation.
 
-    Parameters of a request override those of its generator.
-
-    `timeout` is in seconds and is enforced, whatever the generator does. `cache` marks the prompt for caching, see
-    `mark_for_caching`. `extra` goes to the provider as it is.
+    Parameters of a request override those of its generator. `timeout` is in seconds and is enforced, whatever the
+    generator does. `cache` marks the prompt for caching, see `mark_for_caching`. `extra` goes to the provider as it
+    is.
     """
 
     temperature: float | None = None

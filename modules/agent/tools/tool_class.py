@@ -232,10 +232,8 @@ class Tool(BaseModel, Generic[P, R]):
     async def handle_tool_call(self, tool_call: ToolCall) -> tuple[Message, bool]:
         """Answer a model's call.
 
-        Returns the message and whether to stop the run.
-
-        Inside a run, this is one journaled call, and an exception that `catch` does not cover arrives as an
-        EffectError. Outside a run, it is raised unchanged.
+        Returns the message and whether to stop the run. Inside a run, this is one journaled call, and an exception
+        that `catch` does not cover arrives as an EffectError. Outside a run, it is raised unchanged.
         """
         arguments = dict(action_for(tool_call).args)
         outcome = ToolOutcome.from_dict(await perform(self.to_action(tool_call.id), **arguments))

@@ -51,10 +51,8 @@ class OAuthConfig:
 class StdioServerConfig:
     """A server that runs as a child process.
 
-    It talks over its standard input and output.
-
-    It gets only HOME, PATH and the like of this process's environment; put everything else into `env`.
-    A line of its output that is longer than `max_line_bytes` ends the connection.
+    It talks over its standard input and output. It gets only HOME, PATH and the like of this process's environment;
+    put everything else into `env`. A line of its output that is longer than `max_line_bytes` ends the connection.
     """
 
     command: str

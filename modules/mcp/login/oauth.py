@@ -74,10 +74,8 @@ class _Storage(FileTokenStorage):
 def auth_for(oauth: Any, url: str, *, interactive: bool, server: str) -> httpx2.Auth | None:
     """Return how to answer a server that asks for credentials.
 
-    Returns None if there is no way.
-
-    `oauth` is an OAuthConfig, your own `httpx2.Auth`, or None for the default OAuthConfig. Without `interactive`, only
-    an earlier login is used.
+    Returns None if there is no way. `oauth` is an OAuthConfig, your own `httpx2.Auth`, or None for the default
+    OAuthConfig. Without `interactive`, only an earlier login is used.
     """
     if isinstance(oauth, httpx2.Auth):
         return oauth
@@ -97,9 +95,8 @@ def create_oauth_provider(
 ) -> Provider:
     """Return a provider that logs in at `server_url`.
 
-    It keeps the tokens in the file at `path`.
-
-    If a person is needed and `interactive` is False, the request fails with MCPAuthRequiredError.
+    It keeps the tokens in the file at `path`. If a person is needed and `interactive` is False, the request fails with
+    MCPAuthRequiredError.
     """
     config = config or OAuthConfig()
     name = server or shown_url(server_url)

@@ -99,11 +99,10 @@ class ProcessJudge:
     ) -> ProcessDecision:
         """Return the judge's decision on a call after these messages.
 
-        `context` is further information for the judge.
-
-        In a run, this is a journaled effect, with its usage. If `intent` was made from the messages of the run's state,
-        `chat` are these messages: the trace then refers to them, and has only a digest of the judge's own prompt. A
-        reply that cannot be read is a denial. Raises GeneratorError if the request fails.
+        `context` is further information for the judge. In a run, this is a journaled effect, with its usage. If
+        `intent` was made from the messages of the run's state, `chat` are these messages: the trace then refers to
+        them, and has only a digest of the judge's own prompt. A reply that cannot be read is a denial. Raises
+        GeneratorError if the request fails.
         """
         system = Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>")
         sent = [system, *self.prompt(intent, proposed_call, context)]

@@ -19,11 +19,10 @@ _REST = "*"
 class CommandPattern:
     """A program and its first arguments, each with `*` and `?`.
 
-    A `*` at the end stands for any further arguments.
-
-    For a rule that denies (`may_be`), a possible match is enough: options may be between the words and may be written
-    in other ways, more arguments may follow, and words that are not written out may be anything. For a rule that allows
-    (`is_surely`), the command has the pattern's words in their places, and no others without a `*`.
+    A `*` at the end stands for any further arguments. For a rule that denies (`may_be`), a possible match is enough:
+    options may be between the words and may be written in other ways, more arguments may follow, and words that are
+    not written out may be anything. For a rule that allows (`is_surely`), the command has the pattern's words in their
+    places, and no others without a `*`.
     """
 
     text: str

@@ -16,9 +16,8 @@ __all__ = ["Executor", "Local", "executor_of"]
 def executor_of(given: "Executor | str", processes: int = 1) -> Executor:
     """Return the executor of a name; return an executor unchanged.
 
-    `processes` is the number of processes of "local".
-
-    The names are "inline" (one run after another), "local" and "ray".
+    `processes` is the number of processes of "local". The names are "inline" (one run after another), "local" and
+    "ray".
 
     Raises UsageError for another name, and for processes of another executor.
     """

@@ -30,10 +30,9 @@ _LOOK_SECONDS = 0.1
 async def run_processes(plan: SetPlan, stop: Stop, processes: int, at_once: int) -> None:
     """Run a set in several processes.
 
-    A process that dies is replaced as long as there is work.
-
-    The plan must be one that `check_sendable` accepts. Raises UsageError if a process cannot start with it, and
-    ExternalError if a worker fails again and again without ending a task.
+    A process that dies is replaced as long as there is work. The plan must be one that `check_sendable` accepts.
+    Raises UsageError if a process cannot start with it, and ExternalError if a worker fails again and again without
+    ending a task.
     """
     processes = min(processes, at_once)
     shares = [at_once // processes + (number < at_once % processes) for number in range(processes)]

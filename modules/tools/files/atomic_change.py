@@ -1,9 +1,8 @@
 """Atomic changes of files, one or several together.
 
-Each file is old or new, never a mixture.
-
-New bytes are written to a file beside the old one, which is then renamed over it (rename(2) is atomic). Old files are
-kept under another name until all changes are made, and restored if one fails.
+Each file is old or new, never a mixture. New bytes are written to a file beside the old one, which is then renamed
+over it (rename(2) is atomic). Old files are kept under another name until all changes are made, and restored if one
+fails.
 """
 
 import os
@@ -45,9 +44,8 @@ class Change:
 def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | None = None) -> None:
     """Make all changes or none.
 
-    After an error, every file is as before.
-
-    Files keep their modes. Raises OSError, and OutsideWorkspaceError for a path that leads out of the workspace.
+    After an error, every file is as before. Files keep their modes. Raises OSError, and OutsideWorkspaceError for a
+    path that leads out of the workspace.
     """
     with _changing, ExitStack() as spots:
         steps: list[_Step] = []

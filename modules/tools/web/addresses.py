@@ -120,10 +120,8 @@ def is_metadata_name(host: str) -> bool:
 def is_below(host: str, domain: str, *, surely: bool) -> bool:
     """Return whether a host is in a domain or a network.
 
-    The host is clean; a network is written as `10.0.0.0/8`.
-
-    With `surely`, only the address itself counts. Otherwise an address that leads into the network counts as well, and
-    for `localhost` each address that leads to this machine.
+    The host is clean; a network is written as `10.0.0.0/8`. With `surely`, only the address itself counts. Otherwise
+    an address that leads into the network counts as well, and for `localhost` each address that leads to this machine.
     """
     address = address_of(host)
     low = domain.strip().casefold().removeprefix("*.").strip("[]")

@@ -59,9 +59,8 @@ else:
     def keyboard() -> Iterator[ReadKey]:
         """Yield a function that reads keys.
 
-        The terminal's mode is restored at the end, on SIGTERM too.
-
-        Ctrl-C and Ctrl-Z arrive as keys: within the block, the terminal sends no signals for them.
+        The terminal's mode is restored at the end, on SIGTERM too. Ctrl-C and Ctrl-Z arrive as keys: within the block,
+        the terminal sends no signals for them.
         """
         fd = sys.stdin.fileno()
         before = termios.tcgetattr(fd)

@@ -27,10 +27,8 @@ _EVERY = 0.125
 class LiveView:
     """An observer that prints a run's steps.
 
-    Use it as a context manager around the run.
-
-    The lines and the bars are drawn under one lock: rich erases as many lines as it drew last, and another thread that
-    draws at the same moment would leave some of them behind.
+    Use it as a context manager around the run. The lines and the bars are drawn under one lock: rich erases as many
+    lines as it drew last, and another thread that draws at the same moment would leave some of them behind.
 
     Records may come from any thread. If output can no longer be written, the view goes silent and the run continues.
     """

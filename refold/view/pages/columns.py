@@ -1,9 +1,7 @@
 """A run in columns, and its steps that stand out.
 
-Columns are what the overview, the window and the charts show.
-
-A long run is not read step by step: the index has its steps in blocks, too. What is asked of a range is taken from the
-blocks inside it, and from the steps at its edges.
+Columns are what the overview, the window and the charts show. A long run is not read step by step: the index has its
+steps in blocks, too. What is asked of a range is taken from the blocks inside it, and from the steps at its edges.
 """
 
 from typing import Any

@@ -121,10 +121,8 @@ class Session:
     def turn(self, work: Callable[[Agent], Awaitable[Trajectory]], view: AgentView | None, **options: Any) -> Turn:
         """Do the work of a run.
 
-        `options` are engine options over the Agent's own.
-
-        Ctrl-C and SIGTERM cancel the run, and the turn says so. Raises what the work raises, and KeyboardInterrupt or
-        SystemExit if the signal came before there was a run.
+        `options` are engine options over the Agent's own. Ctrl-C and SIGTERM cancel the run, and the turn says so.
+        Raises what the work raises, and KeyboardInterrupt or SystemExit if the signal came before there was a run.
         """
         assert self._portal is not None
         engine = {**self._options, **options}
@@ -253,9 +251,7 @@ def summary_of(trace: Trace) -> Summary:
 def _with_error(summary: Summary, trajectory: Trajectory) -> Summary:
     """Return the summary with the Agent's own failure, if there is one.
 
-    That is a model's error or a hook's Fail.
-
-    Neither raises, so that the trace's end names no error.
+    That is a model's error or a hook's Fail. Neither raises, so that the trace's end names no error.
     """
     if summary.error is not None or trajectory.error is None:
         return summary

@@ -62,9 +62,8 @@ def draw(found: FamilyTree, parts: Parts, deepest: int | None) -> tuple[Tree, in
 def _json(found: FamilyTree) -> dict[str, Any]:
     """Return all runs in one list.
 
-    Each run has the ids of its children and forks.
-
-    The list is flat because families can be deeper than JSON readers can nest.
+    Each run has the ids of its children and forks. The list is flat because families can be deeper than JSON readers
+    can nest.
     """
     runs: dict[str, Kin] = {}
     todo = [found.run, *found.ancestors]
