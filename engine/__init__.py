@@ -1,4 +1,4 @@
-"""The engine: what carries out a module's run, step by step.
+"""The engine: carries out the runs of a module, step by step.
 
 It has the state, decisions, the loop and its runner, effects, budgets, replay and resuming.
 """

@@ -21,11 +21,12 @@ class AgentModule(Module[S]):
         act(state, decision)                    returns an Observation; by default it runs the actions through `tools`
         reduce(state, decision, observation)    changes the draft `state`, or returns the next state
 
-    For `Decision.branch(3)` the engine calls `decide` three more times, for the candidates. If `decide` also has a
-    parameter `candidate=None`, it gets their numbers.
+    For `Decision.branch(3)` the engine calls `decide` three more times, once for each candidate, and passes the
+    candidate's number if `decide` has a parameter `candidate=None`.
 
-    The engine calls hooks by keyword. All but `reduce` may be async; sync ones run in worker threads (`reduce` runs in
-    the event loop's). A module keeps no state of a run on itself, since one instance serves many runs at once.
+    The engine calls hooks by keyword. All but `reduce` may be async. Sync hooks run in worker threads, except `reduce`,
+    which runs in the event loop's thread. A module keeps no state of a run on itself, since one instance serves many
+    runs at once.
 
     Raises ModuleDefinitionError, when a subclass is defined, if the engine could not call one of its hooks.
     """

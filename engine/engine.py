@@ -1,6 +1,6 @@
-"""The Engine class: it runs, resumes, forks and verifies runs.
+"""The Engine class: starts, resumes, forks and verifies runs.
 
-The Engine turns each task, trace or fork into a RunPlan, has the plan carried out, and returns the result.
+An Engine turns each task, trace or fork into a RunPlan, carries out the plan, and returns the result.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -51,29 +51,28 @@ S = TypeVar("S", bound=StateSchema, default=Any)
 
 
 class Engine(Generic[S]):
-    """Runs the tasks of one module.
-
-    One engine can run many at once.
+    """Runs the tasks of one module, many at once if need be.
 
     Args:
         module: the module, or an Agent that makes one.
         budget: the limits of each run; a field set in a task's budget takes precedence.
         stop: further stop criteria, beside `FinalResultCriteria`, which every run has.
         branch: the strategy for branch decisions; by default the module's, which usually is `SelectFirst`.
-        on_wait: a function, sync or async, that answers a WaitRequest, so that the run continues at once. A request
-            that it answers with `UNANSWERED` stays open. Without an answer, the run is suspended until `resume`.
+        on_wait: a function, sync or async, that answers a WaitRequest, so that the run continues at once. If the
+            function returns `UNANSWERED`, the request stays open. Without an answer, the run is suspended until
+            `resume`.
         traces: a folder that gets one file for each run, or a store, or its URL (see `open_store`); None keeps each
             trace in memory.
         observers: functions that are called with each record when it is written. An observer that raises is reported
             once, and not called again.
         durability: "process", "power" or "none"; see `TraceWriter`.
-        redact: True replaces secrets from environment variables; a list or mapping adds further values; False replaces
+        redact: True replaces secrets from environment variables; a list or mapping adds secrets; False replaces
             nothing.
         clock: the source of time; the system's clock if None.
         seed: the seed of all random numbers; if None, each run draws one and records it.
         workspace: the folder to which a task's relative paths refer; the current folder if None.
         max_children: how many child runs of one branch may be at work at a time.
-        shared_env: if the environment cannot be forked, child runs work in their parent's environment.
+        shared_env: let candidates' runs work in their parent's environment if it cannot be forked.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class Engine(Generic[S]):
         self._redactor = options.redactor(redact)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Options are checked in the constructor only, and runs of this engine may be at work with them.
+        # Options are checked in the constructor only, and runs of this engine may be using them.
         made = "_redactor" in self.__dict__  # by the last line of the constructor; a subclass may add its own
         if name in self.__dict__ or (made and type(self) is Engine and not name.startswith("__")):
             raise EngineUsageError(f"Engine.{name} cannot be changed after construction; make another Engine with it")
@@ -134,7 +133,7 @@ class Engine(Generic[S]):
     async def arun(self, task: Task | str) -> RunResult[S]:
         """Run a task to its end, on asyncio or trio.
 
-        A failed run returns a result, too: its `status` and `error` say so. A cancellation or Ctrl-C ends the run, is
+        A failed run returns a result, too, with its `status` and `error`. A cancellation or Ctrl-C ends the run, is
         recorded in the trace, and is raised again with the result as its attribute `result`.
         """
         return await self._begun(as_task(task), self._options())
@@ -147,7 +146,8 @@ class Engine(Generic[S]):
                 async for record in run: ...
             run.result
 
-        Leaving the block early cancels the run. `run.result` is available after the last record, also in that case.
+        Leaving the block early cancels the run. `run.result` is available after the last record, also of a cancelled
+        run.
         """
         stream = RunStream()
         async with anyio.create_task_group() as group:
@@ -195,20 +195,18 @@ class Engine(Generic[S]):
     ) -> RunResult[S]:
         """Resume a run from its last whole record.
 
-        Effects that have ended do not run again.
+        Effects that have ended do not run again. The engine first verifies the recorded steps. If the run has
+        completed, or has stopped and `budget` is None, its result is returned again. A suspended run without a new
+        answer stays suspended, unless a request has expired.
 
-        The engine first verifies the recorded steps. A run that has completed, or that a stop criterion or its budget
-        ended (and no other is given), returns its result again. A suspended run without a new answer stays suspended,
-        unless the time of a request has passed.
-
-        If a call has no outcome, nobody knows whether it happened: an unknown effect. The engine asks `on_wait`, and
-        without an answer suspends the run. The answer is one of `{"ran": result}`, with the result that the tool would
-        have returned, `{"failed": text}` and `{"retry": True}`.
+        If a call has no outcome, nobody knows whether it happened: it is an unknown effect. The engine asks `on_wait`,
+        and suspends the run if there is no answer. The answer is one of `{"ran": result}`, with the result that the
+        tool would have returned, `{"failed": text}` and `{"retry": True}`.
 
         Args:
             trace: the trace, the path of its file, or the run's id in the folder or store `traces`.
-            value: the answer to the one open request (`result.waiting`), or to the one named by `request`. A mapping
-                of request ids to values answers several.
+            value: the answer to the only open request (`result.waiting`), or to the request named by `request`. A
+                mapping of request ids to values answers several.
             request: the id of the request that `value` answers.
             budget: replaces the run's own budget.
             on_divergence: what to do if the code no longer does what the trace recorded. "fail" raises
@@ -219,7 +217,7 @@ class Engine(Generic[S]):
 
         Raises:
             DivergenceError: the code no longer does what the trace recorded, or makes other requests in the
-                unfinished step than were recorded there.
+                unfinished step than the recorded ones.
             WaitAnsweredError: no open request takes this answer.
             TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
         """
@@ -299,18 +297,18 @@ class Engine(Generic[S]):
             trace: the run to fork; its trace is not changed.
             at: the number of the state, from 0 to the number of steps; by default the last. Negative numbers count from
                 the end.
-            edit: a function that changes the state's draft, as `reduce` does. Or a mapping of JSON Pointers to values,
-                set in this order; "/notes/-" appends to a list. None changes nothing.
-            reuse_effects: take the recorded outcomes and answers as long as the fork makes the same requests, and run
-                live from the first request that differs (`result.live_from`).
-            budget: replaces the run's own budget. The fork counts its steps on from the state's; tokens, money and time
-                start at 0.
+            edit: a function that changes the state's draft, as `reduce` does; or a mapping of JSON Pointers to values,
+                set in this order ("/notes/-" appends to a list). None changes nothing.
+            reuse_effects: take the recorded outcomes and answers while the fork makes the same requests, and run live
+                from the first request that differs (`result.live_from`).
+            budget: replaces the run's own budget. The fork continues the state's count of steps; tokens, money and
+                time start at 0.
 
         The fork has the run's seed, so two forks with the same edit and the same answers are equal. Files that the run
         has written are not rewound. The fork's trace goes where `run` puts traces.
 
         Raises:
-            EngineUsageError: there is no such state, or it cannot be edited so.
+            EngineUsageError: there is no state `at`, or the edit cannot be made.
             EngineOwnedFieldError: the edit sets a field that the engine alone writes.
             StateValueError, StateMigrationError: the state, edited or not, does not fit the module's class.
         """
@@ -321,10 +319,7 @@ class Engine(Generic[S]):
         return await self._forked(origin, self.traces)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Run the hooks of a trace again with its recorded outcomes.
-
-        Returns the divergences, [] if there are none.
-        """
+        """Run a trace's hooks with its recorded outcomes; return the divergences."""
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:
@@ -335,10 +330,10 @@ class Engine(Generic[S]):
     # how a run is made
 
     def _trace_source(self, trace: TraceLike) -> Trace | Path | RunRef:
-        """Return a trace in memory, or its path or place.
+        """Return a Trace as it is, or its path or place.
 
-        The path is that of the trace's file, and the place that in a store. `trace` may also be a run's id. Raises
-        TraceNotFoundError if there is no such run in the folder `traces`.
+        The place of a trace is its run in a store. `trace` may also be a run's id. Raises TraceNotFoundError if the
+        folder `traces` has no such run.
         """
         if isinstance(trace, Trace):
             if trace.place is not None:
@@ -361,10 +356,9 @@ class Engine(Generic[S]):
         return named
 
     def _own(self, place: RunRef) -> RunRef:
-        """Return a place in this engine's store, if it is there.
+        """Return a place with this engine's object of the same store.
 
-        This engine's store may have a lease, which the store of the given place lacks. Otherwise the place is returned
-        as it is.
+        This engine's store may have a lease, which the store object of the given place lacks.
         """
         home = self.traces
         if home is None or isinstance(home, Path) or home.url != place.store.url:
@@ -372,7 +366,7 @@ class Engine(Generic[S]):
         return RunRef(home, place.run_id, place.above)
 
     def _options(self) -> RunOptions:
-        """Return what this engine sets for its runs."""
+        """Return the options of this engine's runs."""
         return RunOptions(
             children=ChildRegistry,
             stop=self.stop,

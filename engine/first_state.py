@@ -1,7 +1,4 @@
-"""Makes a run's first state, live and in verification.
-
-That is the state of `init_state`, with the engine's own fields.
-"""
+"""The first state of a run: `init_state`'s, with the engine's fields."""
 
 import inspect
 from collections.abc import Callable
@@ -20,17 +17,14 @@ from .state.model import StateSchema, assemble
 async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Call a hook and return its result.
 
-    An async hook runs in the event loop, a sync one in a worker thread.
+    A sync hook runs in a worker thread.
     """
     value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
     return await value if inspect.isawaitable(value) else value
 
 
 def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
-    """Return the issues of a task's inputs.
-
-    They are inputs that init_state does not take, and required inputs that are missing.
-    """
+    """Return the issues of a task's unknown and missing inputs."""
     takes_all, known, required = _parameters(type(module).init_state)
     where = f"{type(module).__name__}.init_state"
     issues = []
@@ -47,11 +41,7 @@ def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
 
 @lru_cache(maxsize=256)
 def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    """Return the inputs that init_state takes.
-
-    They are returned as whether init_state takes any input, the inputs that it names, and those of them that it
-    requires.
-    """
+    """Return whether `init_state` has `**inputs`, its named and its required inputs."""
     parameters = [p for p in inspect.signature(init_state).parameters.values() if p.name not in ("self", "task")]
     named = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -61,8 +51,8 @@ def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], 
 async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
     """Return the first state of a run of this task.
 
-    The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`.
-    For a key in both, init_state's metadata wins over the task's. Raises ModuleDefinitionError if init_state returns no
+    The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`,
+    in which values of `init_state` win over the task's. Raises ModuleDefinitionError if `init_state` does not return a
     state of the module's class.
     """
     state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})

@@ -1,7 +1,7 @@
 """Module, the contract between the engine and a user's module.
 
-A user's module is an `AgentModule`, and the contract is its hooks. They are checked when a subclass is defined, so that
-a bad hook does not wait for a run to show.
+The contract is the hooks of `AgentModule`. refold checks them when a subclass is defined, so that a bad hook shows
+before any run.
 """
 
 import inspect
@@ -34,25 +34,13 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 class Module(Generic[S]):
     """A module as the engine sees it.
 
-    It has the hooks, and what they work with. Users subclass `AgentModule`.
-
-        init_state(task, **inputs)              returns the first state
-        decide(state)                           returns a Decision
-        act(state, decision)                    returns an Observation; by default it runs the actions through `tools`
-        reduce(state, decision, observation)    changes the draft `state`, or returns the next state
-
-    For `Decision.branch(3)` the engine calls `decide` three more times, for the candidates. If `decide` also has a
-    parameter `candidate=None`, it gets their numbers.
-
-    The engine calls hooks by keyword. All but `reduce` may be async; sync ones run in worker threads (`reduce` runs in
-    the event loop's). A module keeps no state of a run on itself, since one instance serves many runs at once.
-
-    Raises ModuleDefinitionError, when a subclass is defined, if the engine could not call one of its hooks.
+    Users subclass `AgentModule`, which describes the hooks. Raises ModuleDefinitionError, when a subclass is defined,
+    if the engine could not call one of its hooks.
     """
 
     tools: Mapping[str, Callable[..., Any]] = {}
     branch: BranchStrategy = SelectFirst()
-    """The strategy for branch decisions, unless the engine has one of its own."""
+    """The strategy for branch decisions, unless the engine has its own."""
     state_class: ClassVar[type[StateSchema]] = StateSchema
     _hook_names: ClassVar[dict[str, tuple[str, ...]]] = _HOOKS
     _refold_arguments: tuple[str, ...] = ()
@@ -60,10 +48,7 @@ class Module(Generic[S]):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: Any, **kwargs: Any) -> "Module[Any]":
-            """Make a module, and record its arguments that are not defaults.
-
-            They distinguish it from the module that its class makes by default.
-            """
+            """Make a module, and record which of its arguments are not defaults."""
             if cls.__init__ is object.__init__ and (args or kwargs):
                 raise TypeError(f"{cls.__name__}() takes no arguments")
             made = super().__new__(cls)
@@ -89,10 +74,7 @@ class Module(Generic[S]):
     else:
 
         def init_state(self, task, **inputs):
-            """Return the first state of a run.
-
-            `task` is the task's objective, `inputs` are its inputs.
-            """
+            """Return the first state, from the task's objective and inputs."""
             raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
 
     def decide(self, state: S) -> Decision | Awaitable[Decision]:
@@ -102,31 +84,29 @@ class Module(Generic[S]):
     def act(self, state: S, decision: Decision) -> Any:
         """Carry out an act decision: run its actions through `tools`.
 
-        The result is awaitable, also in an override: `await super().act(state, decision)`. An override returns an
-        Observation or a JSON value.
+        An override returns an Observation or a JSON value, and can use `await super().act(state, decision)`.
         """
         return run_actions(self.tools, decision)
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
         """Change the draft `state`, or return another state.
 
-        The change follows from the observation. Returns None if the draft was changed.
+        Returns None if the draft was changed.
         """
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
     def child_module(self, name: str, task: Task) -> "Module[Any] | None":
-        """Return the module of the background child `name`.
+        """Return the module with which to resume the background child `name`.
 
-        With the module, resuming the run can resume the child. For None, the default, the child is not resumed.
+        For None, the default, the child is not resumed.
         """
         return None
 
     def told_result(self, name: str, result: Any) -> Any:
-        """Return the recorded form of a result that a person reports.
+        """Return the recorded form of `result` in an answer `{"ran": result}`.
 
-        A person reports the result of an unknown effect as `{"ran": result}`. Its recorded form is the result itself,
-        unless the module's tools wrap what they return. An override raises ValueError, with the reason, for a result
-        that the tool could not have returned.
+        This is the result itself, unless the module's tools wrap their results. An override raises ValueError, with the
+        reason, for a result that the tool could not have returned.
         """
         return result
 
@@ -170,7 +150,7 @@ def _differing(cls: type[Module[Any]], args: tuple[Any, ...], kwargs: Mapping[st
 def _same(value: Any, default: Any) -> bool:
     """Return whether an argument is the default.
 
-    The `==` of a stranger's class is not called, as it may do anything.
+    Calls no `==` of a user's class, which may do anything.
     """
     plain = type(value) is type(default) and isinstance(value, bool | int | float | str | bytes)
     return value is default or (plain and value == default)
@@ -179,7 +159,7 @@ def _same(value: Any, default: Any) -> bool:
 def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
     """Return a module's state class.
 
-    It comes from `AgentModule[State]`, from the return annotation of init_state, or from the base.
+    The class comes from `AgentModule[State]`, the return annotation of `init_state`, or the base.
     """
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
@@ -204,10 +184,7 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
 
 
 def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozenset()) -> None:
-    """Raise StateDefinitionError if a state is decorated with @dataclass.
-
-    @dataclass replaces the `__init__` of the state. Models inside the state are checked, too.
-    """
+    """Raise StateDefinitionError for a state or nested model with @dataclass."""
     for cls in state.__mro__:
         if "__dataclass_fields__" in vars(cls):
             raise StateDefinitionError(
@@ -231,8 +208,7 @@ def _models_in(annotation: Any) -> list[type[StateModel]]:
 def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the engine's arguments that a hook takes, by name.
 
-    Raises ModuleDefinitionError for a parameter that the engine does not fill, and for one that cannot be passed by
-    keyword.
+    Raises ModuleDefinitionError for a parameter that the engine does not fill or cannot pass by keyword.
     """
     signature = inspect.signature(getattr(cls, hook))
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
@@ -254,16 +230,16 @@ def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tupl
 def import_path(thing: type) -> str:
     """Return the import path of a class, `package.module:Class`.
 
-    For a class in a script, the path has the script's name.
+    A class in a script has the script's name as its module.
     """
     name = _script_name() if thing.__module__ == "__main__" else thing.__module__
     return f"{name}:{thing.__qualname__}"
 
 
 def _script_name() -> str:
-    """Return the name under which another process can import the running script.
+    """Return the name under which other processes import the running script.
 
-    `__main__` if there is none, as in a notebook.
+    Returns `__main__` if there is none, as in a notebook.
     """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)

@@ -1,7 +1,6 @@
 """Refuses to start a run while refold imports its module.
 
-refold imports a module to read its trace. A script without a `__main__` guard would otherwise start its run again
-whenever one of its traces is read.
+Some commands import the module of a trace. A script without a `__main__` guard would then start its run again.
 """
 
 from contextvars import ContextVar

@@ -1,7 +1,4 @@
-"""The options of an Engine, and the checks of their values.
-
-Code that passes the options on uses the types.
-"""
+"""The options of an Engine: their types and checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +39,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class EngineOptions(CommonOptions, total=False):
-    """The keyword arguments of `Engine`, which explains each.
+    """The keyword arguments of `Engine`, whose docstring explains each.
 
     A test compares the two.
     """
@@ -51,17 +48,14 @@ class EngineOptions(CommonOptions, total=False):
 
 
 def checked(name: str, given: T, fits: bool, wanted: str) -> T:
-    """Return the value of an option that fits.
-
-    Raises EngineUsageError if it does not fit.
-    """
+    """Return the value of an option that fits; otherwise raise EngineUsageError."""
     if not fits:
         refuse(name, given, wanted)
     return given
 
 
 def refuse(name: str, given: Any, wanted: str) -> NoReturn:
-    """Raise EngineUsageError: what an option must be, and what it is."""
+    """Raise EngineUsageError with the wanted and the given option."""
     if isinstance(given, type):
         shown = f"the class {given.__name__}; write {given.__name__}(...)"
     else:
@@ -70,7 +64,7 @@ def refuse(name: str, given: Any, wanted: str) -> NoReturn:
 
 
 def has(given: Any, *methods: str) -> bool:
-    """Tell whether `given` is an object, not a class, with these methods."""
+    """Return whether `given` is an object, not a class, with these methods."""
     return not isinstance(given, type) and all(callable(getattr(given, each, None)) for each in methods)
 
 
@@ -94,26 +88,20 @@ def observers(given: Any) -> tuple[Observer, ...]:
 
 
 def budget(given: RuntimeBudget | None) -> RuntimeBudget | None:
-    """Return the limits of a run.
-
-    A task's budget is not taken for an engine's.
-    """
+    """Return the budget of a run; a TaskBudget is refused."""
     fits = given is None or isinstance(given, RuntimeBudget)
     return checked("budget", given, fits, "a RuntimeBudget (a TaskBudget belongs to a Task)")
 
 
 def durability(given: Any) -> Durability:
-    """Return the durability: what kind of crash records must survive.
-
-    They survive a crash of the process, one of the machine, or none.
-    """
+    """Return the durability of records."""
     return cast(Durability, checked("durability", given, given in get_args(Durability), "'process', 'power' or 'none'"))
 
 
 def redactor(given: Any) -> Redactor | None:
     """Return the redactor of a run.
 
-    The message of an error does not show what is meant to be secret.
+    Errors do not show the given texts, which are secret.
     """
     if isinstance(given, bool | Redactor | Mapping):
         return make_redactor(given)

@@ -1,7 +1,6 @@
-"""The context variable with the running hook or call.
+"""The context variable that holds the running hook or call.
 
-It also marks the places that must be pure. An effect looks up its hook or call here. If it finds NOWHERE instead, it is
-inside a pure place, and raises an error.
+An effect looks up its frame there. In code that must be pure, the variable is NOWHERE, and the effect raises an error.
 """
 
 from contextvars import ContextVar
@@ -9,14 +8,14 @@ from typing import Any
 
 
 class _Nowhere:
-    """The class of NOWHERE, the frame in which effects are forbidden.
+    """The class of NOWHERE, the frame of code without effects.
 
-    It is the frame inside reduce() and stop criteria.
+    This is the frame of `reduce` and of stop criteria.
     """
 
 
 NOWHERE = _Nowhere()
 frame_variable: ContextVar[Any] = ContextVar("refold_frame", default=None)
-"""The frame of the running hook or call, or NOWHERE in a pure place; `effects.context` lists all values."""
+"""The frame of the running hook or call, or NOWHERE in pure code; `effects.context` lists all values."""
 set_frame = frame_variable.set
 reset_frame = frame_variable.reset

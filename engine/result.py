@@ -58,9 +58,9 @@ class WaitRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """The reason why a run failed.
+    """The reason why a run failed: an exception as text.
 
-    It has the exception's class, its message and traceback as text, and the step and phase in which it was raised.
+    `step` and `phase` say where the exception was raised.
     """
 
     type: str
@@ -86,10 +86,7 @@ class RunFailure:
 
     @classmethod
     def of_issues(cls, type_: str, issues: Sequence[Issue], phase: str) -> "RunFailure":
-        """Return one error for all issues of a task or environment.
-
-        The message has the code of each issue.
-        """
+        """Return one error for all issues of a task or environment."""
         message = "; ".join(f"{issue.code}: {issue.place}{issue.message}" for issue in issues)
         names = ("code", "message", "field", "details")
         facts = tuple({name: getattr(issue, name) for name in names} for issue in issues)
@@ -97,10 +94,7 @@ class RunFailure:
 
     @classmethod
     def of(cls, error: BaseException, step: int | None = None, phase: str | None = None) -> "RunFailure":
-        """Return the error for an exception.
-
-        For a group of one exception, returns the error for that exception.
-        """
+        """Return the failure of an exception, or of a group's only exception."""
         text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
@@ -115,8 +109,8 @@ S = TypeVar("S", default=Any)
 class RunResult(Generic[S]):
     """The result of a run.
 
-    It says how the run ended, and has its last state, its usage and its trace. `state` is None if `init_state` returned
-    none. `steps` is the number of committed steps. `waiting` has the open requests of a suspended run.
+    `state` is the last state, or None if `init_state` returned no state. `steps` is the number of committed steps.
+    `waiting` has the open requests of a suspended run.
     """
 
     status: RunStatus
@@ -136,17 +130,16 @@ class RunResult(Generic[S]):
         return self.trace.run_id
 
     def raise_for_status(self) -> Self:
-        """Return the result of a run that has completed.
+        """Return this result if the run has completed.
 
-        Raises:
-            RunNotCompletedError: the run failed, stopped, waits or was cancelled; the message says why.
+        Otherwise raises RunNotCompletedError, which says why.
         """
         if self.status is not RunStatus.completed:
             raise RunNotCompletedError(self.told(), self)
         return self
 
     def __repr__(self) -> str:
-        """Return one line: the run, how it ended, its steps and usage."""
+        """Return one line with the run's id, status, steps and usage."""
         used = self.usage
         return (
             f"<RunResult {self.run_id}: {self.status} ({self.stop_reason}), {self.steps} steps, {used.seconds:.1f} s, "
@@ -182,10 +175,8 @@ class RunResult(Generic[S]):
     def live_from(self) -> dict[str, Any] | None:
         """Return the point at which a fork with `reuse_effects` went live.
 
-        Returns None if it did not, and for other runs.
-
-        `step`, `phase`, `name` and `args` are those of the first request that differs from the recorded ones; `why` is
-        the reason.
+        `step`, `phase`, `name` and `args` describe the first request that differs from the recorded ones, and `why` is
+        the reason. Returns None for a fork that did not go live, and for other runs.
         """
         return live_from(self.trace)
 
@@ -197,9 +188,9 @@ def live_from(trace: Trace) -> dict[str, Any] | None:
 
 
 def told_live(trace: Trace) -> Iterator[Record]:
-    """Yield the `live_from` events of a fork with `reuse_effects`, from its trace.
+    """Yield the `live_from` events of a fork with `reuse_effects`.
 
-    In the last of them, `reused` is true if all that follows is live, too.
+    The last event has a true `reused` if all requests after it are live, too.
     """
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:

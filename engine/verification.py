@@ -12,9 +12,9 @@ from .replay.divergence import Divergence
 def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
     """Run a trace's hooks with its outcomes, and return the divergences.
 
-    An empty list says that the module does what its trace recorded. `trace` is a Trace or the path of its file; for a
-    run's id there is `Engine(module, traces=...).verify(run_id)`. Nothing but `init_state`, `decide` and `reduce` runs:
-    no effect, no tool, no `act`.
+    An empty list means that the module does what its trace recorded. `trace` is a Trace or the path of its file; for a
+    run's id, use `Engine(module, traces=...).verify(run_id)`. Only `init_state`, `decide` and `reduce` run: no effect,
+    no tool, no `act`.
 
     Raises:
         EngineUsageError: inside a running event loop; use `await averify(module, trace)` there.
@@ -24,5 +24,5 @@ def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) ->
 
 
 async def averify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
-    """As `verify`, inside an event loop."""
+    """Verify a trace as `verify` does, inside an event loop."""
     return await Engine(module).averify(trace)

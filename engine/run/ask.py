@@ -1,7 +1,4 @@
-"""`ask`: waits for a person inside `decide`, `act` and tools.
-
-The answer is recorded like any outcome.
-"""
+"""`ask`: a question to a person from inside `decide`, `act` and tools."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -55,9 +52,9 @@ async def ask(
 ) -> Any:
     """Return the answer to `prompt`.
 
-    It comes from `on_wait`; otherwise the run is suspended until it is resumed with one.
+    The engine asks `on_wait`. If no handler answers, the run is suspended until someone resumes it with an answer.
 
-    Call it in `decide`, `act` and tools. A resumed run enters the hook or tool again from its beginning: recorded
+    Call `ask` in `decide`, `act` and tools. A resumed run enters the hook or tool again from its beginning: recorded
     effects and answers come from the trace, but all other code before the `ask` runs again.
 
     If a type's own validator refuses an answer that fits the type's JSON Schema, refold asks again, and the request's
@@ -65,11 +62,11 @@ async def ask(
 
     Args:
         prompt: the question.
-        schema: a JSON Schema for the answer, or a type, of which the returned answer is an instance. None accepts any
-            JSON.
+        schema: a JSON Schema for the answer, or a type; for a type, the answer is returned as an instance of it. None
+            accepts any JSON.
         seconds: the longest wait; after it, the answer is None.
-        details: JSON to show with the question, such as the exact call to approve. The answer holds for these details
-            alone.
+        details: JSON to show with the question, such as the exact call to approve. The answer is valid for these
+            details alone.
         on_wait: a handler to try before the engine's `on_wait`; it may leave the request open.
 
     Raises:
@@ -128,11 +125,9 @@ def ask_sync(
     details: Any = None,
     on_wait: OnWait | None = None,
 ) -> Any:
-    """Return the answer to `prompt`, in sync code.
+    """Return the answer to `prompt`, as `ask` does, in sync code.
 
-    The engine runs such code in a worker thread.
-
-    See `ask`.
+    The engine runs sync hooks and tools in worker threads.
     """
     question = _Question(prompt, schema, seconds, details)
     while True:
@@ -177,7 +172,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
     run.waits.in_loop(start)
     with waits_in_thread():
         while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
-            pass  # a look now and then is needed, as a task that is cancelled before it starts sets no event
+            pass  # a task that is cancelled before it starts sets no event, so the thread looks now and then
     if not given and call.frame.span.over and not (run.closed or run.suspended):
         raise _left(call)
     if not given:
@@ -196,17 +191,14 @@ def _left(call: Call) -> CallClosedError:
 
 
 class _SuspendedError(BaseException):
-    """Ends a thread inside `ask_sync` when its run suspends.
+    """Ends a thread inside `ask_sync` when its run is suspended.
 
-    `except Exception` does not catch it.
+    `except Exception` does not catch this error.
     """
 
 
 class _Question:
-    """A checked question, and why its last answer was refused.
-
-    The answer's type refuses it.
-    """
+    """A checked question, and why the type refused the last answer."""
 
     def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any) -> None:
         frame = frame_or_none()
@@ -226,10 +218,7 @@ class _Question:
         self._refused: str | None = None
 
     def request(self, call: Call) -> WaitRequest:
-        """Return the request to show.
-
-        Its details name the hook or tool that asks.
-        """
+        """Return the request, whose details name the asking hook or tool."""
         outer, seconds = call.frame.call, self.named.get("seconds")
         shown = {"in": call.frame.phase if outer is None else outer.spec.name}
         if "details" in self.named:
@@ -246,10 +235,7 @@ class _Question:
         )
 
     def refusal(self, value: Any) -> str | None:
-        """Return why the type refuses an answer, or None.
-
-        The answer fits the type's schema.
-        """
+        """Return why the type refuses an answer, or None."""
         try:
             self._validated(value)
         except ValidationError as error:
@@ -259,7 +245,7 @@ class _Question:
     def typed(self, value: Any) -> Any:
         """Return the answer as an instance of the type.
 
-        Returns None if the time has passed, UNANSWERED if it does not fit.
+        Returns None if the time has passed, and UNANSWERED if the type refuses the answer.
         """
         if value is None and "seconds" in self.named:
             return None

@@ -11,7 +11,7 @@ class Clock(Protocol):
         """Return seconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Return seconds since an arbitrary moment; they never decrease."""
+        """Return seconds since an arbitrary moment, which never decrease."""
 
 
 class SystemClock:

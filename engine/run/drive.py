@@ -1,11 +1,9 @@
-"""Carries out a plan.
+"""Carries out a plan, from the open trace to the end record.
 
-It opens the trace and the environment, lets the Runner work, and writes the end.
+    with opened(plan) as runner     the trace is open, its header (and first state, if known) written
+        await drive(runner)         preflight, environment, the work, the end record
 
-    async with opened(plan) as runner     the trace is open, its header (and first state, if known) written
-        drive(runner)                     preflight, environment, the work, the end record
-
-`execute` is both. Whatever happens in `drive`, the run gets an end record, and an opened environment is closed.
+`execute` does both. Whatever happens in `drive`, the run gets an end record, and an opened environment is closed.
 """
 
 import asyncio
@@ -35,8 +33,8 @@ log = logging.getLogger("refold.runs")
 async def execute(plan: RunPlan) -> RunResult[Any]:
     """Carry out a plan, and return the run's result.
 
-    Raises the cancellation or Ctrl-C that ended the run, and a divergence found on the way; each has the result as its
-    attribute `result`. A divergence of a called child run is raised only if the run is then to be forked.
+    Raises the cancellation or Ctrl-C that ended the run, and a DivergenceError; the error has the run's result as its
+    attribute `result`. The divergence of a called child run is raised only if the run is then to be forked.
     """
     with opened(plan) as runner:
         if plan.done is not None:
@@ -54,8 +52,8 @@ async def execute(plan: RunPlan) -> RunResult[Any]:
 def logged(result: RunResult[Any]) -> RunResult[Any]:
     """Return the result, and log a failed run or an unknown effect.
 
-    The warning is on the logger `refold.runs`. Neither case raises an error, so without the warning a caller who drops
-    the result would not notice.
+    Neither case raises an error, so without the warning (on the logger `refold.runs`) a caller who drops the result
+    would not notice.
     """
     fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:
@@ -73,12 +71,7 @@ def logged(result: RunResult[Any]) -> RunResult[Any]:
 
 @contextmanager
 def opened(plan: RunPlan) -> Iterator[Runner]:
-    """Open the run's trace, and yield its runner.
-
-    What is known before the start is written first.
-
-    Closes the trace at the end.
-    """
+    """Open the run's trace, write its first records, and yield its runner."""
     with plan.open() as writer:
         run = LiveRun(plan, writer)
         runner = Runner(run)
@@ -92,14 +85,10 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
 
 
 async def drive(runner: Runner) -> RunResult[Any]:
-    """Run a task from its checks to its end.
+    """Check the task, run the loop, and write the end.
 
-    Its environment is opened, the loop is run, and the end is written.
-
-    Returns the result.
-
-    Every failure here is the run's end, and is written to the trace. A candidate's run works in the environment of its
-    plan, and its task has been checked with its parent's.
+    Every failure on the way ends the run, and is recorded in the end record. A candidate's run works in the environment
+    of its plan, and its task was checked when its parent started.
     """
     run, plan = runner.run, runner.plan
     result: RunResult[Any] | None = None
@@ -134,7 +123,7 @@ async def drive(runner: Runner) -> RunResult[Any]:
 async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
     """Return a failed outcome for a wrong task, otherwise None.
 
-    Inputs are checked only if the run has not `begun`: afterwards, `init_state` does not need them any more.
+    If the run has `begun`, inputs are not checked: only `init_state` needs them.
     """
     if plan.candidate is not None:
         return None
@@ -153,9 +142,9 @@ async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
 
 
 async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | None:
-    """Open the environment of the task, or enter that of a candidate.
+    """Open the environment of the task, or enter the candidate's.
 
-    A resumed run's and a fork's is not rewound.
+    For a resumed run and a fork, the environment is not rewound.
     """
     plan = run.plan
     if plan.candidate is not None:

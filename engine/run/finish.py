@@ -1,10 +1,8 @@
-"""The end of a run.
-
-Open calls get their outcomes, the task is evaluated, and the `end` record is written.
+"""The end of a run, and its `end` record.
 
 The order matters. Open calls are cancelled first, because their outcomes must precede the end record. Then the run is
 closed, so that no thread writes a record any more. Criteria are evaluated on the closed run, and the end record is
-the last. All of this is shielded from cancellation: a run that was started gets an end record, whatever happened.
+written last. All of this is shielded from cancellation, so that each run that was started gets an end record.
 """
 
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
 
 _LEAST_SECONDS = 1.0
-"""How many seconds the criteria always have, even if the run has used up its time."""
+"""The seconds that criteria have at least, even if the run has used up its time."""
 
 
 @dataclass
@@ -34,9 +32,9 @@ class Outcome:
     """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
 
     def or_failed(self, failed: TraceWriteError, step: int, phase: str) -> "Outcome":
-        """Return the outcome of a run whose trace could not be written.
+        """Return the outcome of a run whose trace was lost.
 
-        An earlier error stays its error.
+        An earlier error is kept.
         """
         error = self.error or RunFailure.of(failed, step, phase)
         return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
@@ -47,11 +45,7 @@ async def finish(
 ) -> RunResult:
     """Close open calls, evaluate the task, and write the end.
 
-    All this is shielded from cancellation.
-
-    Returns the result.
-
-    `phase` is where the work ended. The task of a candidate's run is not evaluated.
+    `phase` is the phase in which the work ended. The task of a candidate's run is not evaluated.
     """
     with anyio.CancelScope(shield=True):
         return await _finish(run, state, outcome, phase, environment)
@@ -116,10 +110,7 @@ async def _finish(
 
 
 def suspended(run: LiveRun, state: StateSchema | None) -> RunResult:
-    """Write that the run is suspended, with its calls still open.
-
-    Returns the result with the open requests.
-    """
+    """Write the end of a suspended run, whose calls stay open."""
     run.shut()
     for call in run.open_calls.values():
         call.let_go()
@@ -148,10 +139,7 @@ def _told(outcome: Outcome, run: LiveRun) -> Outcome:
 
 
 def _close_calls(run: LiveRun, outcome: Outcome) -> None:
-    """Write an outcome for each open call.
-
-    The processes for which a call waits are killed.
-    """
+    """Write an outcome for each open call, and kill its processes."""
     if run.open_calls or outcome.raised is not None:
         run.kill_children()
     out_of_time = outcome.reason is StopReason.budget_time
@@ -161,10 +149,7 @@ def _close_calls(run: LiveRun, outcome: Outcome) -> None:
 
 
 def _ended(state: StateSchema, reason: StopReason) -> tuple[StateSchema, list[dict[str, Any]]]:
-    """Return the last state with its stop reason.
-
-    The patch for the end record is returned, too.
-    """
+    """Return the last state with its stop reason, and the end's patch."""
     if state.stop_reason == reason:
         return state, []
     return with_reason(state, reason), [{"op": "replace", "path": "/stop_reason", "value": str(reason)}]

@@ -1,6 +1,4 @@
-"""A run while it is live.
-
-It is the host that performs the run's effects, and the one place that writes its trace.
+"""A live run: performs the run's effects and writes its trace.
 
 Every effect enters through `begin`, which decides where its outcome comes from:
 
@@ -9,8 +7,8 @@ Every effect enters through `begin`, which decides where its outcome comes from:
     3. a fork's source (`reuse`) has an outcome                        write it here as reused, and serve it
     4. otherwise                                                       `open` writes the intent, and the call runs
 
-The journal exists only while a resumed run repeats its unfinished step; the commit drops it. If the code requests
-something else than the journal has, the run ends with DivergenceError rather than repeat an effect under another name.
+The journal exists only while a resumed run repeats its unfinished step; the commit drops the journal. If the code makes
+another request than the recorded one, the run ends with DivergenceError, so that no effect runs again under a new name.
 
 Four fields say why a run does no more: `stopping` (a budget is used up), `diverged` (the code has changed),
 `suspended` (it waits for an answer; open calls stay open) and `closed` (its end is being written).
@@ -55,7 +53,7 @@ from .waits import Waits
 log = logging.getLogger("refold")
 
 INLINE_ARGS = 2 * 1024
-"""Arguments of at least this many bytes (2 KiB) are stored as blobs, by content hash: equal ones are stored once."""
+"""The size, in bytes, from which arguments are stored as blobs; equal arguments share a blob."""
 
 
 class LiveRun:
@@ -72,7 +70,7 @@ class LiveRun:
         self.writer = writer
         self.clock = options.clock
         self.redactor = plan.redactor.copy() if plan.redactor is not None else None
-        """The secrets known so far; a copy, since the run learns more."""
+        """The secrets known so far, as a copy: the run learns more."""
         self.observers = list(options.observers)
         self.journal = at.journal
         """The recorded calls of a resumed run's unfinished step, until its commit."""
@@ -80,19 +78,19 @@ class LiveRun:
         self.state_hash = at.state_hash
         """The hash of the record that determines the current state."""
         self.snapshot_bytes = max(at.snapshot_bytes, plan.candidate.weight if plan.candidate is not None else 0)
-        """The size of the last snapshot, in bytes; in a candidate's run, of all that leads to its first state."""
+        """The size of the last snapshot, in bytes; in a candidate's run, at least the weight of its first state."""
         self.patch_bytes = at.patch_bytes
-        """The size of the commits after it, in bytes."""
+        """The size of the commits after that snapshot, in bytes."""
         self.called_before = at.called
-        """The ids of the current step's called children that an earlier attempt has recorded."""
+        """The ids of the children whose start, in the current step, an earlier attempt has recorded."""
         self.closed = False
         self.suspended = False
-        """Whether the run is suspended, to be resumed later: open calls stay open."""
+        """Whether the run is suspended; its open calls stay open."""
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
-        """Why a resumed step cannot go on: its code makes another request than the recorded one."""
+        """The error of a resumed step whose code makes another request than the recorded one."""
         self.diverged_below: DivergenceError | None = None
-        """Why a child run cannot be resumed: its code has changed. Of several children, that of the first step."""
+        """The error of a child run whose code has changed; of several children, that of the first step."""
         self.open_calls: dict[int, Call] = {}
         """The calls with an intent and no outcome, by the number of the intent."""
         self.background: list[Callable[[], Any]] = []
@@ -142,8 +140,8 @@ class LiveRun:
     ) -> None:
         """Connect the coroutine `work`, which does the run's work, before it starts.
 
-        `in_loop` schedules a call in its event loop, from any thread. In the loop, `cancel` cancels the work, `suspend`
-        does so once the run is suspended, and `unblocked` is called when the run is no longer blocked.
+        `in_loop` schedules a call in the run's event loop, from any thread. In the loop, `cancel` cancels the work,
+        `suspend` cancels the work of a suspended run, and `unblocked` is called when the run is no longer blocked.
         """
 
         def suspended() -> None:
@@ -158,12 +156,12 @@ class LiveRun:
 
     @property
     def steps(self) -> int:
-        """Committed steps, in a fork those before its first state too."""
+        """Committed steps; in a fork, including those before its first state."""
         return self.first_step + self.step
 
     @property
     def elapsed(self) -> float:
-        """Seconds of work, in earlier attempts too; blocked time does not count."""
+        """Seconds of work, including earlier attempts, without blocked time."""
         now, waits = self.clock.monotonic(), self.waits
         blocked = waits.blocked_before if waits.blocked_at is None else waits.blocked_before + now - waits.blocked_at
         return self._earlier_seconds + now - self._began - blocked
@@ -210,7 +208,7 @@ class LiveRun:
                 self.observers = [other for other in self.observers if other is not observer]
                 name = getattr(observer, "__qualname__", None)
                 raised.append((name if isinstance(name, str) else repr_of(observer), repr_of(error)))
-        for name, problem in raised:  # once all have seen the record, so that they see all records in their order
+        for name, problem in raised:  # after all observers have seen the record, so that each sees all in order
             data: Any = {"observer": name, "error": problem}
             if self.redactor is not None:
                 data = self.redactor.value(data)
@@ -218,7 +216,7 @@ class LiveRun:
             self.write("event", self.step, {"name": "observer_dropped", "data": data})
 
     def begin_at(self, state: StateSchema) -> None:
-        """Start from `state`, into which arguments of effects may point."""
+        """Start from `state`, to which arguments of effects may refer."""
         self.first_step = state.current_step - self.step
         self._state = state
 
@@ -235,23 +233,26 @@ class LiveRun:
         self._state, self._refs = state, None
 
     def snapshot(self, data: bytes) -> None:
-        """Write a state as a whole, as JSON."""
+        """Write a snapshot: a whole state, as JSON."""
         self.write("snapshot", self.step, {"state": orjson.Fragment(data)})
         self.snapshot_bytes, self.patch_bytes = len(data), 0
 
     def refer_to(self, base: Mapping[str, Any]) -> None:
-        """Write a reference to a parent's state as the first one."""
+        """Write a reference to a parent's state as the first state."""
         self.write("snapshot", 0, {"base": base})
 
     @property
     def weight(self) -> int:
-        """The bytes of the trace that a reader of the state reads."""
+        """The number of bytes that a reader of the state reads."""
         return self.snapshot_bytes + self.patch_bytes
 
     # the host of frames
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """Prepare a call; this file's head says where its outcome comes from."""
+        """Prepare a call, and look up its outcome.
+
+        The head of this file lists the places of outcomes.
+        """
         if (frame.within or frame).over or self.closed or self.suspended:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
@@ -295,9 +296,9 @@ class LiveRun:
         return call
 
     def _call(self, frame: Frame, spec: EffectSpec, match: Match, members: dict[str, Any]) -> Call:
-        """Return a call; its idempotency key is the same in every attempt.
+        """Return a call, whose idempotency key is the same in every attempt.
 
-        `members` are those of its intent, which is written when the call starts.
+        `members` are the members of its intent, which is written when the call starts.
         """
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{match[0]}|{match[1]}"
         return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest(), members)
@@ -305,7 +306,7 @@ class LiveRun:
     def _looked_up(
         self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any, members: dict[str, Any]
     ) -> tuple[Call, tuple[Entry, Recorded] | None]:
-        """Return the call with its journaled outcome, or a fork source's outcome."""
+        """Return the call, and its outcome from the journal or fork source."""
         journal, request = self.journal, Request.of(frame, asked, self._state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
         if entry is None and journal is not None and action is None and self.plan.options.on_divergence != "ignore":
@@ -357,8 +358,7 @@ class LiveRun:
     def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
         """Write the intent of a call whose outcome comes from another run.
 
-        The call is not executed in this run, so it is safe to run again if the outcome is missing: it is marked
-        idempotent.
+        The intent is marked idempotent: the call does not run here, so if the outcome is missing, it may run again.
         """
         intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
         call.take(recorded, partial(self._deliver, call, found, recorded), found)
@@ -366,7 +366,7 @@ class LiveRun:
         return call
 
     def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
-        """Write the reused outcome, at the moment when the caller receives it."""
+        """Write the reused outcome at the moment when the caller receives it."""
         if self.closed or self.suspended:
             raise RunClosedError(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
         outcome: dict[str, Any] = {"intent": call.intent}
@@ -420,9 +420,9 @@ class LiveRun:
             self.waits.changed()
 
     def close(self, call: Call) -> bool:
-        """Remove a call from the open ones.
+        """Remove a call from the open calls.
 
-        Returns False if it was removed before, or if the run is suspended.
+        Returns False if the call was removed before, or if the run is suspended.
         """
         if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
@@ -436,7 +436,7 @@ class LiveRun:
     def _refuse_late(self, frame: Frame, what: str) -> None:
         """Refuse a call that comes too late.
 
-        Raises RunClosedError after the end of the run, CallClosedError after that of the frame's hook or call.
+        Raises RunClosedError if the run has ended, and CallClosedError if the frame's hook or call has ended.
         """
         if self.closed or self.suspended:
             raise RunClosedError(f"run {self.run_id} has ended; {what} is not started")
@@ -464,7 +464,7 @@ class LiveRun:
     def charge(self, call: Call, usage: Usage) -> None:
         """Count the charges of a running call.
 
-        Ends the run and raises BudgetExceededError if earlier charges had used up the budget. The first charge of a
+        Ends the run and raises BudgetExceededError if earlier charges have used up the budget. The first charge of a
         call is always accepted.
         """
         reason = self.account.used_up() if call.charged is not None else None
@@ -510,7 +510,7 @@ class LiveRun:
         self._cut_off = cut_off
 
     def note_stop(self, why: BudgetExceededError | None) -> None:
-        """Set the budget that ends the run, without cancelling its work."""
+        """Set the used-up budget that ends the run, without cancelling its work."""
         self.stopping = why
 
     def shut(self) -> None:
@@ -518,10 +518,7 @@ class LiveRun:
         self.closed = True
 
     def kill_children(self) -> None:
-        """Kill the processes for which the run waits.
-
-        Its work, its open calls and its abandoned threads may wait for some.
-        """
+        """Kill the processes of the work, calls and abandoned threads."""
         from ..concurrency.processes import kill_trees, processes_of_coroutine, processes_of_thread
 
         pids = [*processes_of_coroutine(self._work)]
@@ -590,7 +587,7 @@ class LiveRun:
             self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
 
     def warn_budget(self, what: str, used: float, limit: float) -> None:
-        """Write an event: 80 % of a limit are used."""
+        """Write the event that 80 % of a limit are used."""
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
 
 

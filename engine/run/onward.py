@@ -1,12 +1,11 @@
 """The sync tool of a step, started by the thread of `decide`.
 
-A change of threads costs more than most steps' own code. So where both `decide` and the tool are sync, the worker goes
-on: it writes the decision, starts the call and runs the tool, and the event loop has one change of threads instead of
-two. All that can end a step is left to the loop: it awaits the tool's result as it would have without this, finds it
-there already, and writes the outcome.
+A change of threads costs more than most steps' own code. So if both `decide` and the tool are sync, the worker thread
+writes the decision, starts the call and runs the tool, and a step changes threads once instead of twice. The event loop
+awaits the tool's result and writes the outcome, as for any other tool.
 
-Only the usual step goes on: one known sync tool without a timeout, and nothing that ends the run. `Onward` leaves
-anything else to the loop, with nothing written.
+The thread does so only in the usual step: one known sync tool without a timeout, and nothing that ends the run. In any
+other step, `Onward` writes nothing and leaves the step to the loop.
 """
 
 from typing import Any, Protocol
@@ -28,19 +27,19 @@ class Step(Protocol):
     module: Module[Any]
 
     def write_decision(self, decision: Decision) -> Decision:
-        """Write a decision; return it as written."""
+        """Write a decision, and return the decision as written."""
 
     def may_be_cancelled(self) -> bool:
         """Return whether the work may have been cancelled."""
 
     def begin_act(self) -> Frame:
-        """Begin the step's second phase, and return its frame."""
+        """Start the `act` phase, and return its frame."""
 
 
 class Onward:
-    """One step's decision and its action, begun in the thread of `decide`.
+    """One step's decision and its action, started in the thread of `decide`.
 
-    `decision` is None until the thread has gone on.
+    `decision` is None unless the thread has started the action.
     """
 
     decision: Decision | None = None
@@ -52,11 +51,11 @@ class Onward:
         self._deciding: Frame | None = None
 
     def follow(self, deciding: Frame) -> None:
-        """Set the frame of the `decide` after which the thread goes on."""
+        """Set the frame of the `decide` that the thread runs."""
         self._deciding = deciding
 
     def __call__(self, job: Job, value: Any) -> None:
-        """Go on after `decide`, if the step is a usual one."""
+        """Start the action after `decide`, if the step is a usual one."""
         step, deciding = self._step, self._deciding
         run, tools = step.run, step.module.tools
         assert deciding is not None

@@ -1,17 +1,15 @@
-"""The runner: drives the loop of one live run.
+"""The runner: drives the loop of one live run to its end.
 
-It does so until the run ends, for whatever reason.
-
-The loop (`fold`) is a generator that yields what it wants: Check, Decide, Act, Wait, Choose, Commit. `_work` sends back
-what it has done for each. `work` puts a task and a time limit around it:
+The loop (`fold`) is a generator that yields its wants: Check, Decide, Act, Wait, Choose, Commit. `_work` fulfils each
+want and sends the result back. `work` puts a task and a time limit around `_work`:
 
     work()            in the caller's task: waits for the work, and is cancelled if the caller cancels the run
       task group      cancelled by the engine: at the time limit, for a budget, on divergence, to suspend
         whole()       a task for `_work` and the hooks
 
-Why a task of its own: a hook may swallow a cancellation, or cancel its own task. A cancel scope cancels again until the
-task ends, and a cancellation in the inner task that no scope requested came from a hook, so that it is the hook's
-error and does not cancel the run.
+The work has a task of its own because a hook may swallow a cancellation, or cancel its own task. A cancel scope cancels
+again until the task ends. A cancellation in the inner task that no scope requested came from a hook, and counts as an
+error of the hook.
 
 Often several reasons apply at once, since cancelled work raises errors of its own. `_failed` takes the first of:
 Ctrl-C, divergence, suspended, budget used up, time used up, and only then the error (a lost trace before others).
@@ -58,21 +56,21 @@ from .time_limit import Beat, TimeLimit
 
 _ALWAYS = FinalResultCriteria()
 _BREATH_SECONDS = 0.005
-"""How long steps may run without a turn for the event loop."""
+"""How many seconds steps may run without a turn for the event loop."""
 
 
 SNAPSHOT_AFTER = 4
-"""How many times the patches since a snapshot outweigh it when the next one follows.
+"""A snapshot follows once the patches since the last snapshot are this many times its size.
 
-Of an Agent's trace, snapshots are a third at 1, a fifth at 2, and an eighth at 4. Reading a state from a trace of 2,000
-steps takes a tenth to a fifth longer at 4 than at 2.
+Snapshots make up a third of an Agent's trace at 1, a fifth at 2, and an eighth at 4. Reading a state from a trace of
+2,000 steps takes a tenth to a fifth longer at 4 than at 2.
 """
 
 
 class Runner:
-    """Drives one run of a module: `work` is awaited once.
+    """The driver of one run of a module.
 
-    `finish.finish` then writes the end.
+    `work` is awaited once; `finish.finish` then writes the end.
     """
 
     def __init__(self, run: LiveRun) -> None:
@@ -80,16 +78,16 @@ class Runner:
         self.run = run
         self.module = plan.module
         self.phase = "init"
-        """The hook, or other part of a step, at work; errors name it."""
+        """The current phase, which errors name."""
         self.state: Any = plan.state
-        """The state committed last; None until init_state has returned one."""
+        """The state committed last; None until `init_state` has returned a state."""
         self.environment: Environment | None = None
         self.candidates: tuple[Decision, ...] = ()
         """The candidates of the branch decision at which the run stopped (see `Limit.to_next_branch`)."""
         self._seconds = plan.seconds
         self._limit = plan.candidate.limit if plan.candidate is not None else Limit()
         self._candidate = plan.candidate if run.step == 0 and plan.position.decision is None else None
-        """The candidate, if its decision is the run's next, and is not in the trace yet."""
+        """The candidate whose decision comes next and is not in the trace yet; otherwise None."""
         self._recorded_decision = plan.position.decision
         self._recorded_choice = plan.position.choice
         self._again = plan.position.again
@@ -108,18 +106,14 @@ class Runner:
         self._goes_on = self._sync["decide"] and not (self._own_act or run.is_limited or run.observers)
         """Whether the thread of `decide` may start the tool; see `onward`."""
         self._onward: Onward | None = None
-        """The action that the thread of `decide` has begun."""
+        """The action that the thread of `decide` has started."""
 
     # from start to end
 
     async def work(self, environment: Environment | None) -> Outcome:
-        """Run to an end within the budget's time.
+        """Run within the budget's time, and return the outcome.
 
-        Returns how the run ended.
-
-        Only engine bugs raise.
-
-        The head of this file says why the work has a task of its own.
+        Only a bug in the engine raises an error. The head of this file says why the work has a task of its own.
         """
         run, self.environment = self.run, environment
         limit = TimeLimit(run, self._seconds)
@@ -150,7 +144,7 @@ class Runner:
             if not ended:
                 await checkpoint_if_cancelled()
             if cancel_requests() > before:
-                raise asyncio.CancelledError  # the caller's cancellation, which anyio has taken for its own
+                raise asyncio.CancelledError  # the caller's cancellation; anyio took it for that of its own scope
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()) as error:
             from_outside = error
         finally:
@@ -165,7 +159,7 @@ class Runner:
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
 
     def _cancelled(self, raised: BaseException) -> Outcome:
-        """Return the outcome of a run that was cancelled from outside.
+        """Return the outcome of a run cancelled from outside.
 
         `raised` is raised again after the end.
         """
@@ -176,9 +170,9 @@ class Runner:
         return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, self.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
-        """Return the outcome of a run whose work has raised.
+        """Return the outcome of a run whose work has raised an error.
 
-        The engine's reasons come before the raised error.
+        The engine's reasons take precedence over the raised error.
         """
         run = self.run
         if isinstance(raised, KeyboardInterrupt):
@@ -226,7 +220,7 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
-                if self._onward is None and self.may_be_cancelled():  # otherwise the begun action is cancelled
+                if self._onward is None and self.may_be_cancelled():  # a started action is cancelled by `act`
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
             elif isinstance(want, Act):
@@ -290,7 +284,7 @@ class Runner:
     def write_first(self, state: StateSchema) -> None:
         """Set and write the first state of this run.
 
-        That of a candidate's run is a reference to its parent's.
+        A candidate's run writes a reference to its parent's state.
         """
         candidate, data = self.plan.candidate, self.plan.data
         if candidate is not None:
@@ -351,7 +345,7 @@ class Runner:
             value = await self._call("decide", self.module.decide, kwargs, onward=onward)
         except asyncio.CancelledError:
             if onward is None or onward.decision is None:
-                raise  # otherwise the tool is cut off, and raises this again when `act` awaits it
+                raise  # if the thread has started the tool, `act` raises this error again when it awaits the tool
         if onward is not None and onward.decision is not None:
             self._onward = onward
             return onward.decision
@@ -360,7 +354,7 @@ class Runner:
         return self.write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
     def begin_act(self) -> Frame:
-        """Begin the actions, and return the frame of their phase."""
+        """Start the `act` phase, and return its frame."""
         self.phase = "act"
         return Frame(self.run, self.run.step, "act")
 
@@ -375,7 +369,7 @@ class Runner:
         return {name: offered[name] for name in self.module._hook_names["decide"]}
 
     def write_decision(self, decision: Decision, **members: Any) -> Decision:
-        """Write a decision; return it as written, with ids and without secrets."""
+        """Write a decision; return it with ids and without secrets."""
         run = self.run
         form: Any
         decision, form = decision.written(run.step)
@@ -391,7 +385,7 @@ class Runner:
     async def _expanded(self, want: Choose) -> Decision:
         """Return the branch decision with its candidates.
 
-        If it has only a count, ask `decide` for each of them.
+        If the decision has only a count, `decide` is called for each candidate.
         """
         self.phase = "decide"
         count = want.decision.candidates
@@ -423,9 +417,9 @@ class Runner:
             ) from None
 
     async def _wait(self, decision: Decision) -> Observation:
-        """Wait for the answer to a wait decision, or for its seconds.
+        """Wait for the answer to a wait decision, or its seconds.
 
-        A fork reuses the source's answer.
+        A fork reuses its source's answer.
         """
         run = self.run
         self.phase = "wait"
@@ -448,10 +442,7 @@ class Runner:
         return Observation((), await run.waits.answer(request, timer=timer))
 
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
-        """Resolve a branch, or repeat a recorded choice.
-
-        An earlier attempt may have recorded one.
-        """
+        """Resolve a branch, or repeat the choice of an earlier attempt."""
         run = self.run
         self.phase = "branch"
         recorded, self._recorded_choice = self._recorded_choice, None
@@ -467,10 +458,7 @@ class Runner:
         return self.write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
-        """Write the commit of a step and move to the next.
-
-        Writes a snapshot if patches outweigh the last one SNAPSHOT_AFTER times.
-        """
+        """Write a step's commit, and a snapshot if one is due."""
         run = self.run
         members: dict[str, Any] = {"patch": want.patch}
         observation = want.observation
@@ -518,9 +506,9 @@ class Runner:
 
 
 def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decision:
-    """Return what `decide` returned.
+    """Return the decision that `decide` returned.
 
-    Raises DecisionError if it is not a Decision, or branches inside a branch.
+    Raises DecisionError if `value` is not a Decision, or if a candidate is a branch by count.
     """
     if not isinstance(value, Decision):
         raise DecisionError(

@@ -15,7 +15,7 @@ from ..result import RunResult
 class RunStream:
     """An async iterator over a run's records.
 
-    `result` is available after the last one.
+    `result` is available after the last record.
     """
 
     def __init__(self) -> None:
@@ -42,12 +42,7 @@ class RunStream:
         self._soon(self._wake)
 
     def end(self, result: RunResult | None = None, error: Exception | None = None) -> None:
-        """End the stream with the run's result.
-
-        It may be the error that kept the run from starting.
-
-        No more records come.
-        """
+        """End the stream with the run's result, or a failed start's error."""
         self.result_or_none, self.error = result, error
         self._ended = True
         self._wake()

@@ -1,10 +1,8 @@
-"""What happens to a run with the passing of time.
+"""The timers of a run: its time limit and its beats.
 
-It has a time limit, and beats.
-
-TimeLimit   ends the work once its seconds are used up; blocked time does not count, so the watch is set anew when
+TimeLimit   ends the work once its seconds are used up; blocked time does not count, so the timer is set again when
             the run is no longer blocked
-Beat        writes a beat whenever a run at work has written nothing for `BEAT_SECONDS`, so that the time of a
+Beat        writes a beat whenever a run at work has written nothing for `BEAT_SECONDS`, so that the time of death of a
             killed run is known to within one beat
 """
 
@@ -18,7 +16,7 @@ from .live_run import LiveRun
 from .start.usage import BEAT_SECONDS
 
 _TIMER_SECONDS = 0.002
-"""How many seconds too early a timer may fire, by the resolution of the event loop's clock."""
+"""How many seconds too early a timer may fire: the resolution of the event loop's clock."""
 
 
 class TimeLimit:
@@ -33,7 +31,7 @@ class TimeLimit:
         self._forget: Callable[[], Any] | None = None
 
     def watch(self) -> None:
-        """End the work when the time is used up.
+        """Set the timer that ends the work.
 
         Called again when the run is no longer blocked.
         """
@@ -61,7 +59,7 @@ class Beat:
 
     def __init__(self, run: LiveRun) -> None:
         self.lost: TraceWriteError | None = None
-        """Why a beat could not be written: the run has lost its trace."""
+        """The error of a beat that could not be written: the run has lost its trace."""
         self._run = run
         self._seen = -1
         self._end: Callable[[], Any] | None = None

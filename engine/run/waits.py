@@ -1,6 +1,4 @@
-"""The open requests of one run.
-
-It says who answers them, how long the run waits, and when it is suspended.
+"""The open requests of one run, and whether they suspend it.
 
 Each request passes these stations (`Waits.answer`):
 
@@ -14,13 +12,14 @@ The run is *blocked* while nothing but an answer can move it (`_is_blocked`). Th
     every child run at work is blocked too, and
     every open call waits: an `ask`, a call around one, or a call that waits for a blocked child.
 
-A run with a tool still at work is therefore not blocked, though another tool asks. Blocked time is not time of work:
-the time budget stands still.
+A run with a tool still at work is therefore not blocked, even if another tool asks. Blocked time is not time of work:
+it does not count for the time budget.
 
 The run is *suspended* once it is blocked and all its requests are parked. Its work is then cancelled, the end record
 says "waiting", and open calls stay open, so that a resumed run enters them again. The engine sees calls, but not the
-tasks of a hook between two calls. So a blocked run is given `_SETTLING_ROUNDS` rounds of the event loop, in which any
-change (a new `_version`) calls the suspension off. A request with a `timer` is never parked: sleeping needs no person.
+tasks of a hook between two calls. So before it suspends a blocked run, the engine waits for `_SETTLING_ROUNDS` rounds
+of the event loop; any change (a new `_version`) cancels the suspension. A request with a `timer` is never parked:
+sleeping needs no person.
 """
 
 import inspect
@@ -46,18 +45,18 @@ from .clock import Clock
 OnWait = Callable[[WaitRequest], Any]
 """A handler of requests: returns the answer, or `UNANSWERED`. Sync (in a worker thread) or async.
 
-An exception, or an answer that does not fit, leaves the request open, too; an event and a warning say why.
+If the handler raises an error or its answer does not fit, the request stays open; an event and a warning say why.
 """
 Refusal = Callable[[Any], str | None]
-"""Returns why an answer is refused although it fits the schema, or None."""
+"""Returns why an answer that fits the schema is refused, or None."""
 log = logging.getLogger("refold")
 
 _SETTLING_ROUNDS = 20
-"""How many rounds of the event loop a blocked run is given before it is suspended.
+"""How many rounds of the event loop pass before a blocked run is suspended.
 
-A task that has just received an outcome needs some rounds to reach its next call: at least one, and more if it passes
-through task groups, locks or queues. Twenty is a choice. With none, the tests of waits fail; with two, they pass. A
-higher number only delays the suspension, by some microseconds a round.
+A task that has just received an outcome needs some rounds to reach its next call: at least one, and more if the task
+passes through task groups, locks or queues. With none, the tests of waits fail; with two, they pass. Twenty leaves room
+for more: a higher number only delays the suspension, by some microseconds a round.
 """
 
 
@@ -80,27 +79,21 @@ class WaitingRun(Protocol):
 
 
 class _Asking:
-    """One request with a waiting caller.
-
-    The request is parked once no handler in this process will answer it.
-    """
+    """One request with a waiting caller."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = calls
         self.parked = False
 
     def park(self) -> None:
-        """Mark the request as parked.
-
-        Only a new attempt, or its deadline, can end the wait.
-        """
+        """Mark the request as parked: no handler will answer it."""
         self.parked = True
 
 
 class Waits:
     """The open requests of one run.
 
-    Its methods are called on the event loop; `changed` also from threads.
+    Call its methods on the event loop; `changed` may be called from any thread.
     """
 
     def __init__(
@@ -114,20 +107,19 @@ class Waits:
     ) -> None:
         """Hold the open requests of `run`.
 
-        A resumed run has recorded `requests` and `answers` of its current step.
-
-        `parent` has the waits of the parent run. `awaited_by` has the parent's calls that wait for this run: empty if
-        none does, None if the whole parent waits (a branch).
+        `parent` holds the requests of the parent run. `awaited_by` lists the parent's calls that wait for this run: it
+        is empty if no call waits, and None if the whole parent waits (a branch). `requests` and `answers` are those
+        that the trace of a resumed run has for its current step.
         """
         self._run = run
         self._on_wait = on_wait
         self.asking: list[_Asking] = []
-        """The requests with a waiting caller. While there is none, and no blocked child, calls need not be reported."""
+        """The requests with a waiting caller."""
         self._version = 0
         self.blocked_at: float | None = None
-        """Since when the run is blocked, by its clock; None if it is not."""
+        """The time since which the run is blocked, by its monotonic clock; None if it is not blocked."""
         self.blocked_before = 0.0
-        """How many seconds it was blocked before that, in this attempt."""
+        """The seconds for which this attempt was blocked before that."""
         self._told = 0.0
         """The blocked seconds that records have reported so far."""
         self.answers = dict(answers or {})
@@ -147,15 +139,12 @@ class Waits:
     def attach(
         self, in_loop: Callable[[Callable[[], Any]], Any], suspend: Callable[[], Any], unblocked: Callable[[], Any]
     ) -> None:
-        """Connect the run's work.
-
-        It says how to schedule a call in its loop, suspend it, and report that it is unblocked.
-        """
+        """Connect the run's work; `LiveRun.attach` explains the arguments."""
         self.in_loop, self._suspend, self._unblocked = in_loop, suspend, unblocked
 
     @property
     def blocked_seconds(self) -> float:
-        """The number of seconds for which this attempt has been blocked."""
+        """The seconds for which this attempt has been blocked."""
         now = self._run.clock.monotonic()
         return self.blocked_before + (now - self.blocked_at if self.blocked_at is not None else 0.0)
 
@@ -165,10 +154,7 @@ class Waits:
         return self.blocked_at is not None
 
     def waited(self) -> float:
-        """Return the blocked seconds since the last call of this method.
-
-        Each is reported in one record.
-        """
+        """Return the blocked seconds that no record has reported yet."""
         before, self._told = self._told, self.blocked_seconds
         return round(self._told - before, 6)
 
@@ -177,7 +163,7 @@ class Waits:
         return [request for name, request in self.shown.items() if name not in self.answers]
 
     def expire(self, requests: Sequence[WaitRequest]) -> None:
-        """Close requests of a child whose time has passed in the child."""
+        """Close requests of a child that have expired in the child."""
         for request in requests:
             self._write_answer(request, None, {"expired": [request.id]})
 
@@ -188,9 +174,9 @@ class Waits:
 
     @contextmanager
     def child_at_work(self) -> Iterator[None]:
-        """Count a child run as at work.
+        """Count a child run as at work inside the block.
 
-        While it is not blocked, its parent is not.
+        This run is not blocked unless the child is.
         """
         self._busy += 1
         try:
@@ -201,10 +187,7 @@ class Waits:
 
     @contextmanager
     def child_asks(self) -> Iterator[None]:
-        """Count a child as not at work inside the block.
-
-        Its requests are asked on its behalf meanwhile.
-        """
+        """Count a child as not at work while its requests are asked."""
         self._busy -= 1
         try:
             yield
@@ -212,10 +195,7 @@ class Waits:
             self._busy += 1
 
     def await_with_run(self) -> None:
-        """Let the whole parent wait for this run.
-
-        No call of the parent does any more.
-        """
+        """Let the whole parent wait for this run, instead of single calls."""
         self._awaited_by = None
 
     async def answer(
@@ -229,15 +209,12 @@ class Waits:
         calls: Sequence[Call] = (),
         refusal: Refusal | None = None,
     ) -> Any:
-        """Return the answer to a request.
+        """Record and return the answer to a request.
 
-        Returns None once its deadline has passed.
-
-        The answer is recorded first.
-
-        `call` is the waiting `ask`, if there is one; for a child's request, `calls` are the calls that wait for the
-        child. `first` is tried before the run's `on_wait`; with `handled=False` neither is. A request with `timer` is
-        waited for in this process and does not suspend the run. `refusal` checks a handler's answer beyond the schema.
+        Returns None once the request's deadline has passed. `call` is the waiting `ask`, if there is one; for a child's
+        request, `calls` are the calls that wait for the child. `first` is tried before the run's `on_wait`; with
+        `handled=False` neither is tried. A request with `timer` does not suspend the run. `refusal` checks a handler's
+        answer beyond the schema.
 
         Raises RunClosedError if the run has ended.
         """
@@ -260,10 +237,7 @@ class Waits:
             self._recheck()
 
     def give(self, request: WaitRequest, value: Any) -> Any:
-        """Write a request with its known answer, and return that.
-
-        The answer is that of a fork's source.
-        """
+        """Write a request with the source's answer, and return the answer."""
         self._run.write("wait", self._run.step, {"requests": [request.to_dict()]})
         self.shown[request.id] = request
         self._write_answer(request, json_value(value, "the answer"), {"reused": True})
@@ -279,9 +253,8 @@ class Waits:
     ) -> Any:
         """Ask the handlers, then park the request until its deadline.
 
-        Returns the answer, or None at the deadline.
-
-        A parked request is never answered here: the run is suspended, and cancelled, or goes on until the deadline.
+        Returns a handler's answer, or None at the deadline. A parked request gets no answer in this process: the run is
+        suspended, and its work cancelled, or the run continues until the deadline.
         """
         left = None if request.deadline is None else max(0.0, request.deadline - self._run.clock.time())
         if left != 0.0:
@@ -297,9 +270,9 @@ class Waits:
         return None
 
     async def _handled(self, on_wait: OnWait, request: WaitRequest, refusal: Refusal | None) -> tuple[Any] | None:
-        """Return the handler's answer in a tuple, after writing it.
+        """Call a handler and record its answer.
 
-        Returns None if it gave none, or one that does not fit.
+        Returns the answer in a tuple, or None if there is none that fits.
         """
         try:
             value = await called(on_wait, request)
@@ -310,7 +283,7 @@ class Waits:
         return None if value is UNANSWERED else self._accept(request, value, refusal)
 
     def _accept(self, request: WaitRequest, value: Any, refusal: Refusal | None) -> tuple[Any] | None:
-        """Write a handler's answer and return it in a tuple.
+        """Record a handler's answer, and return it in a tuple.
 
         Returns None if it does not fit.
         """
@@ -344,12 +317,7 @@ class Waits:
     # blocked, and suspended
 
     def changed(self) -> None:
-        """Report that calls or children have changed.
-
-        A call was opened or closed, or a child started or ended.
-
-        Callable from any thread.
-        """
+        """Report, from any thread, that calls or children have changed."""
         if self.asking or self.blocked_children:
             now = self._run.clock.monotonic()  # read here, as the loop may be busy until the check
             self.in_loop(lambda: self._recheck(now))
@@ -357,9 +325,9 @@ class Waits:
     def _recheck(self, since: float | None = None) -> None:
         """Determine again whether the run is blocked.
 
-        `since` is the moment at which this may have changed.
+        `since` is the moment of the change.
         """
-        self._version += 1  # calls off a suspension that `_settle` may be counting down to
+        self._version += 1  # cancels a suspension for which `_settle` may be counting down
         now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
         if blocked and self.blocked_at is None:
@@ -374,10 +342,7 @@ class Waits:
             self._settle(self._version, _SETTLING_ROUNDS)
 
     def _tell_parent(self, *, blocked: bool) -> None:
-        """Tell the parent whether this run is blocked.
-
-        It is added to, or removed from, the parent's blocked children.
-        """
+        """Add this run to its parent's blocked children, or remove it."""
         if self._parent is not None:
             change = self._parent.blocked_children.add if blocked else self._parent.blocked_children.discard
             change(self)
@@ -400,10 +365,7 @@ class Waits:
         return all(id(call) in waiting for call in list(self._run.open_calls.values()))
 
     def _settle(self, version: int, rounds: int) -> None:
-        """Suspend the run after so many rounds of the loop.
-
-        Nothing may change before.
-        """
+        """Suspend the run after so many rounds without a change."""
         if version != self._version:
             return
         if rounds:
@@ -429,7 +391,7 @@ def left_open(request: WaitRequest, event: str, problem: str, redactor: Redactor
 async def called(on_wait: OnWait, request: WaitRequest) -> Any:
     """Call a handler and return its answer.
 
-    It is no part of the run, so its effects are not recorded.
+    A handler is outside the run, so its effects are not recorded.
     """
     token = set_frame(OUTSIDE)
     try:

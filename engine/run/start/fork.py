@@ -1,6 +1,6 @@
 """The start of a fork.
 
-It is an edited state of another run, and the link to that run.
+A fork starts from an edited state of another run, and its header has a link to that run.
 """
 
 import inspect
@@ -33,11 +33,9 @@ Patch = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Origin:
-    """The start of a fork.
+    """The start of a fork: state `at` of the run `source`, edited.
 
-    It is the edited `state` number `at` of the run `source`.
-
-    `data` is the state's JSON, `parent` the link in the fork's header.
+    `data` is the edited state's JSON, and `parent` the link in the fork's header.
     """
 
     source: Trace
@@ -70,13 +68,10 @@ def origin_of(
     reuse_effects: bool = False,
     settled: Settled | None = None,
 ) -> Origin:
-    """Return the start of a fork.
+    """Return the start of a fork: state `at` of a run, edited.
 
-    It is state `at` of a run, by default the last one, edited.
-
-    `cls` is its class.
-
-    `home` is the folder or the store of the fork's trace; None keeps the trace in memory.
+    By default, `at` is the last state. `cls` is the class of the state. `home` is the folder or the store of the fork's
+    trace; None keeps the trace in memory.
 
     Raises:
         EngineUsageError: there is no state `at`, or the edit cannot be made.
@@ -152,9 +147,9 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
 
 
 def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
-    """Return the values to set as patch operations.
+    """Return patch operations that set values.
 
-    `_operation` sets the kind of each later.
+    `_operation` sets the kind of each operation later.
     """
     found: Patch = []
     for path, value in edit.items():
@@ -179,7 +174,7 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
 def _operation(document: Any, tokens: Sequence[str]) -> str:
     """Return the kind of operation.
 
-    It is "replace" for an item of a list, "add" for a member and for a list's end ("-").
+    An item of a list is replaced; a member, or the end of a list ("-"), is added.
     """
     for token in tokens[:-1]:
         if isinstance(document, dict):
@@ -192,8 +187,8 @@ def _operation(document: Any, tokens: Sequence[str]) -> str:
 def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redactor | None) -> Patch:
     """Return a patch that turns `document` into the fork's first state `data`.
 
-    The given `patch` is returned if it does so. Otherwise a new one is computed: redaction and migration may have
-    changed the state beyond the patch, and a patch with secrets is never written.
+    If `patch` does so, it is returned. Otherwise a new patch is computed: redaction and migration may have changed the
+    state beyond `patch`, and a patch with secrets is never written.
     """
     form = dump(patch)
     if redactor is None or redactor.json(form) is form:
@@ -207,11 +202,9 @@ def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redac
 
 
 def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
-    """Return the first state of a fork killed before its writing.
+    """Return the first state of a fork that has not written it.
 
-    Returns None if the run is no fork.
-
-    Raises EngineUsageError if the fork's source does not exist any more.
+    Returns None if the run is no fork. Raises EngineUsageError if the fork's source does not exist any more.
     """
     link = trace.header.get("parent")
     if link is None or link["kind"] != "fork":

@@ -1,6 +1,6 @@
 """The header of a trace.
 
-It has all that another process needs to resume or check the run.
+It has all that another process needs to resume or verify the run.
 """
 
 import json

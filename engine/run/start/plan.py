@@ -1,14 +1,14 @@
-"""Everything that a run starts from, as one frozen value: a `RunPlan`.
+"""The plan of a run: its start as one frozen value.
 
-A run comes to be in one of four ways, each with its constructor. All four are carried out alike (`drive.execute`):
+There are four constructors. `drive.execute` carries out all plans alike:
 
     constructor   trace                                  first state                       position
-    fresh         new; its header has no parent          `init_state` is asked             step 0
+    fresh         new; its header has no parent          from `init_state`                 step 0
     forked        new; parent kind "fork"                a state of the source, edited     step 0
     child         new; parent kind "call", "candidate"   `init_state`, or a parent state   step 0
     resumed       reopened, with its lock                the trace's last state            the trace's end
 
-The plan of a child names its parent's account and waits, so that both runs share a budget and their open questions.
+The plan of a child has its parent's account and waits, so that both runs share a budget and their open requests.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,18 +53,16 @@ class Children(Protocol):
     async def choose(
         self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
     ) -> int | Adopted:
-        """Resolve a branch.
+        """Return the chosen candidate's number, or the state adopted from its run.
 
-        Returns the chosen candidate's number, or the state adopted from a candidate's run.
-
-        `nest` counts the branches that the step has resolved before. `again` says that an earlier attempt has started
-        the step, so that candidates' runs may exist already.
+        `nest` counts the branches that the step has resolved before. If `again`, an earlier attempt has started the
+        step, so that candidates' runs may exist already.
         """
 
     async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
         """Return the state that an earlier attempt has chosen but not committed.
 
-        `chosen` is the member of this name in the record of the choice.
+        `chosen` is the member `chosen` of the choice's record.
         """
 
     def resume_background(self) -> None:
@@ -77,7 +75,7 @@ class Children(Protocol):
         """Cancel the background children, and wait until their ends are written."""
 
     def end(self, why: EndedFromAbove) -> None:
-        """End calls' children for a budget; callable from any thread."""
+        """End the children of calls for a budget; callable from any thread."""
 
     def usage(self) -> dict[str, Any]:
         """Return the usage of each background child so far, for the commit."""
@@ -109,10 +107,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Limit:
-    """The limits of a candidate's run.
-
-    They are a number of steps, and whether it ends at its next branch decision.
-    """
+    """The limits of a candidate's run: steps, and branches."""
 
     steps: int | None = None
     to_next_branch: bool = False
@@ -120,9 +115,9 @@ class Limit:
 
 @dataclass(frozen=True)
 class Candidate:
-    """The work of a candidate's run.
+    """The candidate for which a run works.
 
-    It is a decision, with its number in the branch, and its environment.
+    `base` and `weight` describe the parent's state, `environment` is a fork of the parent's.
     """
 
     decision: Decision
@@ -132,24 +127,24 @@ class Candidate:
     base: Mapping[str, Any]
     """The reference to the state from which the run starts, for its first snapshot."""
     weight: int
-    """How many bytes of traces a reader of that state has to read."""
+    """How many bytes of traces a reader of `base` has to read."""
 
 
 @dataclass(frozen=True)
 class Parent:
-    """The parts of a parent run that its child uses."""
+    """The parts of a run that its child uses."""
 
     account: Account
     waits: Waits
     awaited_by: list[Call] | None = None
-    """The parent's calls that wait for the child; empty if none does, None if the whole parent waits (a branch)."""
+    """The parent's calls that wait for the child: empty if no call waits, None if the whole parent waits (a branch)."""
 
 
 @dataclass(frozen=True)
 class Position:
     """The position of a resumed run: the end of its trace.
 
-    The defaults are those of a run that has no trace yet.
+    The defaults are those of a run without a trace.
     """
 
     step: int = 0
@@ -157,7 +152,7 @@ class Position:
     """Whether the trace has the run's first state."""
     used: RunUsage = field(default_factory=RunUsage)
     warned: frozenset[str] = frozenset()
-    """The limits of which the run has warned."""
+    """The limits about which the run has warned."""
     state_hash: str | None = None
     """The hash of the record that determines the last state."""
     snapshot_bytes: int = 0
@@ -179,14 +174,17 @@ class Position:
     decision: Decision | None = None
     """The recorded decision of the unfinished step."""
     choice: Mapping[str, Any] | None = None
-    """The recorded choice of a branch, if the chosen decision was not recorded any more."""
+    """The recorded choice of a branch, if the run ended before it recorded the chosen decision."""
     nest: int = 0
     """How many branches the step has resolved."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything a run starts from; made by one of the four constructors."""
+    """Everything that a run starts from.
+
+    The head of this file lists the constructors.
+    """
 
     run_id: str
     module: Module[Any]
@@ -195,7 +193,7 @@ class RunPlan:
     seed: int
     options: RunOptions
     redactor: Redactor | None
-    """The secrets known so far; the run learns more on a copy."""
+    """The secrets known so far; the run adds more to a copy."""
     file: TracePlace = None
     """The file of a new trace, or its place in a store; None keeps it in memory."""
     link: Mapping[str, Any] | None = None
@@ -205,26 +203,23 @@ class RunPlan:
     reopened: TraceWriter | None = None
     """The writer of a resumed trace, which holds its lock; None for a new trace."""
     path: str = ""
-    """The run's fork path, on which its randomness depends beside the seed."""
+    """The run's fork path; its random numbers depend on this path and on the seed."""
     state: StateSchema | None = None
-    """The state from which the run starts; None if `init_state` is to be asked."""
+    """The state from which the run starts; None if `init_state` makes the first state."""
     data: bytes | None = None
-    """The JSON of `state` without secrets, if it is to be written as the first snapshot."""
+    """The JSON of `state` without secrets, for the first snapshot; None if there is none to write."""
     reuse: Reuse | None = None
     parent: Parent | None = None
     candidate: Candidate | None = None
     position: Position = field(default_factory=Position)
     shown: tuple[Record, ...] = ()
-    """The records that preparing the resume has written, for the observers."""
+    """The records that `prepare_resume` has written, for the observers."""
     done: RunResult[Any] | None = None
     """The result of a resumed run that has nothing to do."""
 
     @property
     def seconds(self) -> float | None:
-        """The time limit of the run itself.
-
-        A candidate's run is ended by its parent.
-        """
+        """The time limit of the run; None for a candidate's run."""
         return None if self.candidate is not None else self.budget.max_runtime_seconds
 
     def open(self) -> TraceWriter:
@@ -248,9 +243,9 @@ class RunPlan:
         folder: TraceHome = None,
         seed: int | None = None,
     ) -> "RunPlan":
-        """Return the plan of a new run of `task`, traced in `folder`.
+        """Return the plan of a new run, with its trace in `folder`.
 
-        If `seed` is None, a seed is drawn.
+        If `seed` is None, the plan gets a random seed.
         """
         if options.redactor is not None:
             task = redacted_task(task, options.redactor)
@@ -293,9 +288,9 @@ class RunPlan:
         redactor: Redactor | None,
         path: str,
     ) -> "RunPlan":
-        """Return the plan of a child run, without its trace.
+        """Return the plan of a child of the run with plan `above`.
 
-        It is the child of the run with the plan `above`.
+        The place of the child's trace is set later.
         """
         return cls(run_id, module, task, budget, above.seed, options, redactor, path=path, parent=parent)
 
@@ -312,10 +307,7 @@ class RunPlan:
         shown: Sequence[Record],
         done: RunResult[Any] | None,
     ) -> "RunPlan":
-        """Return the plan of a run that continues its trace.
-
-        `writer` holds the lock of the trace.
-        """
+        """Return the plan of a run that continues its locked trace."""
         trace = writer.trace()
         return cls(
             trace.run_id,

@@ -1,9 +1,8 @@
 """Resumes a run from its trace.
 
-Finished calls are kept, unknown effects are asked about, and the rest is done.
-
-What happens depends on the run's status, its open questions, and whether there is an answer to them. An answer is the
-one given to `resume`, one by `on_wait`, or the passing of a request's deadline:
+Finished calls are kept, and refold asks about unknown effects. The result depends on the run's status, its open
+questions, and the answers. An answer comes from the caller of `resume`, from `on_wait`, or from the passing of a
+request's deadline:
 
     status                       open questions         answer    what happens
     completed                    none                   none      its result is returned again
@@ -19,16 +18,14 @@ one given to `resume`, one by `on_wait`, or the passing of a request's deadline:
     interrupted while waiting    requests               none      resumed: other work of its step may be left
     any                          not the given one's    given     WaitAnsweredError
 
-`prepare_resume` works on the trace alone, before any hook runs: it reopens the trace (which takes its lock and cuts
-off a torn last line), verifies the recorded steps with the present code (DivergenceError, unless divergence is
-ignored), and then goes by the table. A run that is resumed gets a `resume` record.
+`prepare_resume` works on the trace alone, before any hook runs live. It reopens the trace (which takes the lock and
+cuts off a torn last line), verifies the recorded steps with the present code (DivergenceError, unless divergence is
+ignored), and then follows the table. Before its first record, each attempt writes one `resume` record (`_say`). A
+preparation that fails before then leaves the trace as it was, except for the torn line.
 
-A preparation that fails before it has anything to write leaves the trace as it was, except for the torn line. `_say`
-writes the `resume` record, once, before any other record of the new attempt.
-
-The plan's `position` says where the trace ends: step number, usage, requests, and, for an unfinished step, the
+The plan's `position` describes the end of the trace: step number, usage, requests, and, for an unfinished step, the
 recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again from their beginning,
-with recorded outcomes, until they make a request that has none.
+with recorded outcomes, until they make a request without a recorded outcome.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,12 +72,10 @@ async def prepare_resume(
     *,
     child: bool = False,
 ) -> RunPlan:
-    """Lock and verify a trace, and write the `resume` record.
+    """Lock and verify a trace, and write its `resume` record.
 
-    An answer that is given is taken before.
-
-    `options.on_wait` is asked about unknown effects. `child` says that the run is resumed by its parent.
-    `Engine.aresume` lists the errors; after an error, the trace is as before, except that a torn last line is cut off.
+    `options.on_wait` is asked about unknown effects. If `child`, the run is resumed by its parent. `Engine.aresume`
+    lists the errors; after an error, the trace is as before, except that a torn last line is cut off.
     """
     writer, trace = TraceWriter.reopen(source, durability=options.durability)
     try:
@@ -98,10 +93,7 @@ async def prepare_resume(
 
 
 class _Preparation:
-    """One attempt to resume a run.
-
-    Its steps are those that the head of this file lists.
-    """
+    """The preparation of one attempt to resume a run."""
 
     def __init__(
         self,
@@ -119,7 +111,7 @@ class _Preparation:
         self.child = child
         self.task = Task.from_dict(trace.header["task"])
         self.budget = budget or RuntimeBudget.from_dict(trace.budget)
-        self.raised = budget is not None  # a run that was stopped may go on with another budget
+        self.raised = budget is not None  # a stopped run may continue with another budget
         self.clock = options.clock
         self.redactor = options.redactor
         self.steps = len(trace.steps)
@@ -142,7 +134,7 @@ class _Preparation:
         now = self.clock.time()
         answers, again, fates = self._answers(value, request)
         asked: set[str] = set()
-        # a call that is run again may have unknown effects inside it, which are asked about next
+        # a call that is run again may contain unknown effects, about which the handler is asked next
         while on_wait is not None and (fresh := [each for each in fates if each.id not in asked]):
             self._show(fates)
             asked |= {each.id for each in fresh}
@@ -153,7 +145,7 @@ class _Preparation:
         if fates:
             self._show(fates)
             return self._wait([*fates, *waiting])
-        # a run that was killed while it waited is resumed: other work of its step may be left
+        # a run that was killed while it waited is resumed, since other work of its step may be left
         suspended = status == RunStatus.waiting and trace.ending.record is not None
         late = any(r.deadline is not None and r.deadline <= now for r in waiting)
         if suspended and waiting and not (self.said or late or on_wait is not None):
@@ -164,7 +156,7 @@ class _Preparation:
     def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
         """Take the given answers.
 
-        Returns them, the intents to run again, and requests about unknown effects left.
+        Returns the answers, the intents to run again, and the requests about unknown effects that are still open.
         """
         trace = self.writer.trace() if self.written else self.trace
         now = -inf if self.child else self.clock.time()
@@ -172,16 +164,16 @@ class _Preparation:
         return answers, *answers.take(value, request)
 
     def _show(self, fates: list[WaitRequest]) -> None:
-        """Write these requests, if the trace does not have them yet."""
+        """Write the requests about unknown effects, unless the trace has them."""
         shown = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
         if not {each.id for each in fates} <= shown:
             self._say()
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
     async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
-        """Ask the handler about unknown effects; return valid answers by request.
+        """Ask the handler about one unknown effect after the other.
 
-        The handler is called for one effect after the other.
+        Returns the valid answers by request id.
         """
         told: dict[str, Any] = {}
         began = self.clock.monotonic()
@@ -258,9 +250,9 @@ class _Preparation:
 
 
 def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Sequence[tuple[str, str]]) -> Position:
-    """Return where the run stands.
+    """Return the position of the run.
 
-    `again` has the intents of the unknown effects that a person lets run again.
+    `again` has the intents of the unknown effects that a person has decided to run again.
     """
     step = trace.unfinished
     events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
@@ -354,10 +346,7 @@ def _goes_on(child: Trace, parent: Trace) -> bool:
 
 
 def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
-    """Return the task result of an end record.
-
-    Raises TraceCorruptError if it is not valid.
-    """
+    """Return an end record's task result, or raise TraceCorruptError."""
     if not task_result:
         return unfinished(str((trace.header.get("task") or {}).get("id")))
     try:
@@ -370,7 +359,7 @@ def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
 def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
     """Return the result of a run from its trace.
 
-    `waiting` holds open requests, which make it a waiting run.
+    With `waiting`, the run waits for these open requests.
     """
     end = trace.end
     has_state = trace.first_state is not None

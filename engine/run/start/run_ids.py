@@ -1,7 +1,4 @@
-"""The id and the seed of a run.
-
-The seed is that of its random numbers.
-"""
+"""The id of a run, and the seed of its random numbers."""
 
 import os
 import time
@@ -12,9 +9,8 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 def new_run_id(task_id: str) -> str:
     """Return a new run id, `<task id>-<suffix>`.
 
-    The suffix has 14 characters in lower-case Crockford base 32.
-
-    The first 9 characters encode the milliseconds since the epoch (45 bits), the last 5 are random (25 bits).
+    The suffix has 14 characters of lower-case Crockford base 32: the first 9 encode the milliseconds since the epoch
+    (45 bits), and the last 5 are random (25 bits).
     """
     number = int(time.time() * 1000) << 25 | int.from_bytes(os.urandom(4)) >> 7
     text = ""
@@ -25,8 +21,5 @@ def new_run_id(task_id: str) -> str:
 
 
 def new_seed() -> int:
-    """Return a random seed of 53 bits.
-
-    JSON readers that use floats keep it exactly.
-    """
+    """Return a random seed of 53 bits, which a float holds exactly."""
     return int.from_bytes(os.urandom(7)) >> 3

@@ -1,7 +1,4 @@
-"""The place of the traces of runs.
-
-They are in files, in a store, or in memory.
-"""
+"""The place of a run's trace: a file, a store, or memory."""
 
 from pathlib import Path
 
@@ -24,17 +21,14 @@ def place_in(home: TraceHome, run_id: str) -> TracePlace:
 
 
 def place_of_child(writer: TraceWriter, run_id: str) -> TracePlace:
-    """Return the place of a new child's trace.
-
-    It is beside that of its parent.
-    """
+    """Return the place of a new child's trace, beside the parent's trace."""
     if writer.place is not None:
         return writer.place.beside(run_id, child=True)
     return None if writer.path is None else branches_folder(writer.path) / f"{run_id}{SUFFIX}"
 
 
 def exists(place: Path | RunRef) -> bool:
-    """Return whether there is a trace."""
+    """Return whether there is a trace at `place`."""
     return place.exists() if isinstance(place, Path) else place.store.has(place.run_id)
 
 

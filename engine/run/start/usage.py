@@ -1,11 +1,7 @@
 """The usage of a run so far, from its trace.
 
-Usage is tokens, money, calls, and seconds of work.
-
-This is tokens, money, calls, and seconds of work.
-
-A commit, a resume and an end record say what the run had used by then. Only what came after the last of them is added
-up: outcomes, the child runs that were started, and the time between records.
+Usage is tokens, money, calls, and seconds of work. A commit, a resume and an end record carry the usage up to then. The
+usage after the last of them is added up from outcomes, started child runs, and the time between records.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,13 +13,13 @@ from ....traces.file.children import ChildStart, children_of
 from ...effects.usage import RunUsage, Usage, is_unpriced
 
 BEAT_SECONDS = 5.0
-"""After how long without a record a run at work writes a beat."""
+"""How many seconds without a record pass before a run at work writes a beat."""
 
 
 def used_so_far(trace: Trace) -> RunUsage:
     """Return the usage of a run.
 
-    It is that of its end record, otherwise the last commit's plus outcomes and children since.
+    The end record has the usage. Without an end record, later calls and children are added to the last commit's usage.
     """
     end = trace.ending.record
     if end is not None:
@@ -63,12 +59,10 @@ def used_so_far(trace: Trace) -> RunUsage:
 
 
 def seconds_so_far(trace: Trace, until: float | None = None) -> float:
-    """Return the seconds of work in all attempts.
+    """Return the seconds of work in all attempts, without waits.
 
-    The time between attempts and in waits is left out.
-
-    Nobody knows when a killed attempt ended. A run at work writes something every `BEAT_SECONDS`, so an attempt that is
-    resumed at the time `until` counts until that long after its last record, but not beyond `until`.
+    Nobody knows when a killed attempt ended. A run at work writes a record at least every `BEAT_SECONDS`. So an attempt
+    that is resumed at the time `until` counts until `BEAT_SECONDS` after its last record, but not beyond `until`.
     """
     known, since = 0.0, trace.header.at
     waited, started = 0.0, background_of(trace)
@@ -92,10 +86,7 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
 
 
 def background_of(trace: Trace) -> list[ChildStart]:
-    """Return the starts of a run's background children.
-
-    It is the first start of each child, in their order.
-    """
+    """Return the first start of each background child, in their order."""
     found = {child.run_id: child for child in reversed(trace.children) if _is_background(child)}
     return list(reversed(found.values()))
 
@@ -105,11 +96,10 @@ def _is_background(child: ChildStart) -> bool:
 
 
 def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) -> float:
-    """Return the time until which these child runs worked.
+    """Return the time of the last record of these child runs.
 
-    It is that of their last record, or of their children's, up to the time `before`.
-
-    Later records belong to the next attempt, which resumed the children.
+    Records of their own children count, too. Records after the time `before` do not count: they belong to the next
+    attempt, which resumed the children.
     """
     last = 0.0
     for child in _relatives(trace, started):
@@ -120,7 +110,7 @@ def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) ->
 
 
 def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
-    """Return `used` minus the usage that a commit has booked already."""
+    """Return `used` minus the usage `told`, which a commit has booked already."""
     if told is None:
         return used
     cost = max(0.0, used.cost - (told.get("cost") or 0.0))
@@ -139,7 +129,7 @@ def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
 def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
     """Return the trace of a child run.
 
-    Returns None if it is missing, or has no whole record.
+    Returns None if the trace is missing, or has no whole record.
     """
     try:
         found = trace.relative(child.run_id)
