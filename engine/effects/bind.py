@@ -1,7 +1,4 @@
-"""`bind`: carries the current run into a thread.
-
-Each call of the bound function has a lane of its own.
-"""
+"""`bind`: carries the current run into a thread."""
 
 import threading
 from collections.abc import Callable
@@ -20,9 +17,10 @@ R = TypeVar("R")
 def bind(fn: Callable[P, R]) -> Callable[P, R]:
     """Carry the current run into a thread: `Thread(target=bind(work))`.
 
-    The bound function may be called several times at once, as in `pool.map(bind(work), items)`. The arguments identify
-    each call, so calls with different arguments may start in any order. Calls with equal arguments are numbered by the
-    order in which they start; if it matters which is which, bind the function once for each of them.
+    The bound function may be called several times at once, as in `pool.map(bind(work), items)`. Each call has its own
+    lane, identified by the arguments, so calls with different arguments may start in any order. Calls with equal
+    arguments are numbered in the order of their starts; if the difference matters, bind the function once for each
+    call.
     """
     context = copy_context()
     frame = frame_here()
@@ -40,7 +38,7 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
 class _Lanes:
     """The lanes of one bound function's calls.
 
-    Their names are such as `3`, `3+1` and, with arguments, `3:1f00aa42`.
+    Their names look like `3`, `3+1` and, with arguments, `3:1f00aa42`.
     """
 
     def __init__(self, first: Lane) -> None:

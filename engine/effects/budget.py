@@ -1,11 +1,9 @@
 """Budgets: the limits of a run, and the account of its calls.
 
-Calls reserve from the account before they start, and are booked on it when they have ended.
-
-A call passes three stations. Before it starts it *reserves* tokens, if its function is marked with `tokens`. While it
-runs it may be *charged* in parts. When it ends, its usage is *settled*: the reservation is released, the charges are
-dropped, and the usage in its outcome is booked. So a running call counts with its charges, and what it has reserved
-beyond them is kept free for it:
+A call passes three stations. Before it starts, it *reserves* tokens, if its function has the mark `tokens`. While it
+runs, it may be *charged* in parts. When it ends, it is *settled*: the account releases the reservation, drops the
+charges, and books the usage in the outcome. So a running call counts with its charges, and the rest of its reservation
+stays free for it:
 
     used     = settled tokens + charges of running calls           (a limit is reached at used >= limit)
     unused   = reservations - the charged part of each             (a call starts if used + unused + its own <= limit)
@@ -27,21 +25,17 @@ WARN_AT = 0.8
 
 
 class EndedFromAbove(BudgetExceededError):
-    """The parent has used up the budget shared with its children.
-
-    It ends them.
-    """
+    """Ends a child whose parent has used up their shared budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeBudget:
     """The limits of a run.
 
-    They count steps, seconds of work, tokens (in and out together) and US dollars.
-
-    None means no limit; steps always have one. `assumed_price` is the price of calls whose real price is unknown, in US
-    dollars per million tokens in and out. Without it, such a call ends a run that has a `max_cost_usd`, because it must
-    not count as free. A call that reports no tokens is counted by an estimate.
+    The limits count steps, seconds of work, tokens (in and out together) and US dollars. None means no limit; steps
+    always have one. `assumed_price` is the price of calls whose real price is unknown, in US dollars per million tokens
+    in and out. Without it, such a call ends a run that has a `max_cost_usd`, because it must not count as free. A call
+    that reports no tokens is counted by an estimate.
 
     Raises ValueError for a limit that is not a finite number above 0, and for a price below 0.
     """
@@ -69,21 +63,18 @@ class RuntimeBudget:
                 raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
     def under(self, task_budget: Any) -> "RuntimeBudget":
-        """Return this budget with each field replaced that the task's budget sets."""
+        """Return this budget, with the fields that the task's budget sets."""
         names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd", "assumed_price")
         own = {n: v for n in names if (v := getattr(task_budget, n, None)) is not None}
         return replace(self, **own) if own else self
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RuntimeBudget":
-        """Read the budget of a trace's record.
-
-        Raises EngineUsageError if it is not valid.
-        """
+        """Read a record's budget; raises EngineUsageError if it is not valid."""
         try:
             return cls(**doc)
         except (TypeError, ValueError) as error:
-            raise EngineUsageError(f"the budget in the trace must be valid, got another: {message_of(error)}") from None
+            raise EngineUsageError(f"the budget in the trace is not valid: {message_of(error)}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as a header carries it."""
@@ -111,11 +102,9 @@ def _price(given: Any) -> tuple[float, float]:
 class Account:
     """The account of tokens and money for all calls of a run.
 
-    It is safe to use from several threads.
-
-    `on_warning(what, used, limit)` is called once for each limit, when 80 % of it are used. With a `parent`, usage is
-    booked here and on the parent's account: parent and children share the parent's budget, and `budget` limits the part
-    of it that this run may use.
+    An account may be used from several threads. It calls `on_warning(what, used, limit)` once for each limit, when 80 %
+    of the limit are used. Usage is booked on the parent's account, too: parent and children share the parent's budget,
+    and `budget` limits the part that this run may use.
     """
 
     def __init__(
@@ -136,7 +125,7 @@ class Account:
         self._reserved = 0
         limited = budget.max_tokens is not None or budget.max_cost_usd is not None
         self.is_limited: bool = limited or (parent is not None and parent.is_limited)
-        """Whether tokens or money are limited, here or in a parent; only then are estimated tokens counted."""
+        """Whether this run's or its parent's budget limits tokens or money; only then do estimates count."""
         self._running: dict[object, tuple[Usage, int]] = {}
         """The charges so far, and the reservation, of each running call."""
         self.warned = set[str]()
@@ -149,9 +138,9 @@ class Account:
         return self.tokens_in + self.tokens_out
 
     def used_up(self) -> StopReason | None:
-        """Return the limit that is reached, or None.
+        """Return the limit that this run or its parent has reached.
 
-        The limits of the parents count, too.
+        Returns None if there is none.
         """
         if not self.is_limited:
             return None
@@ -172,21 +161,17 @@ class Account:
         return (self.unpriced > 0 or self.estimated > 0) and self.budget.assumed_price is None
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with a cost.
-
-        If the real cost is unknown, it is the budget's assumed price.
-        """
+        """Return the usage, with the budget's assumed price if none is known."""
         if usage is None or usage.cost is not None or self.budget.assumed_price is None:
             return usage
         price_in, price_out = self.budget.assumed_price
         return replace(usage, cost=(usage.tokens_in * price_in + usage.tokens_out * price_out) / 1e6, assumed=True)
 
     def reserve(self, tokens: int) -> bool:
-        """Reserve tokens for a call about to start.
+        """Reserve tokens for a call, or return False.
 
-        Returns False while other calls hold the remaining tokens.
-
-        Raises BudgetExceededError if a limit is reached, or if the tokens would not fit without other reservations.
+        Returns False while other calls hold the remaining tokens. Raises BudgetExceededError if a limit is reached, or
+        if the tokens would not fit without other reservations.
         """
         if not self.is_limited:
             return True
@@ -230,19 +215,13 @@ class Account:
                 self._reserved -= reserved
 
     def charge(self, call: object, usage: Usage, reserved: int) -> None:
-        """Set the charges so far of a call that `reserved` tokens.
-
-        They count until the call is settled.
-        """
+        """Set the charges so far of a running call that `reserved` tokens."""
         self._running[call] = (usage, reserved)
         if self._parent is not None:
             self._parent.charge(call, usage, reserved)
 
     def settle(self, reserved: int, usage: Usage | None, call: object = None) -> None:
-        """Release a call's reservation, and book `usage`.
-
-        The usage takes the place of the call's charges so far.
-        """
+        """Release a call's reservation, and book `usage` for its charges."""
         if self._parent is not None:
             self._parent.settle(reserved, usage, call)
         self._running.pop(call, None)
@@ -261,7 +240,7 @@ class Account:
         self._warn_of_both()
 
     def add(self, used: RunUsage) -> None:
-        """Book what a child run has used in an earlier attempt."""
+        """Book the usage of a child run in an earlier attempt."""
         if self._parent is not None:
             self._parent.add(used)
         with self._lock:
@@ -274,9 +253,9 @@ class Account:
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
     def restore(self, used: RunUsage, warned: Iterable[str]) -> None:
-        """Set what the run has used, and `warned` of, in earlier attempts.
+        """Set the usage and the given warnings of earlier attempts.
 
-        The parent's account has it already.
+        The parent's account has this usage already.
         """
         for name in COUNTED:
             setattr(self, name, getattr(used, name))
@@ -300,15 +279,15 @@ class Account:
         return {**document, "estimated": self.estimated} if self.estimated else document
 
     def explain(self, reason: StopReason) -> str:
-        """Return a sentence that says which limit is reached, and how."""
+        """Return a sentence about the reached limit, for messages."""
         if self._parent is not None and self._own_used_up() != reason:
             return self._parent.explain(reason)
         if reason == StopReason.budget_tokens:
             return f"the token budget is used up: {self.tokens + self.estimated} of {self.budget.max_tokens}"
         if self._is_price_missing and self.cost < (self.budget.max_cost_usd or 0):
             return (
-                f"what calls have cost is not known ({self.unpriced} without a price, {self.estimated} tokens that "
-                f"nobody told), so a budget of {self.budget.max_cost_usd} USD cannot be held; give usage with a cost, "
-                "or the budget an assumed_price, or leave max_cost_usd out"
+                f"the cost of calls is not known ({self.unpriced} without a price, {self.estimated} estimated "
+                f"tokens), so a budget of {self.budget.max_cost_usd} USD cannot be enforced; report usage with a cost, "
+                "give the budget an assumed_price, or leave out max_cost_usd"
             )
         return f"the cost budget is used up: {self.cost:.6g} of {self.budget.max_cost_usd} USD"

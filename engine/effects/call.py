@@ -1,8 +1,6 @@
-"""One recorded call.
+"""One recorded call, from its intent to its outcome.
 
-It has an intent before it starts, an outcome after it ended, and a value for its caller.
-
-A call is made by `Host.begin`. If the journal has its outcome, `recorded` is set and `replayed` returns it. Otherwise
+`Host.begin` makes the call. If the journal has the outcome, `recorded` is set and `replayed` returns it. Otherwise
 `Books.open` writes the intent, the function runs in `frame_inside(call)`, and exactly one method writes the outcome:
 `finish` (a value), `fail` or `failed` (an error), or `cancelled` (the function was cut off; the effect is unknown). If
 the enclosing hook or call ends first, `leave` cancels the call, and a later result is refused.
@@ -29,17 +27,14 @@ from .usage import Usage
 
 
 class Books(Protocol):
-    """The part of a live run that a call needs.
-
-    The call writes its outcome and books its usage there.
-    """
+    """The part of a live run that writes outcomes and books usage."""
 
     run_id: str
     writer: TraceWriter
     redactor: Redactor | None
     suspended: bool
     is_limited: bool
-    """Whether tokens or money are limited; only then does a call reserve, and are estimated tokens counted."""
+    """Whether tokens or money are limited; only then do calls reserve tokens, and estimates count."""
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Append a record and return its number."""
@@ -51,38 +46,25 @@ class Books(Protocol):
         """Return an exception in the form that an outcome carries."""
 
     def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage with a cost.
-
-        If the real cost is unknown, it is the budget's assumed price.
-        """
+        """Return the usage, with the budget's assumed price if none is known."""
 
     def reserve(self, call: "Call", tokens: int) -> bool:
-        """Reserve tokens for a call.
-
-        Returns False while other calls hold the rest.
-        """
+        """Reserve tokens for a call; False while other calls hold the rest."""
 
     def open(self, call: "Call") -> None:
         """Write the call's intent."""
 
     def close(self, call: "Call") -> bool:
-        """Remove a call from the open ones.
-
-        Returns False if it was removed before.
-        """
+        """Remove a call from the open calls; False if removed before."""
 
     def charge(self, call: "Call", usage: Usage) -> None:
-        """Count the usage of a running call so far.
-
-        Ends the run if the budget was used up before.
-        """
+        """Count a running call's usage; ends a run without budget left."""
 
 
 BLOB_FROM = 64 * 1024
 """Results of at least this many bytes (64 KiB) are stored as blobs beside the trace.
 
-The size is a choice of the first version; no measurement fixes it. Another value would only change where results are
-kept, as readers follow a reference whatever the size behind it.
+No measurement fixes this size. Another value would only change where results are kept: readers follow any reference.
 """
 
 
@@ -102,7 +84,7 @@ class CallInfo:
 
 
 LAST = 1 << 60
-"""The order of an outcome that has no record and counts as coming after all recorded ones."""
+"""The order of an outcome without a record, which comes after all recorded outcomes."""
 
 
 @dataclass(slots=True)
@@ -121,12 +103,9 @@ class Recorded:
 
 
 class Call:
-    """A call between its intent and its outcome.
+    """A call; `recorded` is set if the journal has its outcome."""
 
-    `recorded` is set if the journal already has the outcome.
-    """
-
-    # Defaults in the class, so that making a call sets only what differs; most calls use none of these.
+    # Defaults in the class, so that making a call sets only the others; most calls keep all of these.
     recorded: Recorded | None = None
     intent = -1
     outcome: int | None = None
@@ -134,7 +113,7 @@ class Call:
     """The sum of the charges so far."""
     coroutine: Any = None
     fn: Any = None
-    """The tool, of a decision's action; `kwargs` are its checked arguments."""
+    """The tool of an action; `kwargs` are its checked arguments."""
     work: Any = None
     """The future of the tool's result, if the thread of `decide` has started it."""
     kwargs: dict[str, Any]
@@ -142,7 +121,7 @@ class Call:
     entry: Any = None
     """The journal's entry for this call, if there is one."""
     order: Any = None
-    """The recorded outcomes to wait for before this call starts, in a resumed step that was cut off."""
+    """The recorded outcomes that must be delivered before this call starts, in a resumed step."""
     deliver: Callable[[], Any] | None = None
     """Called when the caller receives a recorded outcome."""
     reserved = 0
@@ -169,7 +148,7 @@ class Call:
         self.match = match
         self.key = key
         self.pending = pending
-        """The members of the intent, until it is written."""
+        """The members of the intent, until the intent is written."""
         self.started = perf_counter()
 
     def info(self) -> CallInfo:
@@ -178,10 +157,7 @@ class Call:
         return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
 
     def carry(self, action_id: str, tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Set the action that the call carries out.
-
-        The call gets the action's id, its tool, and the checked arguments.
-        """
+        """Set the action that the call carries out, with its tool."""
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
 
     def at_work(self, work: Any) -> None:
@@ -189,10 +165,7 @@ class Call:
         self.work = work
 
     def opened(self, intent: int) -> None:
-        """Set the number of the intent.
-
-        From here on, the call needs an outcome.
-        """
+        """Set the number of the intent; the call now needs an outcome."""
         self.intent = intent
 
     def hold(self, tokens: int) -> None:
@@ -204,15 +177,13 @@ class Call:
         self.order = order
 
     def delivered(self, recorded: Recorded) -> None:
-        """Set the outcome that was written when the caller received it."""
+        """Set the outcome, which was written when the caller received it."""
         self.recorded, self.outcome = recorded, recorded.outcome
 
     def running(self, work: Any) -> Any:
-        """Keep the coroutine of the call's function.
+        """Keep and return the coroutine of the call's function.
 
-        The processes it waits for are found by it.
-
-        Returns it.
+        The coroutine finds the processes for which the call waits.
         """
         self.coroutine = work
         return work
@@ -223,7 +194,7 @@ class Call:
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
-        """Add to the call's usage.
+        """Add a charge to the call's usage.
 
         An estimate counts only if the budget limits tokens or money.
         """
@@ -242,35 +213,31 @@ class Call:
         self.pending.update(members)
 
     def waits_by(self, waited: Callable[[], float]) -> None:
-        """Let the outcome tell how long the run was blocked.
+        """Let the outcome say for how long the run was blocked.
 
-        `waited` returns the seconds that it was blocked in this call.
+        `waited` returns the seconds for which the run was blocked in this call.
         """
         self.waited = waited
 
     def on_left(self, stop: Callable[[], Any]) -> None:
-        """Let `stop` end the work on this call.
-
-        It is called if the enclosing hook or call ends first.
-        """
+        """Let `stop` end the work if the enclosing hook ends first."""
         self.when_left = stop
 
     def let_go(self) -> None:
-        """Release the call's reservation and charges when its run suspends.
+        """Release the reservation and charges of a suspended run's call.
 
-        Entered again, the call takes new ones.
+        A resumed run reserves and charges again.
         """
         if self.run is not None:
             self.run.settle(self.reserved, None, self)
             self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
-        """Write `value` as the outcome.
+        """Write `value` as the outcome; return its held form.
 
-        Returns the held value, its JSON bytes, and the outcome's number.
-
-        The held value is in frozen JSON form, or the value itself if its declared type is a state model. For a value
-        without an exact JSON form, write the error as the outcome and raise it as EffectError.
+        Returns the held value, its JSON bytes, and the outcome's number. The held value is in frozen JSON form, or is
+        the value itself if its declared type is a state model. For a value without an exact JSON form, the outcome is
+        an error, which is raised as EffectError.
         """
         run = self.run
         assert run is not None
@@ -300,27 +267,21 @@ class Call:
         return held, data, self._close({"result": result}, usage)
 
     def _json(self, held: Any) -> bytes:
-        """Return the JSON of a result that is marked `brief`.
-
-        It leaves out the fields that have their defaults.
-        """
+        """Return the JSON of a `brief` result, without default values."""
         spec = self.spec
         if spec.returns is not None and type(held) is spec.model:
             return spec.returns.dump_json(held, exclude_defaults=True)
         return dump(held)
 
     def fail(self, error: Exception) -> NoReturn:
-        """Write the error as the outcome, and raise it.
-
-        It is raised as the EffectError that a replay would raise.
-        """
+        """Write the error as the outcome, and raise it as EffectError."""
         raised = self.failed(error)[0]
         raise raised from error
 
     def failed(self, error: Exception) -> tuple[EffectError, int]:
         """Write the error as the outcome.
 
-        Returns the EffectError and the outcome's number.
+        Returns its EffectError and the outcome's number.
         """
         run = self.run
         assert run is not None
@@ -329,11 +290,9 @@ class Call:
         return EffectError(form["type"], form["message"], form.get("data")), number
 
     def cancelled(self, why: str) -> None:
-        """Write that the call was cancelled before it ended.
+        """Record that the call was cancelled: its effect is unknown.
 
-        Its effect on the world is unknown.
-
-        Do nothing if the run is suspended: the call stays open, and is entered again when the run is resumed.
+        Does nothing if the run is suspended: the call stays open, and the resumed run enters it again.
         """
         if self.outcome is not None or (self.run is not None and self.run.suspended):
             return  # the run, or the enclosing hook, has written the outcome already
@@ -363,16 +322,16 @@ class Call:
 
 
 def leave(span: Span) -> None:
-    """End a hook or call, and cancel the calls open in it.
+    """End a hook or call, and cancel its open calls.
 
-    Their later results will be refused.
+    Later results of these calls are refused.
     """
     span.over = True
     for call in tuple(span.open or ()):
         if call.run is None or call.run.suspended:
             return
         try:
-            call.cancelled("the hook or call that has made it ended before it did")
+            call.cancelled("the hook or call that made this call ended before it")
         except (CallClosedError, RunClosedError):
             continue  # the call has ended meanwhile, in another thread
         if call.when_left is not None:
@@ -382,9 +341,8 @@ def leave(span: Span) -> None:
 def replayed(call: Call) -> tuple[Any, bytes, int]:
     """Deliver a recorded outcome.
 
-    Returns the frozen value, its JSON bytes, and the outcome's number.
-
-    Raises EffectError if the recorded outcome is an error.
+    Returns the frozen value, its JSON bytes, and the outcome's number. Raises EffectError if the recorded outcome is an
+    error.
     """
     if call.deliver is not None:
         call.deliver()
@@ -397,11 +355,9 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
 
 
 def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
-    """Return the value for the caller of `perform`.
+    """Return the value of the declared type, for the caller of `perform`.
 
-    It has the declared type, and is made from the result's JSON bytes.
-
-    If `held` is an instance of the declared state model already, return `held`.
+    If `held` is an instance of the declared state model, returns `held`; otherwise makes the value from JSON.
     """
     if type(held) is spec.model:
         return held
@@ -409,5 +365,5 @@ def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
 
 
 def plain(held: Any, data: bytes) -> Any:
-    """Return a value that `finish` has returned, in frozen JSON form."""
+    """Return a value held by `finish` in frozen JSON form."""
     return json_value(orjson.loads(data), "the result") if isinstance(held, StateModel) else held

@@ -1,16 +1,14 @@
-"""The frame of the running hook or call.
-
-It is found through one context variable.
+"""The frame of the running hook or call, in one context variable.
 
 `perform` takes no run as an argument: it reads `frame_variable`, which holds one of four values:
 
     a Frame   inside a hook, effect or tool of a run: the frame names the host, step, phase and enclosing call
     None      outside of any run: the function just runs, and nothing is recorded
-    OUTSIDE   in code that a run calls but that is no part of it, such as `on_wait`: as None
+    OUTSIDE   in code that a run calls but that is not part of the run, such as `on_wait`: as None
     NOWHERE   inside `reduce` and stop criteria, which must be pure: an effect raises EffectNotAllowedError
 
-Context variables do not cross into threads that the user starts. A thread without the variable cannot be told from one
-outside of any run, so while a run is live an effect in such a thread raises NoRunError, unless it runs an event loop.
+Context variables do not cross into threads that the user starts. Such a thread looks like one outside of any run. So
+while a run is live, an effect in a thread without the variable raises NoRunError, unless the thread runs an event loop.
 """
 
 import threading
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 class Host(Protocol):
     """The run behind a frame.
 
-    A live run performs the frame's effects, a recorded one serves them from its trace.
+    A live run performs the frame's effects; a recorded run serves them from its trace.
     """
 
     run_id: str
@@ -48,22 +46,13 @@ class Host(Protocol):
 
     @property
     def writer(self) -> "TraceWriter | None":
-        """The writer of the run's trace.
-
-        It is None if the host serves a trace.
-        """
+        """The writer of the run's trace, or None for a recorded run."""
 
     def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
-        """Prepare a call: look up its recorded outcome.
-
-        Without one, the intent is prepared that is written when the call starts.
-        """
+        """Prepare a call: look up its outcome, or prepare its intent."""
 
     async def turn(self, call: Any) -> None:
-        """Wait for the turn of a recorded outcome.
-
-        So outcomes arrive in their recorded order.
-        """
+        """Wait for the turn of an outcome, in the recorded order."""
 
     def turn_in_thread(self, call: Any) -> None:
         """Wait for the turn of a recorded outcome, in sync code."""
@@ -76,10 +65,7 @@ class Host(Protocol):
 
 
 class OpenCall(Protocol):
-    """A call that has started and has no outcome yet.
-
-    This is how its hook or call ends it (see `call.leave`).
-    """
+    """A call without an outcome, as its enclosing span sees it."""
 
     run: Any
     when_left: "Callable[[], Any] | None"
@@ -91,7 +77,7 @@ class OpenCall(Protocol):
 class Span(Protocol):
     """The lifetime of a hook (its frame) or of a call.
 
-    Calls made in it end with it, and are refused afterwards.
+    Calls made in a span end with it; later calls are refused.
     """
 
     over: bool
@@ -100,9 +86,7 @@ class Span(Protocol):
 
 
 class Frame(Lane):
-    """One running hook or call.
-
-    It knows its step and phase, and the identity of the effects inside it.
+    """One running hook or call, which identifies the effects inside.
 
     `call` is the call whose function runs here, `parent` the number of its intent, and `prefix` its match (digest and
     number); in a hook they are None, None and empty. A hook that is asked for several candidates at once has a prefix
@@ -137,7 +121,7 @@ class Frame(Lane):
         self.over = False
         self.open: set[OpenCall] | None = None
         self.within = span
-        """The span, or None if it is the frame itself: a reference to itself would need the garbage collector."""
+        """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
         self._rngs: dict[tuple[str, str], Random] | None = None
 
     @property
@@ -153,7 +137,7 @@ class Frame(Lane):
         return self._rngs
 
     def derive(self, what: str) -> bytes:
-        """Return 16 bytes that depend on nothing that varies.
+        """Return 16 bytes that are the same in every attempt.
 
         They depend on the seed, the fork path, the place of this frame and `what`.
         """
@@ -163,18 +147,13 @@ class Frame(Lane):
 
 
 def frame_inside(call: Any) -> Frame:
-    """Return the frame for a call's function.
-
-    The function's own effects are recorded inside the call.
-    """
+    """Return the frame of a call's function, which records its effects."""
     frame, (digest, n) = call.frame, call.match
     return Frame(frame.host, frame.step, frame.phase, call.intent, f"{digest}.{n}|".encode(), call, call)
 
 
 class _Outside:
-    """The context of code that a run calls without being its own.
-
-    Such code is no part of the run.
+    """The context of code that a run calls but that is outside.
 
     Functions just run there, in any thread.
     """
@@ -189,7 +168,7 @@ _live_lock = threading.Lock()
 def counted_live() -> "Iterator[None]":
     """Count a run as live in this process.
 
-    So `frame_or_none` can detect threads that lost their run.
+    While runs are live, `frame_or_none` detects threads that lost their run.
     """
     global _live_runs
     with _live_lock:
@@ -226,10 +205,7 @@ def frame_or_none() -> Frame | None:
 
 
 def in_event_loop() -> bool:
-    """Return whether this code runs in an event loop.
-
-    An event loop must not be blocked.
-    """
+    """Return whether this code runs in an event loop."""
     if events._get_running_loop() is not None:
         return True
     try:

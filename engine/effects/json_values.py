@@ -1,7 +1,4 @@
-"""The JSON form of a result.
-
-It is what a module, and any replay, sees of an effect or tool.
-"""
+"""The JSON form of a result, which modules and replays see."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -25,9 +22,7 @@ _TEXTUAL = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
 
 
 def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any:
-    """Return the value in frozen JSON form.
-
-    A declared type converts it.
+    """Return the value in frozen JSON form, converted by `returns`.
 
     Raises StateValueError, with the path, for a value without a JSON form: NaN, sets, bytes, objects, lone surrogates.
     """
@@ -53,9 +48,7 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
 
 
 def own_observation(value: Any, redactor: Redactor | None) -> Observation:
-    """Return the result of a module's own `act` in JSON form.
-
-    It is frozen, and is what the replay will see.
+    """Return the result of a module's own `act` in frozen JSON form.
 
     Results of `super().act` have that form already. Raises StateValueError for a value without a JSON form.
     """
@@ -86,10 +79,7 @@ def _clean(value: Any, redactor: Redactor | None) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Replace models, dataclasses, dates and the like by their JSON forms.
-
-    Leaves everything else to the caller's check.
-    """
+    """Replace models, dataclasses, dates and the like by JSON forms."""
     convert: Callable[[Any], Any] = _plain
     if isinstance(value, StateModel):
         return value.to_dict()

@@ -1,10 +1,8 @@
 """Lanes: the tasks and threads inside one hook or call.
 
-They are named by the order in which they were started.
-
-Two tasks may make equal requests. Each request is numbered within its lane, so scheduling never decides which request
-receives which recorded outcome. A lane is named when its task is created, by the lane that creates it, because there
-the order is the code's own:
+A lane is named by the order in which the code starts it. Two tasks may make equal requests. Each request is numbered
+within its lane, so scheduling never decides which request receives which recorded outcome. A lane is named when its
+task is created, by the lane that creates it, because there the order is the code's own:
 
     ""                  the hook or call itself
     "0"                 the first task or thread that it started
@@ -28,9 +26,8 @@ from ..purity import frame_variable
 class Lane:
     """One task or thread in a frame.
 
-    The lane of the hook or call itself is the frame, which is a subclass.
-
-    `frame` is None in a frame's own lane: a reference to itself would leave each frame to the garbage collector.
+    The frame itself is the lane of its hook or call (a subclass). There, `frame` is None: with a reference to itself,
+    each frame would be left to the garbage collector.
     """
 
     __slots__ = ("counts", "frame", "name", "started")
@@ -42,19 +39,16 @@ class Lane:
         self.started = 0
 
     def number(self, what: str) -> int | str:
-        """Count a request, and return its number.
+        """Count a request, and return its number among the lane's equal requests.
 
-        It is its number among equal ones of this lane, with the lane's name if it has one.
+        The name of the lane, if it has one, is part of the number.
         """
         count = self.counts.get(what, 0)
         self.counts[what] = count + 1
         return f"{self.name}/{count}" if self.name else count
 
     def counted(self, what: str, n: int | str) -> None:
-        """Continue counting after `n`.
-
-        This is the number of a recorded call under its recorded digest `what`.
-        """
+        """Continue counting requests of the digest `what` after `n`."""
         self.counts[what] = max(self.counts.get(what, 0), _count(n) + 1)
 
     def begin_at(self, what: str, n: int | str) -> None:
@@ -62,10 +56,7 @@ class Lane:
         self.counts[what] = _count(n)
 
     def child(self, frame: "Lane") -> "Lane":
-        """Return the lane of the next task or thread.
-
-        It is started in this lane, in `frame`.
-        """
+        """Return the lane of the next task that this lane starts."""
         number, self.started = self.started, self.started + 1
         return Lane(frame, f"{started_in(self.name)}{number}")
 
@@ -76,10 +67,7 @@ def started_in(name: str) -> str:
 
 
 def asked_as(name: str) -> str:
-    """Return the candidate of a lane, such as `"candidate 0.2|"`.
-
-    Returns `""` if the hook was asked for a single one.
-    """
+    """Return the candidate of a lane, such as `"candidate 0.2|"`, or `""`."""
     return name[: name.rfind("|") + 1]
 
 
@@ -88,10 +76,7 @@ def _count(n: int | str) -> int:
 
 
 def lane_name(n: int | str) -> str:
-    """Return the lane in a recorded number.
-
-    It is `"0.2"` of `"0.2/5"`, and `""` of `5`.
-    """
+    """Return the lane in a number: `"0.2"` of `"0.2/5"`, `""` of `5`."""
     return "" if isinstance(n, int) else n.rpartition("/")[0]
 
 
@@ -116,9 +101,7 @@ set_lane = _lane.set
 class _Factory:
     """An asyncio task factory that gives each task its lane.
 
-    It creates the task as `before` did.
-
-    `users` counts the live runs of the loop; the last one restores `before`.
+    `before` creates the tasks. `users` counts the live runs of the loop; the last one restores `before`.
     """
 
     def __init__(self, before: Any) -> None:
@@ -150,10 +133,7 @@ class _Instrument:
 
 
 def _starting() -> Lane | None:
-    """Return the lane for a task that is created here.
-
-    Returns None outside of hooks and calls.
-    """
+    """Return the lane of a task created here; None outside of hooks."""
     frame = frame_here()
     return None if frame is None else lane_in(frame).child(frame)
 
@@ -162,11 +142,9 @@ _instruments: WeakKeyDictionary[Any, _Instrument] = WeakKeyDictionary()
 
 
 def named_lanes() -> Callable[[], None]:
-    """Name the tasks that are created in the running event loop.
+    """Name the tasks of the running loop; return a function that stops.
 
-    Returns a function that ends this.
-
-    Naming goes on while any run of the loop has not called its function.
+    Naming goes on until each run of the loop has called its function.
     """
     return _on_asyncio() if _is_asyncio() else _on_trio()
 

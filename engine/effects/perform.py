@@ -1,7 +1,4 @@
-"""The functions that hooks and tools call to touch the world.
-
-Their outcomes are recorded, and served on replay.
-"""
+"""The functions that hooks and tools call to touch the world."""
 
 import asyncio
 import functools
@@ -35,8 +32,8 @@ R = TypeVar("R")
 _POLL_SECONDS = 0.005
 """How often, in seconds, a call that waits for tokens tries to reserve them again.
 
-It polls because tokens are freed in any thread and by any run of the family, without a signal. The value is a choice,
-not a measurement: far below the seconds of a model call, which is what such a call waits for.
+Tokens are released in any thread and by any run of the family, without a signal. The value is not measured: it is far
+below the seconds of the model calls for which such a call waits.
 """
 _CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
 _VERSION_8 = 8 << 76 | 2 << 62
@@ -48,13 +45,11 @@ async def perform(fn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwar
 @overload
 async def perform(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run `fn(*args, **kwargs)` once and record it.
+    """Run `fn(*args, **kwargs)` once, and record the call.
 
-    On replay and resume, return the recorded result.
-
-    A sync `fn` runs in a worker thread. The returned value has the function's declared return type and is made from the
-    JSON form of the result; without a declared type it consists of plain JSON values. Outside of any run the function
-    just runs.
+    A replay and a resumed run return the recorded result. A sync `fn` runs in a worker thread. The returned value has
+    the function's declared return type and is made from the JSON form of the result; without a declared type it
+    consists of plain JSON values. Outside of any run the function just runs.
 
     Raises:
         EffectError: the function raised, or its result has no exact JSON form. In a live run, `__cause__` is the
@@ -79,9 +74,7 @@ async def perform_as(
     tokens: int = 0,
     returns: Any = Any,
 ) -> Any:
-    """Run `body()` once and record it as an effect.
-
-    The effect is called `name` and has the arguments `request`.
+    """Run `body()` once, and record it as the effect `name`.
 
     Use it to wrap another library's calls: only the name and the request identify the effect and are recorded, so
     `body` is free in its clients and callbacks. See `perform`, and `effect` for the marks. `returns` is the type of the
@@ -92,7 +85,7 @@ async def perform_as(
         EffectError, EffectNotAllowedError, NoRunError, RunClosedError, CallClosedError: as `perform` does.
     """
     if not isinstance(name, str) or not name or name.startswith("refold."):
-        raise EngineUsageError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
+        raise EngineUsageError(f"an effect needs a name that does not begin with 'refold.', got {name!r:.80}")
     if not isinstance(request, Mapping) or not all(isinstance(key, str) for key in request):
         raise EngineUsageError(f"the request of effect {name!r} must be a dict with text keys, got {request!r:.80}")
     frame = frame_or_none()
@@ -104,10 +97,7 @@ async def perform_as(
 
 
 def in_run() -> bool:
-    """Return whether this code runs inside a run.
-
-    Also returns True inside `reduce`, which may perform no effects.
-    """
+    """Return whether this code runs inside a run, or inside `reduce`."""
     return frame_variable.get() not in (None, OUTSIDE)
 
 
@@ -127,9 +117,7 @@ async def _performed(
 
 
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run `fn` once in this thread and record it.
-
-    This is `perform` for sync code.
+    """Run `fn` once in this thread and record it, from sync code.
 
     Raises EngineUsageError if `fn` is async, and the errors of `perform`.
     """
@@ -141,7 +129,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return fn(*args, **kwargs)
     call = frame.host.begin(frame, spec, spec.named(args, kwargs))
     if call.recorded is not None:
-        if not in_event_loop():  # a loop must not wait; and as the live call blocked it, no outcome came in between
+        if not in_event_loop():  # a loop must not wait; the live call blocked the loop, so no outcome came before it
             with waits_in_thread():
                 frame.host.turn_in_thread(call)
         return cast(R, typed(spec, replayed(call)[1]))
@@ -170,7 +158,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function.
 
-    If it forked this process (`os.fork`), the child process ends when the function ends.
+    If it forks this process (`os.fork`), the child process ends with the function.
     """
     before = forks.number
     try:
@@ -187,7 +175,7 @@ def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Return how many tokens a call reserves, by its `tokens` mark.
 
-    Returns 0 inside a call that has a reservation.
+    Inside a call that has a reservation, this is 0.
     """
     tokens = spec.marks.tokens
     frame = frame_or_none()
@@ -221,12 +209,10 @@ async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 async def carry_out(
     call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, alone: bool = False
 ) -> tuple[Any, bytes, int]:
-    """Run a started call to its outcome.
+    """Run a started call to its outcome, here or in a thread.
 
-    It runs in this task or in a thread, within its timeout if it has one.
-
-    Returns the result of `Call.finish`. `alone` says that only the call awaits in this task, so that a cancellation
-    which no scope requested came from the call's own code and is the call's error.
+    Returns the result of `Call.finish`. If `alone`, only the call awaits in this task: a cancellation that no scope
+    requested came from the call's own code and is the call's error.
     """
     spec, task = call.spec, own_task()
     # a tool started by the thread of `decide` may have been cancelled already: see `run.onward`
@@ -274,7 +260,7 @@ async def carry_out(
     finally:
         reset_frame(token)
         if alone and task is not None and task.cancelling() > before and not is_cancelled():
-            await withdraw(before)  # the call has cancelled its own task, which the run still needs
+            await withdraw(before)  # the call has cancelled this task, which the run still needs
     return call.finish(value)
 
 
@@ -289,10 +275,7 @@ def _is_cut_off(error: BaseException) -> bool:
 
 
 def now() -> datetime:
-    """Return the time, in UTC.
-
-    It is recorded, so that a replay sees the same.
-    """
+    """Return the time, in UTC, which a replay returns again."""
     return perform_sync(_read_clock)
 
 
@@ -303,11 +286,9 @@ def _read_clock() -> datetime:
 
 
 def rng(name: str = "") -> random.Random:
-    """Return random numbers for this place and `name`.
+    """Return a random stream for this place and `name`.
 
-    They depend on the run's seed.
-
-    Each hook or call has one stream of each name, and so has each task and thread that it starts.
+    It depends on the run's seed. Each hook or call has one stream of each name, and so has each task and thread inside.
     """
     frame = frame_or_none()
     if frame is None:
@@ -321,7 +302,7 @@ def rng(name: str = "") -> random.Random:
 
 
 def new_id() -> str:
-    """Return a UUID that a replay gives again.
+    """Return a UUID that a replay returns again.
 
     It has version 8 (RFC 9562), and depends only on the run's seed and this place.
     """
@@ -347,10 +328,8 @@ def emit(name: str, **data: Any) -> None:
 def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *, estimated: bool = False) -> None:
     """Add usage to the running effect or tool.
 
-    This is for usage that cannot be read off the result.
-
-    Tokens are counts, `cost` is in US dollars. `estimated` marks the tokens as an estimate because no provider has
-    reported them; budgets count estimated tokens separately.
+    Use it if the usage cannot be read from the result. Tokens are counts, `cost` is in US dollars. `estimated` marks
+    the tokens as an estimate because no provider has reported them; budgets count estimated tokens separately.
 
     Raises NoRunError inside a hook but outside of an effect or tool: on resume, usage is counted from outcomes.
     """
@@ -368,10 +347,8 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *
 def follow_run(known: Follower | None = None) -> Follower:
     """Return a reader of the running run's trace, at its beginning.
 
-    Returns `known` if it reads this trace already.
-
-    A module may use the reader to show the run's records to others, but never for a decision, which must depend on the
-    state alone. Raises NoRunError if no run is live here.
+    If `known` reads this trace already, returns `known`. A module may use the reader to show the run's records to
+    others, but never for a decision, which must depend on the state alone. Raises NoRunError if no run is live here.
     """
     frame = frame_or_none()
     writer = None if frame is None else frame.host.writer
@@ -383,9 +360,7 @@ def follow_run(known: Follower | None = None) -> Follower:
 def call_info() -> CallInfo:
     """Return facts about the running effect or tool.
 
-    One is its idempotency key.
-
-    Raises NoRunError outside of an effect or a tool.
+    Among them is its idempotency key. Raises NoRunError outside of an effect or a tool.
     """
     frame: Frame | None = frame_or_none()
     if frame is None or frame.call is None:

@@ -1,6 +1,4 @@
-"""Keeps secrets out of the trace.
-
-Known values are replaced wherever text enters a run.
+"""Replaces known secrets wherever text enters a run.
 
 Secrets come from three places: environment variables with telling names (`make_redactor`), the `redact` argument of
 the engine, and `SecretStr` arguments of effects, which are learnt while the run goes on. A secret is found in every
@@ -33,7 +31,7 @@ _IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", re.IGNORECAS
 _OWN_NAME = re.compile(r"[a-z_]+")
 
 MIN_LENGTH = 8
-"""Shorter values are not replaced, in characters: they would occur in ordinary text."""
+"""The least length of a secret, in characters: shorter values occur in ordinary text."""
 
 TOKEN_SHAPES = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}"
@@ -48,19 +46,18 @@ The length of a JWT's header is bounded: otherwise a long text would be scanned 
 class Redactor:
     """Replaces secrets in texts by `<redacted:NAME>`.
 
-    In a JSON value, it changes strings, never numbers or structure.
-
-    `secrets` maps names to values; values of fewer than 8 characters are ignored. With `shapes`, texts that look like a
-    well-known kind of token are replaced too.
+    In JSON values, only strings are changed, never numbers or structure. `secrets` maps names to values; values of
+    fewer than 8 characters are ignored. With `shapes`, texts that look like a well-known kind of token are replaced
+    too.
     """
 
     def __init__(self, secrets: Mapping[str, str], *, shapes: bool = False) -> None:
         self._marks: dict[str, str] = {}
-        """The mark for each form of a secret, longest form first, because one secret may be the start of another."""
+        """The mark for each form of a secret, longest form first: one secret may be the beginning of another."""
         self._needles: list[bytes] = []
         self._shapes = shapes
         self.is_idle = not shapes
-        """Whether there is nothing to redact, so that callers need not ask for it."""
+        """Whether there is nothing to redact."""
         for name in sorted(secrets):
             self._take(secrets[name], name)
         self._sort()
@@ -84,10 +81,7 @@ class Redactor:
         self.is_idle = not self._needles and not self._shapes
 
     def copy(self) -> "Redactor":
-        """Return a redactor with the same secrets.
-
-        Others can be added to it separately.
-        """
+        """Return a redactor with the same secrets, which learns others separately."""
         copied = Redactor({}, shapes=self._shapes)
         copied._marks, copied._needles, copied.is_idle = dict(self._marks), self._needles, self.is_idle
         return copied
@@ -99,18 +93,15 @@ class Redactor:
             self._sort()
 
     def is_in_name(self, name: str) -> bool:
-        """Return whether a file name contains a secret's beginning.
+        """Return whether a file name contains the beginning of a secret.
 
-        The name is made of a text's words.
+        A file name is made of the letters and digits of a text.
         """
         words = _words(name)
         return any(_words(form)[:MIN_LENGTH] in words for form in self._marks if len(_words(form)) >= MIN_LENGTH)
 
     def json(self, data: bytes) -> bytes:
-        """Return a JSON text without secrets.
-
-        Returns the same object if it contains none.
-        """
+        """Return a JSON text without secrets, itself if it has none."""
         if not self._shapes:
             for needle in self._needles:
                 if needle in data:
@@ -129,10 +120,7 @@ class Redactor:
         return TOKEN_SHAPES.sub("<redacted:token>", text) if self._shapes else text
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value without secrets.
-
-        Returns the same object if it contains none.
-        """
+        """Return a JSON value without secrets, itself if it has none."""
         data = orjson.dumps(value)
         cleaned = self.json(data)
         return value if cleaned is data else orjson.loads(cleaned)
@@ -156,12 +144,11 @@ class Redactor:
 
 
 def forms(value: str) -> list[str]:
-    """Return the forms of a secret.
+    """Return the forms in which a secret may be written.
 
-    They are plain, escaped by `repr` and JSON, in a URL, HTML, hex, base64 and lower case.
-
+    They are the plain text, and the text escaped by `repr` and JSON, in a URL, in HTML, hex, base64 and lower case.
     Base64 encodes three bytes at a time, so a text inside another has one of three encodings, by its offset modulo 3.
-    Of each, the characters are kept that depend on the secret alone and not on its neighbours.
+    Of each encoding, only the characters count that depend on the secret alone and not on its neighbours.
     """
     raw = value.encode()
     found = [value, repr(value)[1:-1], orjson.dumps(value)[1:-1].decode(), json.dumps(value)[1:-1], value.lower()]
@@ -177,9 +164,9 @@ def _longest_first(form: tuple[str, str]) -> tuple[int, str]:
 
 
 def _words(text: str) -> str:
-    """Return a text's letters and digits in lower case.
+    """Return the letters and digits of a text in lower case.
 
-    A file name uses these.
+    File names are made of these.
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
     return "".join(re.findall(r"[a-z0-9]+", plain))
@@ -188,7 +175,7 @@ def _words(text: str) -> str:
 def redacted_task(task: Task, redactor: Redactor) -> Task:
     """Return the task without secrets.
 
-    An id that was derived from one is derived again, as it names the trace file.
+    The task's id names the trace file, so an id that contains secrets is derived again.
     """
     document = task.to_dict()
     cleaned = redactor.value(document)
@@ -206,8 +193,8 @@ def redacted_task(task: Task, redactor: Redactor) -> Task:
 def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]") -> Redactor | None:
     """Return the redactor for `Engine(redact=…)`.
 
-    True: the values of environment variables with secret names, and passwords in URLs. A mapping (name to value) or an
-    iterable of values: these too. A Redactor: itself. False: None.
+    For True, it replaces the values of environment variables with secret names, and passwords in URLs. A mapping (name
+    to value) or an iterable of values adds secrets. A Redactor is returned as it is, and False returns None.
     """
     if redact is False:
         return None

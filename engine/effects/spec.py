@@ -1,7 +1,4 @@
-"""Marks on functions that are effects or tools.
-
-They give the name, retries, timeout, price and result type.
-"""
+"""The marks of effects and tools: name, timeout, usage, result type."""
 
 import inspect
 from collections.abc import Callable
@@ -66,8 +63,8 @@ def effect(
     `usage`: returns the usage of a result, as anything that `Usage.of` accepts.
     `tokens`: tokens to reserve from the budget before a call starts; a number, or a function of the call's arguments.
     `name`: the name in the trace, by default the function's.
-    `brief`: the result, a state model, is recorded without the fields that have their defaults. A replay fills them in,
-    so these defaults may never change, and no union in the model may be discriminated by such a field.
+    `brief`: record the result, a state model, without the fields that have their defaults. A replay fills in the
+    defaults, so these may never change, and no union in the model may be discriminated by such a field.
 
     Raises ValueError for a timeout that is not above 0.
     """
@@ -88,9 +85,7 @@ def effect(
 class EffectSpec:
     """A function as the engine calls it.
 
-    It has a name, marks, positional parameters and a result type.
-
-    `returns` converts results between JSON and the declared type; None if the type needs no conversion.
+    `returns` converts results between JSON and the declared type; it is None if the type needs no conversion.
     """
 
     name: str
@@ -99,15 +94,12 @@ class EffectSpec:
     positional: tuple[str, ...]
     returns: TypeAdapter[Any] | None
     native: type | None = None
-    """The declared type of the result, if it is one of JSON's own and needs no adapter."""
+    """The declared type of the result, if it is a type of JSON and needs no adapter."""
     model: type[StateModel] | None = None
-    """The declared type of the result, if it is a state model: its instances are unchanged by a trip through JSON."""
+    """The declared type of the result, if it is a state model, whose instances JSON does not change."""
 
     def mistyped(self, value: Any) -> str | None:
-        """Return what is wrong with a result's type, or None.
-
-        The declared type is a native one.
-        """
+        """Return why a result is not of its native type, or None."""
         native = self.native
         if native is None or type(value) is native or (native is float and type(value) is int):
             return None
@@ -117,10 +109,7 @@ class EffectSpec:
         return f"the result is not of its declared type: expected {native.__name__}, got {got}"
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, as an intent carries them.
-
-        Surplus positional ones are under `*args`.
-        """
+        """Return the arguments by name; surplus positional ones as `*args`."""
         if not args:
             return kwargs
         named = dict(zip(self.positional, args, strict=False))
@@ -154,10 +143,7 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
 
 
 def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
-    """Return the spec of an effect without a function.
-
-    It is identified by `name` and a request.
-    """
+    """Return the spec of an effect that has no function."""
     return EffectSpec(name, marks, is_async, (), *_result_of(returns))
 
 
@@ -171,12 +157,9 @@ def is_async(fn: Callable[..., Any]) -> bool:
 
 
 def _check_name(name: str) -> None:
-    """Raise ValueError for a name that an effect cannot have.
-
-    It is not text, or is reserved for the engine's own effects.
-    """
+    """Raise ValueError for a name that is not text, or is reserved."""
     if not isinstance(name, str) or not name or name.startswith("refold."):
-        raise ValueError(f"an effect needs a name, and none that begins with 'refold.', got {name!r:.80}")
+        raise ValueError(f"an effect needs a name that does not begin with 'refold.', got {name!r:.80}")
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -202,10 +185,7 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
 
 
 def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
-    """Return an EffectSpec's `returns`, `native` and `model` for a type.
-
-    It is the type of the result.
-    """
+    """Return the `returns`, `native` and `model` of a result's type."""
     returns = _adapter(declared) if _hashable(declared) and declared not in _NATIVE else None
     native = declared if declared in (str, int, float, bool, dict, list) else get_origin(declared)
     native = native if returns is None and isinstance(native, type) else None
@@ -214,10 +194,7 @@ def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, typ
 
 
 def _declared(fn: Callable[..., Any]) -> Any:
-    """Return the declared type of a function's result.
-
-    Returns Any if there is none or it cannot be resolved.
-    """
+    """Return the declared type of a function's result, or Any."""
     target = fn if inspect.isroutine(fn) else type(fn).__call__
     try:
         return get_type_hints(target, include_extras=True).get("return", Any)
@@ -244,7 +221,7 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
 def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
     """Return the usage in a call's result.
 
-    It is read by the `usage` mark, otherwise from a `usage` shaped like OpenAI's.
+    The `usage` mark reads it; otherwise it is a `usage` in OpenAI's form.
     """
     if spec.marks.usage is not None:
         found = spec.marks.usage(result)

@@ -1,6 +1,4 @@
-"""The arguments of an effect as JSON.
-
-The trace shows this form, and its digest identifies the request.
+"""The arguments of an effect as JSON, written and for digests.
 
 Arguments take two forms:
 
@@ -45,16 +43,14 @@ from ..state.shapes.containers import INT_MAX, INT_MIN
 from .redaction import Redactor
 
 _INDEX_LIMIT = 2_000
-"""How many parts of a state are indexed: each step's first lookup pays for it. Other parts are written out in full."""
+"""How many parts of a state are indexed, at the first lookup in a step. Other parts are written out in full."""
 _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
 Learn = Callable[[str, str], None]
 """Receives the name and value of a secret found in the arguments."""
 
 
 class StateRefs:
-    """The JSON Pointers of the parts of a committed state.
-
-    The parts are looked up by identity.
+    """The JSON Pointers of the parts of a committed state, by identity.
 
     The members of lists are not indexed. A part that occurs several times has several pointers, and any of them will
     do, because the digest of a request depends on the value alone.
@@ -96,10 +92,8 @@ class StateRefs:
 def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
     """Return the arguments as JSON values, with frozen values unchanged.
 
-    Equal arguments have equal forms.
-
-    `learn` receives the value of each `SecretStr` and `SecretBytes`; a mark replaces it. Raises StateValueError for an
-    argument that contains itself.
+    Equal arguments have equal forms. A mark replaces each `SecretStr` and `SecretBytes`, and `learn` receives its
+    value. Raises StateValueError for an argument that contains itself.
     """
     try:
         return {name: _form(value, learn, name) for name, value in args.items()}
@@ -108,10 +102,7 @@ def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
 
 
 def shown_form(form: Mapping[str, Any], refs: StateRefs) -> Mapping[str, Any]:
-    """Return the form to write.
-
-    Each part of the committed state becomes `{"$state": pointer}`.
-    """
+    """Return the form to write, with pointers to parts of the state."""
     if PLAIN.issuperset(map(type, form.values())):
         return form
     return {name: value if type(value) in PLAIN else _shown(value, refs) for name, value in form.items()}
@@ -136,9 +127,9 @@ def _shown(value: Any, refs: StateRefs) -> Any:
 
 
 def read_form(shown: Any, state: Any) -> Any:
-    """Turn a written form back into values.
+    """Return the values of a written form.
 
-    Parts of `state` replace their pointers.
+    Parts of `state` replace the pointers to them.
     """
     if isinstance(shown, list):
         return [read_form(each, state) for each in shown]
@@ -168,7 +159,7 @@ def part_at(state: Any, pointer: str) -> Any:
 def _named(members: Mapping[Any, Any], token: str) -> Any:
     """Return the member whose key is `token` in JSON.
 
-    The key itself is not a string, such as an int or an enum.
+    The key itself is an int or an enum, for instance.
     """
     return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), None)
 
@@ -186,10 +177,7 @@ def pointers(shown: Any) -> Iterator[str]:
 
 
 class _Object(dict[str, str]):
-    """An argument without a JSON form.
-
-    The class tells it from a user's dict that looks the same.
-    """
+    """An argument without a JSON form, distinct from a user's dict."""
 
 
 def _form(value: Any, learn: Learn, name: str) -> Any:
@@ -269,9 +257,7 @@ def _text_of(value: bytes) -> str:
 
 @dataclass(slots=True)
 class Asked:
-    """A request: an effect's name and its arguments.
-
-    It has the arguments as written (`data`, JSON), and the digest of their value.
+    """A request: an effect's arguments as written, and their digest.
 
     `clear` is the digest of the arguments before redaction, and `form` their value before redaction. Both are needed
     because an earlier attempt may have known other secrets; neither is ever written. Without secrets, `clear` equals
@@ -286,10 +272,7 @@ class Asked:
 
 
 def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
-    """Return the request of an action.
-
-    Its arguments are in the recorded decision, so nothing has to be written.
-    """
+    """Return the request of an action, whose arguments are in the decision."""
     digest = request_digest(prefix, name, args)
     return Asked(name, b"", digest, digest, args)
 
@@ -297,10 +280,7 @@ def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
 def asked_for(
     name: str, args: Mapping[str, Any], prefix: bytes, refs: StateRefs, redactor: Redactor | None, learn: Learn
 ) -> Asked:
-    """Return the request of a call of `name`.
-
-    `prefix` identifies the enclosing call.
-    """
+    """Return the request of a call inside the call that `prefix` identifies."""
     form = json_form(args, learn)
     data = clean = dump(shown_form(form, refs))
     clear = request_digest(prefix, name, form)
@@ -314,7 +294,7 @@ def asked_for(
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
     """Return the 64-bit digest of a request, in hex.
 
-    It is made of the enclosing call, the function's name and the arguments' value.
+    The digest covers the enclosing call, the function's name and the value of the arguments.
     """
     flat = PLAIN.issuperset(map(type, args.values()))  # as in most calls; the same bytes as by `members_form`
     data = orjson.dumps(args, option=orjson.OPT_SORT_KEYS) if flat else members_form(args)

@@ -1,7 +1,4 @@
-"""The check of a tool call's arguments before the call.
-
-They are checked against the function's signature.
-"""
+"""The check of a tool call's arguments against the tool's signature."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,11 +15,9 @@ from ..state.shapes.containers import first_problem
 
 
 class Signature:
-    """The parameters of a tool's function.
+    """The parameters of a tool, which take JSON values by name.
 
-    It is called by name with JSON values.
-
-    Raises TypeError for a positional-only parameter, because tools are called by name.
+    Raises TypeError for a positional-only parameter.
     """
 
     def __init__(self, name: str, fn: Callable[..., Any]) -> None:
@@ -46,10 +41,7 @@ class Signature:
                     self._required.append(parameter.name)
 
     def check(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments, validated and converted.
-
-        Raises ArgumentError for the first bad one.
-        """
+        """Return the arguments, validated and converted; raises ArgumentError."""
         taken: dict[str, Any] = {}
         for name, value in args.items():
             if name not in self._validators:

@@ -1,7 +1,4 @@
-"""Carries out a decision's actions: each is a recorded tool call.
-
-The results come in the actions' order.
-"""
+"""Carries out the actions of a decision as recorded tool calls."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -30,12 +27,10 @@ Tools = Mapping[str, Callable[..., Any]]
 async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
     """Run the actions of an act decision with `tools`.
 
-    The error of a tool becomes an error result.
-
-    For an unknown tool, or for arguments that do not fit, return an error result that names the nearest matches,
-    without a call. With `own_task`, a single async tool runs in this task rather than in one of its own: for an `act`
-    that has no timeout or task of asyncio's around this call, as a cancellation by one of them would be taken for the
-    tool's own. Raises EngineUsageError outside of a run.
+    If a tool fails, its result is an error. For an unknown tool, or for arguments that do not fit, there is no call,
+    and the error names the nearest matches. With `own_task`, a single async tool runs in this task instead of a new
+    one. Use `own_task` only in an `act` without a timeout or task of asyncio around this call, since their cancellation
+    would count as the tool's own. Raises EngineUsageError outside of a run.
     """
     frame = frame_or_none()
     if frame is None:
@@ -51,11 +46,10 @@ async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = Fals
 
 
 async def act(frame: Frame, tools: Tools, decision: Decision, begun: Call | ActionResult | None = None) -> Observation:
-    """Carry out the actions of a step in its frame.
+    """Carry out the actions of a step, and end their frame.
 
-    The frame ends with them. `begun` is the single action, if it is begun already.
-
-    Only the run awaits in this task, so a single call, the usual case, needs no task of its own.
+    `begun` is the single action, if it has started already. Only the run awaits in this task, so a single call, the
+    usual case, needs no task of its own.
     """
     token = set_frame(frame)
     try:
@@ -73,10 +67,7 @@ async def act(frame: Frame, tools: Tools, decision: Decision, begun: Call | Acti
 
 
 async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observation:
-    """Carry out several actions.
-
-    They run at once if the decision is parallel, otherwise one after the other.
-    """
+    """Carry out several actions, at once if the decision is parallel."""
     actions = decision.actions
     frames = [_own(frame) for _ in actions]
     _number(frame, frames, actions)
@@ -91,9 +82,9 @@ async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observatio
 
 
 async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
-    """Carry out calls at the same time, each in its own task.
+    """Carry out calls at once, each in its own task.
 
-    Returns one result for each, in their order.
+    Returns the results in the order of the calls.
     """
     results: dict[int, ActionResult] = {}
     errors: list[BaseException] = []
@@ -120,9 +111,9 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
 
 
 def _stray(begun: Call | ActionResult, raised: BaseException) -> ActionResult:
-    """Return the result of a call cancelled before its start.
+    """Return the result of a call that its run has not cancelled.
 
-    It was not cancelled by its run.
+    The call was cancelled before it started.
     """
     assert isinstance(begun, Call)
     name = begun.spec.name
@@ -146,10 +137,7 @@ def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> N
 
 
 def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
-    """Return the call of an action with its checked arguments.
-
-    Without a call, it is the error result that says why.
-    """
+    """Return the call of an action, or its error result."""
     if type(tools) is not dict:
         check_dict(tools)
     name, host = action.name, frame.host
@@ -216,10 +204,7 @@ def check_dict(tools: Tools) -> Tools:
 
 
 def check_tools(tools: Tools) -> None:
-    """Raise ModuleDefinitionError for the first tool that cannot be called.
-
-    The error gives the reason.
-    """
+    """Raise ModuleDefinitionError for the first tool that cannot be called."""
     for name, fn in check_dict(tools).items():
         if not isinstance(name, str) or not name:
             raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")

@@ -1,7 +1,4 @@
-"""The usage of calls and runs: tokens and money.
-
-It tells how much of it is known.
-"""
+"""The usage of calls and runs: tokens and money."""
 
 import math
 from collections.abc import Mapping
@@ -13,10 +10,9 @@ from typing import Any
 class Usage:
     """Tokens in and out, and their cost in US dollars.
 
-    `cost` is None if the price is unknown.
-
-    `estimated` marks the tokens as an estimate, because no provider has reported them. `assumed` says that the cost
-    comes from the budget's `assumed_price`. Raises ValueError for a negative or non-finite number.
+    `cost` is None if the price is unknown. `estimated` marks the tokens as an estimate, because no provider has
+    reported them. `assumed` says that the cost comes from the budget's `assumed_price`. Raises ValueError for a
+    negative or non-finite number.
     """
 
     tokens_in: int = 0
@@ -49,18 +45,13 @@ class Usage:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Usage":
-        """Read a usage from its JSON form.
-
-        Raises ValueError if it is not valid.
-        """
+        """Read a usage from its JSON form; raises ValueError."""
         marks = {name: doc.get(name) is True for name in ("estimated", "assumed")}
         return cls(doc.get("tokens_in", 0), doc.get("tokens_out", 0), doc.get("cost"), **marks)
 
     @classmethod
     def of(cls, value: Any) -> "Usage | None":
-        """Make a usage from a Usage, a mapping, or an object.
-
-        Returns None if it has no tokens.
+        """Return the usage in a Usage, mapping or object, or None.
 
         The names of refold (`tokens_in`), OpenAI (`prompt_tokens`) and Anthropic (`input_tokens`) are understood.
         """
@@ -86,11 +77,9 @@ def _first(*values: Any) -> Any:
 class RunUsage:
     """The usage of a run.
 
-    It counts steps, seconds of work, tokens, and cost in US dollars.
-
-    `calls` counts the calls that reported their usage. `unpriced` of them have no known price; `cost` includes these
-    only if the budget assumes a price. `estimated` counts the tokens of calls that reported none, and only under a
-    budget of tokens or money.
+    It counts steps, seconds of work, tokens, and cost in US dollars. `calls` counts the calls that reported their
+    usage; `unpriced` of them have no known price, and `cost` includes these only if the budget assumes a price.
+    `estimated` counts the tokens of calls that reported none, and only under a budget of tokens or money.
     """
 
     steps: int = 0

@@ -106,7 +106,7 @@ class LiveRun:
         )
         self.account.restore(at.used, at.warned)
         self.is_limited = self.account.is_limited
-        """Whether tokens or money are limited; only then does a call reserve, and are estimated tokens counted."""
+        """Whether tokens or money are limited; only then do calls reserve tokens, and estimates count."""
         self.waits = Waits(
             self,
             options.on_wait,
@@ -368,7 +368,7 @@ class LiveRun:
     def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
         """Write the reused outcome at the moment when the caller receives it."""
         if self.closed or self.suspended:
-            raise RunClosedError(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not taken over")
+            raise RunClosedError(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not reused")
         outcome: dict[str, Any] = {"intent": call.intent}
         if recorded.error is not None:
             outcome["error"] = recorded.error
@@ -414,7 +414,7 @@ class LiveRun:
             span.open = set()
         span.open.add(call)
         if span.over:  # it ended meanwhile, in another thread
-            call.cancelled("the hook or call that has made it ended before it did")
+            call.cancelled("the hook or call that made this call ended before it")
             self._refuse_late(call.frame, call.spec.name)
         if self.waits.asking or self.waits.blocked_children:
             self.waits.changed()
@@ -469,7 +469,7 @@ class LiveRun:
         """
         reason = self.account.used_up() if call.charged is not None else None
         if reason is not None:
-            self.stop(BudgetExceededError(reason, f"what running calls were charged has used up the budget ({reason})"))
+            self.stop(BudgetExceededError(reason, f"the charges of running calls have used up the budget ({reason})"))
             assert self.stopping is not None
             raise self.stopping
         if call.intent in self.open_calls and not self.suspended:
@@ -494,7 +494,7 @@ class LiveRun:
     def end_work(self) -> None:
         """Cancel the work of this run and its children, from any thread."""
         reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
-        self.children.end(EndedFromAbove(reason, f"the run that it belongs to has used up its budget ({reason})"))
+        self.children.end(EndedFromAbove(reason, f"the run's parent has used up its budget ({reason})"))
         self.kill_children()
         self.cancel_work()
 

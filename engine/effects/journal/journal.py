@@ -44,9 +44,9 @@ from .unmarked import MARKED, fits
 
 Number = int | str
 Match = tuple[str, Number]
-"""What identifies a call inside its phase: the digest of the request and its number among equal requests."""
+"""The identity of a call inside its phase: the digest of the request and its number among equal requests."""
 Key = tuple[str, str, Number]
-"""What identifies a call inside its step: phase, digest, number."""
+"""The identity of a call inside its step: phase, digest, number."""
 ASK = "refold.ask"
 """Effect name of `ask`; names that start with `refold.` are reserved for the engine."""
 AWAITED = "refold.wait_child"
@@ -55,7 +55,7 @@ AWAITED = "refold.wait_child"
 
 _NUMBER = re.compile(r"[0-9]+")
 _Place = tuple[str, Match | None, str, str]
-"""Where a call is made: phase, match of the enclosing call (None in a hook), lane, effect name."""
+"""The place of a call: phase, match of the enclosing call (None in a hook), lane, effect name."""
 
 
 @dataclass(slots=True)
@@ -89,11 +89,10 @@ class Request:
         return self.asked.digest, self.n
 
     def taken_as(self, match: Match) -> Match:
-        """Return `match`, and continue the lane's count from it.
+        """Continue the lane's count from a recorded call's match.
 
-        It is that of the recorded call found for this request.
-
-        The two matches differ if secrets were unknown at recording time, or if the call was made in another lane.
+        Returns the match. It differs from the request's own if secrets were unknown at recording time, or if the call
+        was made in another lane.
         """
         if match != self.match:
             self.lane.counted(*match)
@@ -103,7 +102,7 @@ class Request:
 class Entry:
     """One recorded call.
 
-    `taken` is set once the call was requested again, `over` once no other call has to wait for its turn.
+    `taken` is set once the call was requested again, and `over` once no other call has to wait for its turn.
     """
 
     __slots__ = ("effect", "group", "order", "over", "recorded", "taken")
@@ -125,14 +124,14 @@ class Entry:
     def counts(self) -> bool:
         """True if unchanged code must request the call again.
 
-        It must if the call ended, or may not be made a second time.
+        Code must do so if the call ended, or may not be made a second time.
         """
         return self.recorded.outcome is not None or not self.effect.idempotent
 
     def give(self) -> None:
         """Record that the caller receives the outcome now.
 
-        The next call in order has its turn then.
+        The next call in order then has its turn.
         """
         self.over = True
         self.order.moved()
@@ -154,26 +153,23 @@ class _Lane:
 
 
 class _Group:
-    """The calls that one hook, or one call, has made.
-
-    They are held by lane, and in the order of their outcomes.
-    """
+    """The calls of one hook or call, by lane and by outcome."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, _Lane] = {}
         self._orders: dict[str, RecordedOrder] = {}
         """One order for each hook invocation, by `asked_as`.
 
-        Several candidates of a branch have run at the same time; a replay may run them one after the other, so the
-        calls of one must not wait for those of another.
+        Candidates of a branch ran at the same time, but a replay may ask for one after the other, so the calls for one
+        candidate must not wait for those of another.
         """
         self.left = 0
         """How many calls must still be requested, not counting actions."""
 
     def order_in(self, lane: str) -> RecordedOrder:
-        """Return the order in which this hook's calls have ended.
+        """Return the recorded order of one hook invocation's outcomes.
 
-        It is one order over all lanes of the invocation.
+        All lanes of the invocation share one order.
         """
         return self._orders.setdefault(asked_as(lane), RecordedOrder())
 
@@ -181,7 +177,7 @@ class _Group:
         """Add a call. All calls are added before the first is requested."""
         if entry.recorded.outcome is not None:
             entry.order.add(entry)
-        if entry.effect.action is None:  # actions start together, so that a lane says nothing about their order
+        if entry.effect.action is None:  # actions start together, so their lane does not determine their order
             lane = self.lanes.setdefault(lane_name(entry.effect.n), _Lane())
             lane.entries.append(entry)
             lane.left += entry.counts
@@ -206,16 +202,13 @@ class _Group:
     def skip(self, name: str) -> None:
         """Stop waiting for the calls that a lane has not requested.
 
-        The lane has made a request that is not recorded.
+        Called when the lane has made a request that is not recorded.
         """
         for entry in self.lanes[name].entries if name in self.lanes else ():
             entry.over = entry.over or not entry.taken
 
     def unstarted(self, lane: Lane) -> list[str]:
-        """Return the recorded lanes that `lane` has not started again.
-
-        They are the names of lanes that it started when the run was recorded.
-        """
+        """Return the recorded lanes that `lane` has not started again."""
         begin = started_in(lane.name)
         found = []
         for name in self.lanes:
@@ -229,8 +222,8 @@ class Journal:
     """The recorded calls and events of one step, or of `init_state`.
 
     `again` holds the intents that a person has decided to run again. A cancelled call counts as having no outcome, so
-    that it runs again if it may (see `unknown`). `complete` says that every request must be found (as in `verify`), so
-    that equal calls of all lanes are searched. `value` loads a recorded value that is stored as a blob.
+    that it runs again if it may (see `unknown`). If `complete`, every request must be found (as in `verify`), so equal
+    calls of all lanes are searched. `value` loads a recorded value that is stored as a blob.
     """
 
     def __init__(
@@ -258,7 +251,7 @@ class Journal:
     def _add(self, effect: Effect, parent: Match | None, again: frozenset[int]) -> None:
         key = _key(effect)
         unended = effect.open or effect.cancelled or effect.seq in again
-        if key not in self._entries or not unended:  # of several attempts at one call, the one that ended counts
+        if key not in self._entries or not unended:  # of several attempts at one call, the finished one counts
             recorded = (
                 Recorded(effect.seq, None)
                 if unended
@@ -275,12 +268,9 @@ class Journal:
     def find(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
         """Return the recorded call for a request, and mark it taken.
 
-        The call may have ended or not.
-
-        Returns None if there is none.
-
-        The head of this file lists the order of the search. If the recorded arguments contain marks for secrets that
-        are not known now, `learn` receives each secret's name and value.
+        Returns None if there is none. The call may have no outcome. The head of this file lists the order of the
+        search. If the recorded arguments contain marks for secrets that are not known now, `learn` receives each
+        secret's name and value.
         """
         asked = request.asked
         with self._lock:
@@ -312,7 +302,8 @@ class Journal:
     def _fits(self, entry: Entry, request: Request, learn: Callable[[str, str], None]) -> bool:
         """Return whether a call's marked arguments fit the request's.
 
-        They fit if they contain marks, and equal the request's if each mark stands for any text.
+        They fit if they equal the request's arguments once each mark stands for any text. Arguments without marks never
+        fit.
         """
         shown = self._value(entry.effect.args)
         return _has_marks(shown) and fits(
@@ -320,18 +311,12 @@ class Journal:
         )
 
     def take(self, phase: str, digest: str, n: Number) -> Entry | None:
-        """Return the call with this match, unless it was requested.
-
-        A match is a digest and a number.
-        """
+        """Return the call with this match, unless it was requested."""
         entry = self._entries.get((phase, digest, n))
         return entry if entry is not None and not entry.taken else None
 
     def _marked_like(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
-        """Return the first call in place that fits up to secrets.
-
-        It has not been requested yet, and its redacted secrets may be any text.
-        """
+        """Return the place's first unrequested call that fits up to secrets."""
         place = (request.phase, request.within, request.lane.name, request.asked.name)
         marked = self._marked.get(place)
         if marked is None:
@@ -341,12 +326,10 @@ class Journal:
         return next((each for each in marked if self._fits(each, request, learn)), None)
 
     def _moved(self, request: Request) -> Entry | None:
-        """Return the first equal call of another task or thread.
+        """Return the first equal call of another recorded lane.
 
-        It made the call when the run was recorded.
-
-        In a complete journal every lane is searched. Otherwise only lanes that this lane had started by itself and has
-        not started again count: the code that ran there may now run here.
+        A complete journal searches every lane. Otherwise the journal searches only the lanes that this lane has started
+        and has not started again: the code that ran there may now run here.
         """
         group = self._groups.get((request.phase, request.within))
         if group is None or not group.left:  # no recorded call is missing, so none has moved
@@ -357,13 +340,9 @@ class Journal:
         return min(equal, key=_seq, default=None)
 
     def order(self, request: Request) -> RecordedOrder | None:
-        """Return the recorded outcomes that a new call waits for.
+        """Return the recorded outcomes before that of a new call, or None.
 
-        A new call is one that is not recorded.
-
-        Returns None if there are none.
-
-        The new call's outcome is written now, hence after all recorded ones, so it must be delivered after them too.
+        The outcome of a new call is written after all recorded outcomes, so it must be delivered after them, too.
         """
         with self._lock:
             group = self._groups.get((request.phase, request.within))
@@ -387,10 +366,8 @@ class Journal:
     def seen_event(self, name: str, data: Any, clear: tuple[str, Any]) -> bool:
         """Return whether the trace already has this event.
 
-        Each recorded event counts once.
-
-        `clear` holds the event's name and data before redaction, because an earlier attempt may have known other
-        secrets.
+        Each recorded event counts once. `clear` holds the event's name and data before redaction, because an earlier
+        attempt may have known other secrets.
         """
         with self._lock:
             for key in (_event_key(name, data), _event_key(*clear)):
@@ -410,9 +387,9 @@ class Journal:
             return [each.effect for each in alike if not each.taken]
 
     def left(self, phase: str, within: Match | None = None) -> list[Effect]:
-        """Return the calls that should have been requested and were not.
+        """Return a hook's or call's calls that must still be requested.
 
-        They are those of a hook, or of a call (see `Entry.counts`).
+        See `Entry.counts`.
         """
         with self._lock:
             group = self._groups.get((phase, within))
@@ -420,12 +397,10 @@ class Journal:
             return [e.effect for lane in lanes if lane.left for e in lane.entries if e.counts and not e.taken]
 
     def left_in_lane(self, request: Request) -> bool:
-        """Return whether calls are left in the request's lane.
+        """Return whether the request's lane must first request recorded calls.
 
-        They must be requested before the lane may make a new request.
-
-        The calls of lanes that it had started, and has not started again, count too: they were recorded, so they came
-        before anything new.
+        Calls of lanes that it has started, and has not started again, count too: they were recorded, so they came
+        before any new request.
         """
         with self._lock:
             group = self._groups.get((request.phase, request.within))
@@ -444,7 +419,7 @@ def _has_marks(args: Any) -> bool:
 def _plain(form: Any, state: Any) -> Any:
     """Return arguments as plain JSON values.
 
-    With a `state`, its parts replace the pointers to them.
+    With a `state`, pointers to its parts are replaced by the parts.
     """
     return orjson.loads(dump(form if state is None else {name: read_form(each, state) for name, each in form.items()}))
 
@@ -454,12 +429,11 @@ def _event_key(name: str, data: Any) -> bytes:
 
 
 def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
-    """Return the unknown effects.
+    """Return the unknown effects: unfinished calls that are not idempotent.
 
-    These are calls without an outcome, or cancelled ones, that are not idempotent.
-
-    Calls that were waiting for an answer, or for a child run, are not unknown: they are entered again. Calls inside an
-    unknown call are left out until a person has decided that the outer call runs again.
+    Cancelled calls count as unfinished. Calls that waited for an answer, or for a child run, are not unknown: a resumed
+    run enters them again. Calls inside an unknown call are left out until a person has decided that the outer call runs
+    again.
     """
     found: list[Effect] = []
     for effect in effects:
@@ -481,8 +455,8 @@ def _key(effect: Effect) -> Key:
 
 
 def is_entered_again(effect: Effect) -> bool:
-    """Return whether the call is entered again.
+    """Return whether a resumed run enters the call again.
 
-    It is if it contains an `ask` without an answer, or a child run that has not ended.
+    It does if the call contains an `ask` without an answer, or a child run that has not ended.
     """
     return any(each.name in (ASK, CALLED, AWAITED) and (each.open or each.cancelled) for each in effect.walk())

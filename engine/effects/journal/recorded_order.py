@@ -29,17 +29,17 @@ from ...concurrency.tasks import soon
 from ..call import LAST, Recorded
 
 QUIET_SECONDS = 5.0
-"""How long a call waits for its turn while nothing moves, before the order is given up.
+"""How many seconds a call waits for its turn without any movement, before the order is given up.
 
 Unchanged code requests its recorded calls within milliseconds, as their outcomes come from the trace. Five seconds pass
-only if the code no longer makes one of these requests, or computes for that long in between.
+only if the code no longer makes one of these requests, or computes for five seconds in between.
 """
 
 
 class Ended(Protocol):
     """A recorded call that has ended.
 
-    `over` is set once its outcome was delivered, or when it will never be requested.
+    `over` is set once its outcome was delivered, or once it will never be requested.
     """
 
     recorded: Recorded
@@ -50,16 +50,13 @@ class _After:
     """A stand-in whose turn comes after all recorded calls."""
 
     def __init__(self) -> None:
-        # the intent is the key of `_waiting`: a negative one cannot equal that of a record
+        # the intent is the key of `_waiting`: a negative number cannot be that of a record
         self.recorded = Recorded(-id(self), None, order=LAST + 1)
         self.over = False
 
 
 class RecordedOrder:
-    """The order of one hook's or call's outcomes.
-
-    It knows the callers that wait for their turn.
-    """
+    """The order of one hook's outcomes, and the callers that wait."""
 
     def __init__(self) -> None:
         self._calls: list[Ended] = []
@@ -69,7 +66,7 @@ class RecordedOrder:
         """Wakes the caller that waits for a call's turn, by the call's intent."""
         self._lock = threading.Lock()
         self._moves = 0
-        """How often `moved` was called, by which a waiting caller sees whether anything has happened."""
+        """How often `moved` was called; a waiting caller compares the counts."""
         self._loose = False
         """Whether the order was given up."""
 
@@ -79,9 +76,9 @@ class RecordedOrder:
         self._sorted = False
 
     def moved(self) -> None:
-        """Move past the calls that are over.
+        """Move past calls that are over, and wake the new head's caller.
 
-        The caller that waits for the new head is woken; at the end, all are.
+        At the end, every caller is woken.
         """
         with self._lock:
             self._moves += 1
@@ -110,7 +107,7 @@ class RecordedOrder:
     async def turn(self, call: Ended) -> None:
         """Wait until all calls that ended before `call` are over."""
         while (moves := self._moves_until_ready(call, None)) is not None:
-            event = anyio.Event()  # made only now: most calls are not early
+            event = anyio.Event()  # made only here, since few calls wait
             if self._moves_until_ready(call, _waker(event)) is None:
                 return
             with anyio.move_on_after(QUIET_SECONDS):
@@ -137,7 +134,7 @@ class RecordedOrder:
         return False
 
     def _moves_until_ready(self, call: Ended, wake: Callable[[], Any] | None) -> int | None:
-        """Return None if it is the call's turn.
+        """Return None if the call may be delivered.
 
         Otherwise register `wake`, if given, and return the count of moves.
         """
@@ -150,10 +147,7 @@ class RecordedOrder:
             return self._moves
 
     def _waited(self, call: Ended, moves: int) -> None:
-        """End a wait.
-
-        If nothing has moved during it, gives the order up and wakes every caller.
-        """
+        """End a wait; give the order up if nothing has moved."""
         wakes: list[Callable[[], Any]] = []
         with self._lock:
             self._waiting.pop(call.recorded.intent, None)
@@ -177,10 +171,7 @@ def _order(call: Ended) -> int:
 
 
 def _waker(event: anyio.Event) -> Callable[[], Any]:
-    """Return a function that sets an event from any thread.
-
-    The event is one of the running loop.
-    """
+    """Return a function that sets this loop's event from any thread."""
     schedule, here = soon(), threading.get_ident()
 
     def wake() -> None:

@@ -1,7 +1,4 @@
-"""Compares recorded values that contain marks with actual ones.
-
-Each mark stands for any text.
-"""
+"""Compares recorded values, in which marks stand for any text."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +19,7 @@ def _untold(name: str, value: str) -> None:
 def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split a text at its marks.
 
-    Returns the parts around them (one more than there are marks) and the marks' names.
+    Returns the parts between the marks (one more than there are marks) and the names of the marks.
     """
     closed = text.rfind(">") + 1  # after the last ">", the expression would scan each `<redacted:` to the end
     parts = MARK.split(text[:closed])
@@ -31,9 +28,7 @@ def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
-    """Return the shortest texts between `parts` in `text`.
-
-    Returns None if `text` does not contain the parts in order.
+    """Return the shortest texts between `parts` in `text`, or None.
 
     Each part is searched once, because its first place leaves the most room for the rest. A regular expression would
     try all combinations of places.
@@ -73,9 +68,9 @@ def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
 
 
 def fits(recorded: Any, actual: Any, learn: Learn = _untold, *, ordered: bool = True) -> bool:
-    """Return whether a recorded JSON value fits the actual one.
+    """Return whether a recorded JSON value fits the actual value.
 
-    With `ordered`, members must have the same order.
+    If `ordered`, members must have the same order.
     """
     if isinstance(recorded, dict) and isinstance(actual, dict):
         if len(recorded) != len(actual):

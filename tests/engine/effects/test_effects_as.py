@@ -249,10 +249,10 @@ def test_a_frozen_value_that_looks_like_a_reference_is_none(value: Any, secret: 
 
 @pytest.mark.parametrize("name", ["refold.ask", "refold.x", ""])
 def test_no_function_and_no_tool_has_a_name_of_the_engines_own(name: str) -> None:
-    with pytest.raises(ValueError, match=r"begins with 'refold\.'"):
+    with pytest.raises(ValueError, match=r"begin with 'refold\.'"):
         effect(name=name)
     if name:
-        with pytest.raises(ModuleDefinitionError, match=r"begins with 'refold\.'"):
+        with pytest.raises(ModuleDefinitionError, match=r"begin with 'refold\.'"):
             check_tools({name: lambda: 1})
 
 
