@@ -55,7 +55,7 @@ def run(
         typer.Option(help="If the folder has runs of other code: refuse, or keep them and score them anew."),
     ] = "refuse",
     trust: o.Trust = None,
-    quiet: o.Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the pass rate.")] = False,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
@@ -129,7 +129,7 @@ def replay(
         list[str] | None,
         typer.Option(metavar="NAME|MODULE:NAME", help="A scorer, if DIR is given. Repeatable."),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Forks at once.")] = 8,
+    at_once: Annotated[int, typer.Option(min=1, help="Forks at once.")] = 8,
     traces: Traces = None,
     trust: o.Trust = None,
     json: o.Json = False,
@@ -143,4 +143,4 @@ def replay(
     """
     from .replay import replay_folder
 
-    return replay_folder(source, module, out, scorer or (), concurrency, traces, tuple(trust or ()), json)
+    return replay_folder(source, module, out, scorer or (), at_once, traces, tuple(trust or ()), json)

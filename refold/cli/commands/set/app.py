@@ -69,7 +69,9 @@ def run(
     durability: o.Durability = "process",
     workspace: o.Workspace = None,
     trust: o.Trust = None,
-    quiet: o.Quiet = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says how the set ended.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr, one object a line.")
     ] = False,
