@@ -1,7 +1,4 @@
-"""Apply JSON Patches (RFC 6902) in place.
-
-This file also reads and writes JSON Pointers (RFC 6901). Reads and writes JSON Pointers (RFC 6901).
-"""
+"""Applies JSON Patches (RFC 6902) in place, and reads and writes JSON Pointers (RFC 6901)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
