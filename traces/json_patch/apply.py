@@ -1,4 +1,4 @@
-"""Applies JSON Patches (RFC 6902) in place, and reads and writes JSON Pointers (RFC 6901)."""
+"""Applies JSON Patches (RFC 6902) in place; reads and writes JSON Pointers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
