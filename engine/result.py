@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from ..card import Block, Card, block_of
 from ..endings import RunStatus, StopReason
-from ..errors import RunNotCompletedError
+from ..errors import RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
 from ..printable import message_of
 from ..tasks import TaskResult
@@ -187,6 +187,20 @@ def live_from(trace: Trace) -> dict[str, Any] | None:
     return None if data is None else {**data, "args": trace.value(data["args"])}
 
 
+def stop_reason_of(trace: Trace) -> StopReason | None:
+    """Return why a run ended, or None without an end record.
+
+    Raises TraceCorruptError if the record names no reason, or one that this refold does not know.
+    """
+    if not trace.end:
+        return None
+    reason = trace.stop_reason
+    if reason not in list(StopReason):
+        problem = f"the end record's stop_reason {reason!r:.80} is none that this refold knows"
+        raise TraceCorruptError(problem, trace.end["seq"] + 1, path=trace.path)
+    return StopReason(reason)
+
+
 def told_live(trace: Trace) -> Iterator[Record]:
     """Yield the `live_from` events of a fork with `reuse_effects`.
 
@@ -194,8 +208,14 @@ def told_live(trace: Trace) -> Iterator[Record]:
     """
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:
-            if record.kind == "event" and record["name"] == "live_from" and "reused" in record:
+            if record.kind == "event" and record["name"] == "live_from" and "reused" in record and _tells(record):
                 yield record
+
+
+def _tells(record: Record) -> bool:
+    """Return whether an event has the data that refold writes in it."""
+    data = record.get("data")
+    return isinstance(data, Mapping) and "args" in data
 
 
 def unfinished(task_id: str) -> TaskResult:

@@ -18,7 +18,7 @@ from ..effects.redaction import Redactor
 from ..loop.decision import Decision
 from ..replay.child_ends import BUDGETS
 from ..replay.reuse import Reuse
-from ..result import RunFailure, RunResult
+from ..result import RunFailure, RunResult, stop_reason_of
 from ..run.live_run import LiveRun
 from ..run.runner import Runner
 from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
@@ -177,13 +177,13 @@ class CandidateRun(ChildRun):
             error = str(RunFailure.from_dict(told) if told else trace.stop_reason)
         records = [r for r in trace.records if r.kind in STATES]
         state = self.plan.module.state_class.from_dict(trace.state(-1))
-        weight, path = self.point.weight + trace.size, trace.header["parent"]["path"]
+        weight, path = self.point.weight + trace.size, str((trace.parent or {}).get("path", ""))
         last = records[-1].hash if records else None
         reached = BranchPoint(
             trace.run_id, trace.step_count, state, last, path, weight, self.point.redactor, Reuse.of(trace)
         )
         candidates = tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else ()
-        return ChildEnd(reached, candidates, StopReason(trace.stop_reason or StopReason.waiting), error)
+        return ChildEnd(reached, candidates, stop_reason_of(trace) or StopReason.waiting, error)
 
 
 def _end_of(runner: Runner, result: RunResult[Any]) -> ChildEnd:

@@ -12,7 +12,7 @@ import orjson
 from ...endings import RunStatus, StopReason
 from ..effects.json_values import json_result
 from ..effects.usage import RunUsage
-from ..result import RunFailure
+from ..result import RunFailure, stop_reason_of
 
 if TYPE_CHECKING:
     from ...traces import Trace
@@ -72,7 +72,7 @@ class ChildResult:
         return cls(
             trace.run_id,
             RunStatus(trace.status),
-            None if trace.stop_reason is None else StopReason(trace.stop_reason),
+            stop_reason_of(trace),
             end.get("final_result"),
             trace.step_count,
             used,

@@ -28,7 +28,7 @@ recorded decision, the chosen candidate and the journal of its calls. The step's
 with recorded outcomes, until they make a request without a recorded outcome.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -53,7 +53,7 @@ from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
 from ...replay.unknown_effects import Answers
 from ...replay.verify import find_divergences
-from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, unfinished
+from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, stop_reason_of, unfinished
 from ...state.model import StateSchema
 from ..waits import OnWait, called, left_open
 from .fork import forked_state
@@ -255,13 +255,13 @@ def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Se
     `again` has the intents of the unknown effects that a person has decided to run again.
     """
     step = trace.unfinished
-    events = [r for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+    events = [r.get("data") for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
     snapshot_bytes, patch_bytes = _weights(trace)
     position = Position(
         step=len(trace.steps),
         has_state=trace.first_state is not None,
         used=used_so_far(trace),
-        warned=frozenset(str(r["data"].get("what")) for r in events),
+        warned=frozenset(str(data.get("what")) for data in events if isinstance(data, Mapping)),
         state_hash=next((r.hash for r in reversed(trace.records) if r.kind in STATES), None),
         snapshot_bytes=snapshot_bytes,
         patch_bytes=patch_bytes,
@@ -365,13 +365,13 @@ def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | No
     has_state = trace.first_state is not None
     state = module.state_class.from_dict(trace.final_state) if has_state else None
     status = RunStatus.waiting if waiting else RunStatus(end["status"])
-    reason = StopReason.waiting if waiting else StopReason(end["stop_reason"])
+    reason = None if waiting else stop_reason_of(trace)
     final = None if waiting else end.get("final_result")
     error = RunFailure.from_dict(end["error"]) if not waiting and end.get("error") else None
     task_result = end.get("task_result") if not waiting else None
     return RunResult(
         status=status,
-        stop_reason=reason,
+        stop_reason=reason or StopReason.waiting,
         final_result=final,
         state=state,
         steps=len(trace.steps),
