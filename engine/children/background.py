@@ -1,7 +1,4 @@
-"""A background child.
-
-One call starts it, later ones inspect and await it, while the run takes steps.
-"""
+"""A background child, which outlives the call that starts it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -36,10 +33,7 @@ class BackgroundChild:
         return Job(attempt, self.child.run.context.copy())
 
     async def started(self) -> None:
-        """Wait until the child has a trace.
-
-        Raises the error that keeps it from starting.
-        """
+        """Wait until the child has a trace, or raise its error."""
         async with anyio.create_task_group() as group:
 
             async def first(wait: Callable[[], Awaitable[Any]]) -> None:
@@ -54,8 +48,8 @@ class BackgroundChild:
     async def wait(self, call: Call, seconds: float | None) -> None:
         """Let a call of the parent wait for the child's end.
 
-        The wait takes at most `seconds`. Without this limit, the child's requests are forwarded to the parent; with it
-        they are not, as each of several short waits would ask them anew.
+        With `seconds`, the wait takes no longer, and the child's requests are not forwarded to the parent: each of
+        several short waits would ask them anew.
         """
         if seconds is None:
             with self.child.awaiting(call):
@@ -76,10 +70,7 @@ class BackgroundChild:
                 self._job = self._started(self.child.go_on(answers))
 
     def status(self, read: Reads) -> ChildResult:
-        """Return the present status of the child.
-
-        If the child has ended, this is its result.
-        """
+        """Return the present status of the child, or its result."""
         if self._job.over:
             return ChildResult.of(self._job.result(), read)
         trace = self._trace

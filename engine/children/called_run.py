@@ -1,7 +1,4 @@
-"""A child run that a call of its parent has started.
-
-`run_child` starts it, or `start_child` in the background.
-"""
+"""A child run that `run_child` or `start_child` has started."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,10 +25,7 @@ from .parent import child_id
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The call that starts a child.
-
-    It has a step, phase, match and idempotency key.
-    """
+    """The call that starts a child, as its place in the parent."""
 
     step: int
     phase: str
@@ -47,9 +41,9 @@ class Place:
     def label(self, name: str, first_step: int) -> str:
         """Return the child's label, such as `2.helper-1f3a9c2b04`.
 
-        It holds the step, the name, and a digest of the place. `first_step` is how many steps of other runs lead to the
-        first state of the parent: with these counted, and without the parent's id, the label is the same in a fork, and
-        no other child of the forked run has it.
+        It holds the step, the name, and a digest of the place. `first_step` counts the steps of other runs before the
+        parent's first state. With these counted, and without the parent's id, the label is the same in a fork, and no
+        other child of the forked run has it.
         """
         place = f"{self.phase}|{self.digest}|{self.n}".encode()
         return f"{first_step + self.step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
@@ -59,7 +53,6 @@ class CalledRun(ChildRun):
     """A child run that a call has started.
 
     `awaited_by` holds the calls that wait for it. `recorded` is its id, if an earlier attempt has recorded its start.
-
     Raises EngineUsageError outside of the event loop of `run`, and for tools that the child cannot have.
     """
 
@@ -137,18 +130,16 @@ class CalledRun(ChildRun):
         return self.place.step
 
     def _check_end(self, child: LiveRun) -> None:
-        self.run.learn_from(child.redactor)  # the result, and what the parent makes of it, may hold the child's secrets
+        self.run.learn_from(child.redactor)  # the child's secrets may be in the result, and in all that follows from it
         if isinstance(child.stopping, EndedFromAbove):
             raise child.stopping
 
 
 @contextmanager
 def as_child_error(run_id: str) -> Iterator[None]:
-    """Turn an error into the ChildRunError that fails the run.
+    """Turn an error that keeps a child from running into a ChildRunError.
 
-    The error keeps a child from running.
-
-    As an ordinary error it would become the result of the tool that has started the child.
+    A ChildRunError fails the run. Any other error would become the result of the tool that has started the child.
     """
     try:
         yield

@@ -1,8 +1,7 @@
-"""The run of a candidate.
+"""The run of a candidate, in its own trace.
 
-It carries out one candidate of a branch from a state of another run, in its own trace.
-
-The trace starts with a reference to that state, and the run with the state object itself, so nothing is copied.
+It carries out one candidate of a branch. The trace starts with a reference to the parent's state, and the run with the
+state object itself, so nothing is copied.
 """
 
 from collections.abc import Callable
@@ -33,12 +32,12 @@ class BranchPoint:
 
     run_id: str
     step: int
-    """How many steps of the run led to the state."""
+    """The number of steps that led to the state."""
     state: StateSchema
     hash: str | None
     """The hash of the record that determines the state."""
     path: str
-    """The run's fork path, on which randomness depends."""
+    """The run's fork path, on which its random numbers depend."""
     weight: int
     """How many bytes of traces a reader of the state has to read."""
     redactor: Redactor | None
@@ -47,7 +46,7 @@ class BranchPoint:
 
     @classmethod
     def of(cls, run: LiveRun, state: StateSchema) -> "BranchPoint":
-        """Return the point at which a run stands, with its present `state`."""
+        """Return the branch point of a run at its present `state`."""
         return cls(run.run_id, run.step, state, run.state_hash, run.path, run.weight, run.redactor, run.reuse)
 
 
@@ -66,10 +65,7 @@ class ChildEnd:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Facts about earlier attempts at a step.
-
-    They are the children that were started, and whether the run had failed.
-    """
+    """The children of earlier attempts at a step, and their failure."""
 
     opened: frozenset[str] = frozenset()
     failed: bool = False
@@ -87,8 +83,7 @@ class Earlier:
 class CandidateRun(ChildRun):
     """The run of one candidate of a branch of `run`, from `point`.
 
-    `family` returns a trace of the family, kept by the exploration, so that the first state of its relatives is
-    computed once.
+    `family` returns a trace that the exploration keeps, so that the first state of its relatives is computed once.
     """
 
     def __init__(
@@ -140,10 +135,7 @@ class CandidateRun(ChildRun):
         return self.point.redactor
 
     def _belongs(self, trace: Trace) -> bool:
-        """Return whether a trace is that of the same candidate.
-
-        It must start from a record of the run of `point`, too.
-        """
+        """Return whether a trace is this candidate's, from the same point."""
         link, own = trace.header["parent"] or {}, self.plan.link or {}
         origin = self._family().relative(self.point.run_id)
         first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
@@ -154,7 +146,7 @@ class CandidateRun(ChildRun):
     def _runs_again(self, trace: Trace) -> bool:
         """Return whether a failed candidate is tried again.
 
-        It is if the run has failed with it, or it had no state.
+        This is so if the run has failed with it, or if it had no state.
         """
         failed = trace.status == RunStatus.failed
         return failed and (self._earlier.failed or trace.first_state is None)

@@ -1,7 +1,4 @@
-"""The result of a child run, as an outcome carries it.
-
-The outcome is that of its call.
-"""
+"""The result of a child run, as its call's outcome has it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,9 +23,9 @@ Reads = Callable[[Any], Any] | None
 class ChildResult:
     """A child run's result or status, the same in a replay.
 
-    `status` is None while the child is at work. `value` is the value that the `value` function of `run_child` made of
-    its last state. `hash` is the hash of its last record, None before its end. `waiting` holds the prompts of its open
-    requests. The child's trace is `trace.relative(run_id)` of its parent's trace.
+    `status` is None while the child is at work. `value` is the JSON value that the argument `value` of `run_child` made
+    of its last state. `hash` is the hash of its last record, None before its end. `waiting` holds the prompts of its
+    open requests. The child's trace is `trace.relative(run_id)` of its parent's trace.
     """
 
     run_id: str
@@ -66,7 +63,7 @@ class ChildResult:
 
     @classmethod
     def of_trace(cls, trace: "Trace", used: RunUsage) -> "ChildResult":
-        """Make the result from a child's trace and its usage."""
+        """Return the result of a child from its trace and usage."""
         end, ended = trace.end, trace.ending.record is not None and trace.status != RunStatus.waiting
         error = RunFailure.from_dict(end["error"]) if end.get("error") else None
         return cls(
@@ -83,9 +80,9 @@ class ChildResult:
 
     @classmethod
     def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":
-        """Make the result from a run's own result.
+        """Return the result of a child from its RunResult.
 
-        `read` makes `value` of its last state, once it has ended.
+        `read` makes `value` of the last state of an ended child.
         """
         over = result.status is not RunStatus.waiting
         value = None

@@ -1,6 +1,4 @@
-"""One child run, whoever started it.
-
-This is a call of its parent, or the exploration of a branch.
+"""One child run, of a call or of a branch's exploration.
 
 A child has its own trace in the family's folder, and spends from its parent's budget. Its id depends only on its place
 in the parent, so a resumed parent finds its children again. `ChildRun.advance` decides what to do from the child's
@@ -45,9 +43,8 @@ from ..run.start.usage import used_so_far
 class ChildRun:
     """One child of `run`.
 
-    `plan` is its plan as a new run, and `shown` is added to the details of its requests.
-
-    `recorded` says that an earlier attempt has recorded the child's start.
+    `plan` is its plan as a new run, and `shown` is added to the details of its requests. If `recorded`, an earlier
+    attempt has recorded the child's start.
     """
 
     def __init__(self, run: LiveRun, at_work: set[LiveRun], plan: RunPlan, shown: Mapping[str, Any], recorded: bool):
@@ -65,7 +62,7 @@ class ChildRun:
         self._recorded = recorded
 
     async def bring(self) -> RunResult:
-        """Run the child to its end, with its requests."""
+        """Run the child to its end, and forward its requests."""
         result = await self.advance()
         while result.waiting:
             result = await self.go_on(await self.answers(result.waiting))
@@ -89,10 +86,7 @@ class ChildRun:
             return self._told(await self._drive(await self._resumed(answers)))
 
     def _told(self, result: RunResult) -> RunResult:
-        """Close the child's requests that have expired.
-
-        The parent shows them, and the child no longer has them.
-        """
+        """Close requests that the parent shows and that have expired."""
         waits = self.run.waits
         shown = [each for each in waits.open_requests() if each.details.get("run") == self.run_id]
         if shown:
@@ -101,12 +95,11 @@ class ChildRun:
         return result
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
-        """Return the first answers to the child's requests, asked on its behalf.
+        """Return the first answers to the child's requests.
 
-        Returns no answers if a deadline passes before.
-
-        The child continues with these, and its other requests stay open. A request whose answer the child refuses is
-        asked again.
+        This run asks the requests on the child's behalf. Returns no answers if a deadline passes before. The child
+        continues with the answers, and its other requests stay open. A request whose answer the child refuses is asked
+        again.
         """
         refusals: dict[str, list[str]] = {each.id: [] for each in requests}
         while True:
@@ -133,9 +126,9 @@ class ChildRun:
         async def ask(request: WaitRequest) -> None:
             details = {**request.details, **self._shown, **shown.get(request.id, {})}
             asked = replace(request, details=details)
-            value = await run.waits.answer(asked, handled=False, calls=self.awaited_by or ())  # it has tried handlers
+            value = await run.waits.answer(asked, handled=False, calls=self.awaited_by or ())  # the child tried them
             late = request.deadline is not None and request.deadline <= run.clock.time()
-            if value is not None or not late:  # otherwise the child finds by itself that its time has passed
+            if value is not None or not late:  # otherwise the child itself finds its deadline passed
                 given[request.id] = value
             group.cancel_scope.cancel()
 
@@ -163,10 +156,9 @@ class ChildRun:
     def _begun(self) -> Trace | None:
         """Return the child's trace from an earlier attempt, or None.
 
-        It has at least one whole record.
-
         A crash may have lost the end of the parent's trace, so that a child's file exists without a record of its
-        start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed.
+        start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed. The returned
+        trace has at least one whole record.
         """
         path = self.plan.file
         if path is not None and not exists(path):
@@ -188,10 +180,7 @@ class ChildRun:
         return trace
 
     def _ended(self, trace: Trace) -> RunResult | None:
-        """Return the child's result if it has ended for good.
-
-        Returns None if it is to be resumed.
-        """
+        """Return the result of a child that is not to be resumed."""
         return result_of(trace, self.plan.module) if has_ended(trace) and not self._runs_again(trace) else None
 
     # a child at work
@@ -222,8 +211,8 @@ class ChildRun:
     async def _drive(self, plan: RunPlan) -> RunResult:
         """Carry out one attempt.
 
-        Raise what says nothing about the child: a failed write, changed code, and a child of its own that cannot run.
-        Otherwise the failure would become the child's result, and stay it when the cause is gone.
+        Raises a failed write, a divergence, and the error of a grandchild that cannot run. None of them says anything
+        about the child, and as the child's result it would remain when the cause is gone.
         """
         with opened(plan) as runner:
             self.started.set()
@@ -273,7 +262,7 @@ class ChildRun:
         return self.run.writer.trace()
 
     def _redactor(self) -> Redactor | None:
-        """Return the secrets known where the child starts."""
+        """Return the secrets known at the child's start."""
         return self.run.redactor
 
     def _belongs(self, trace: Trace) -> bool:
@@ -292,14 +281,11 @@ class ChildRun:
         return None
 
     def _check_end(self, child: LiveRun) -> None:
-        """Raise the reason for which the child's end is no result."""
+        """Raise an error if the child's end is not its result."""
 
 
 def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
-    """Raise ChildRunError if a trace is not the child's.
-
-    It is at the place of a recorded child.
-    """
+    """Raise ChildRunError if a recorded child's trace is another run's."""
     found = trace.parent or {}
     same = all(found.get(name) == value for name, value in link.items() if name != "hash")
     if trace.header.get("run_id") != run_id or not same:
@@ -311,16 +297,13 @@ def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
 
 
 def child_plan(run: LiveRun, plan: RunPlan, link: Mapping[str, Any]) -> RunPlan:
-    """Return the plan of a child with its trace.
+    """Return the plan of a child, with its trace beside the family's.
 
-    The trace is in the folder of the family of `run`, with this link to its parent.
+    `link` is the link to the parent in the trace's header.
     """
     return replace(plan, file=place_of_child(run.writer, plan.run_id), family=run.writer, link=link)
 
 
 def _again(request: str, number: int) -> str:
-    """Return the id of a request that is asked again.
-
-    It holds the number of refused answers.
-    """
+    """Return the id of a request after `number` refused answers."""
     return blake2b(f"{request}|{number}".encode(), digest_size=8).hexdigest() if number else request

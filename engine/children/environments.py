@@ -1,7 +1,4 @@
-"""The environments of an exploration: one fork for each candidate.
-
-The chosen one's files replace the parent's.
-"""
+"""The environments of an exploration: one fork for each candidate."""
 
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -14,9 +11,7 @@ from ...tasks import Environment
 class Worlds:
     """The environments by place, with the run's own at `""`.
 
-    Forks are closed when the exploration is over.
-
-    With `shared`, all children use the run's own.
+    Forks are closed when the exploration is over. With `shared`, all children use the run's own environment.
     """
 
     def __init__(self, own: Environment | None, *, shared: bool) -> None:
@@ -34,10 +29,7 @@ class Worlds:
             )
 
     async def fork(self, place: str, child: str) -> Environment | None:
-        """Return the environment for the child at place `child`.
-
-        It is forked from the one at `place`.
-        """
+        """Return the environment for place `child`, a fork of that at `place`."""
         environment = self._at[place]
         if environment is not None and not self._shared:
             environment = await environment.fork()

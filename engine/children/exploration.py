@@ -1,6 +1,4 @@
-"""The exploration of one branch in a live run.
-
-It is the tree of nodes with which a strategy works.
+"""The exploration of one branch: the tree on which a strategy works.
 
 A node is a state that the exploration has reached. Its place is the path of candidate numbers that leads there:
 
@@ -48,9 +46,9 @@ from .environments import Worlds
 from .scores import ask_scores
 
 _GOES_ON = frozenset((StopReason.max_steps, StopReason.budget_steps))
-"""The stop reasons of a child that could have continued: it had taken its number of steps."""
+"""The stop reasons of a child that had taken its number of steps and could continue."""
 _LAST_SECONDS = 1.0
-"""How many seconds the rating of finished children may take once the budget is used up."""
+"""The seconds that the rating of finished children may take once the budget is used up."""
 
 
 class _Cut(Exception):
@@ -85,13 +83,10 @@ class Exploration:
         self._chosen = False
 
     async def decide(self, strategy: BranchStrategy) -> int | Adopted:
-        """Call the strategy, and write its choice.
-
-        Returns the candidate's number, or the state to adopt.
-        """
+        """Call the strategy, write its choice, and return it."""
         run = self._run
         chosen: Any = None
-        # a used up budget ends the exploration and not the work, so that a finished child can be adopted
+        # a used-up budget ends the exploration and not the work, so that the run can adopt a finished child
         run.cut_off_by(lambda: run.waits.in_loop(self._cut_off))
         frame = Frame(run, run.step, "branch", None, f"{self._name}|".encode())
         token = set_frame(frame)
@@ -101,7 +96,7 @@ class Exploration:
                 if not isawaitable(choosing):
                     raise DecisionError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
                 chosen = await choosing
-                if run.stopping is not None:  # a score may have swallowed the error of a used up budget
+                if run.stopping is not None:  # a score may have swallowed the error of a used-up budget
                     self._cut_off()
         except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised again
             error = the_one_of([raised])
@@ -155,7 +150,7 @@ class Exploration:
                 await self._grow(list(fresh.values()), Limit(steps, to_next_branch))
         finally:
             for place in fresh:
-                self._growing[place].set()  # also if no child was started: other callers must not wait for it
+                self._growing[place].set()  # also if no child was started, so that other callers do not wait for one
         places = [_below(node, number) for node, number in wanted]
         for place in places:
             if place not in self._nodes:
@@ -224,7 +219,7 @@ class Exploration:
     def _follow(self, place: str, run_id: str) -> None:
         """End this run's reuse if the child has gone live.
 
-        All that follows depends on the child.
+        All later requests depend on the child.
         """
         run, point = self._run, self._points.get(place)
         went = point.reuse.live_from if point is not None and point.reuse is not None else None
@@ -265,9 +260,7 @@ class Exploration:
     # a budget that ends
 
     def _cut_off(self) -> None:
-        """End the exploration for a budget.
-
-        The children are ended, and the strategy is cancelled.
+        """End the exploration for a budget: end children, cancel the strategy.
 
         Called in place of `LiveRun.cancel_work` while the strategy chooses, so that the run itself can still adopt a
         finished child.
@@ -277,7 +270,7 @@ class Exploration:
             return
         self._cut = StopReason(run.stopping.reason) if run.stopping is not None else StopReason.budget_time
         run.note_stop(None)
-        self.end_children(EndedFromAbove(self._cut, f"the run that explores has used up its budget ({self._cut})"))
+        self.end_children(EndedFromAbove(self._cut, f"the run's parent has used up its budget ({self._cut})"))
         self._scope.cancel()
 
     def end_children(self, why: EndedFromAbove) -> None:
@@ -286,11 +279,9 @@ class Exploration:
             child.stop(why)
 
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
-        """Return the best child that had finished.
+        """Return the best child that had finished when the budget ended.
 
-        It had finished when the budget ended the exploration; among equals, the first counts.
-
-        Raises BudgetExceededError if none had finished.
+        Of equals, the first is best. Raises BudgetExceededError if no child had finished.
         """
         assert self._cut is not None
         finished = [node for node in in_order(self._nodes.values()) if node is not self.root and node.lost is None]
@@ -312,7 +303,7 @@ class Exploration:
     async def _carried_out(self, strategy: BranchStrategy, chosen: Any) -> int | Adopted:
         """Check and write the choice.
 
-        Returns the candidate's number. A chosen node is adopted, and its state returned.
+        Returns the candidate's number, or the adopted state of a chosen node.
         """
         choice = checked_choice(strategy, chosen, self._nodes)
         members = verdict(strategy, choice, self._nodes.values(), self._weights, self._cut)
@@ -334,6 +325,6 @@ def _below(node: Node, number: int) -> str:
 def adopted(state: StateSchema, reason: str | None) -> Adopted:
     """Return the state to adopt.
 
-    If it has ended its child, it ends the adopting run for the same `reason`.
+    If the state has ended its child, it ends the adopting run for the same `reason`.
     """
     return Adopted(state if reason is None else with_reason(state, StopReason(reason)))

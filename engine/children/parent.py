@@ -5,20 +5,17 @@ from hashlib import blake2b
 _LONGEST_ID = 160
 """The longest id of a child run, in characters.
 
-A root's id has at most 115: a task's id (100), a hyphen and a suffix of 14. It fits together with the digest of a long
-id (25), and leaves room for some levels of places before a digest is needed. With the endings of its files, such as
-`.trace.jsonl`, an id stays below the 240 characters that a trace may name and the 255 bytes of most file systems.
+A root's id has at most 115 characters: a task's id (100), a hyphen and a suffix of 14. With the digest of a long id
+(25), this leaves room for some levels of places. With the endings of its files, such as `.trace.jsonl`, an id stays
+below the 240 characters that a trace may name and the 255 bytes of most file systems.
 """
 
 
 def child_id(parent: str, place: str) -> str:
-    """Return the id of a child, such as `run~3.0`.
+    """Return the id of a child at a place, such as `run~3.0`.
 
-    It is the child of a run, at a place.
-
-    A digest replaces the end of a long id.
-
-    An id names the trace's file, and most file systems allow names of at most 255 bytes.
+    A digest replaces the end of a long id: an id names the trace's file, and most file systems allow names of at most
+    255 bytes.
     """
     name = f"{parent}~{place}"
     if len(name) <= _LONGEST_ID:

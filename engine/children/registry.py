@@ -1,9 +1,7 @@
-"""The child runs of one run.
-
-These are called ones, background ones, and the candidates of the branch being explored.
+"""The child runs of one run: called, background, and candidates'.
 
 A run that ends normally waits for its background children, within its budget, and forwards their requests. A run that
-fails or is cancelled cancels them. A resumed run resumes those that had not ended.
+fails or is cancelled cancels these children. A resumed run resumes those that had not ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,20 +78,14 @@ class ChildRegistry:
         return CalledRun(self._run, self._at_work, Place.of(call), module, task, name, budget, stop)
 
     def background(self, child: CalledRun) -> BackgroundChild:
-        """Start or resume a child in the background.
-
-        Returns the one at work if there is one.
-        """
+        """Start or resume a background child, unless it is at work."""
         self.has_background = True
         if child.run_id not in self._background:
             self._background[child.run_id] = BackgroundChild(child)
         return self._background[child.run_id]
 
     def status(self, label: str, read: Reads) -> ChildResult:
-        """Return the status of a background child.
-
-        Raises EngineUsageError if there is none with this label.
-        """
+        """Return the status of a background child, or raise EngineUsageError."""
         known = self._background.get(child_id(self._run.run_id, label))
         return known.status(read) if known is not None else self._status_elsewhere(label)
 
@@ -109,10 +101,7 @@ class ChildRegistry:
         return known.status(read)
 
     def _status_elsewhere(self, label: str) -> ChildResult:
-        """Return the status of a child that is not at work here.
-
-        It was abandoned, or is one of a fork's source.
-        """
+        """Return the status of an abandoned or a fork source's child."""
         near: Trace | None = self._run.writer.trace()
         while near is not None:
             try:
@@ -141,7 +130,7 @@ class ChildRegistry:
                 if start.step < run.step:
                     data = {"run": run_id, "why": "its trace is missing, or has no whole record"}
                     run.write("event", run.step, {"name": "child_left", "data": data})
-                continue  # otherwise the starting call was cut off before the child had a trace, and is made again
+                continue  # otherwise the starting call was cut off before the child had a trace, and runs again
             link = child.parent or {}
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
             task = Task.from_dict(child.header["task"])
@@ -149,7 +138,7 @@ class ChildRegistry:
             if found is None:
                 self.has_background = True
                 self._abandoned[run_id] = used_so_far(child)
-                data = {"run": run_id, "why": f"{type(module).__name__}.child_module gives no module for it"}
+                data = {"run": run_id, "why": f"{type(module).__name__}.child_module returned no module for it"}
                 run.write("event", run.step, {"name": "child_left", "data": data})
                 continue
             place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
@@ -173,7 +162,7 @@ class ChildRegistry:
     def end(self, why: EndedFromAbove) -> None:
         """See Children.end.
 
-        If the run itself is ended from above, the candidates of its branch are ended, too.
+        If the run itself is ended from above, the candidates' runs are ended, too.
         """
         for child in tuple(self._at_work):
             child.stop(why)
@@ -193,10 +182,7 @@ def registry_of(call: Call) -> ChildRegistry:
 
 
 def _source(trace: Trace) -> Trace | None:
-    """Return the trace of a fork's source.
-
-    Returns None if the run is no fork, or the trace is missing.
-    """
+    """Return the trace of a fork's source, or None."""
     link = trace.parent
     if link is None or link["kind"] != "fork":
         return None

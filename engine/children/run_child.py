@@ -44,13 +44,12 @@ async def run_child(
 ) -> ChildResult:
     """Run a module's task as a child of this run.
 
-    Call it in `init_state`, `decide`, `act` or a tool.
-
-    The child is an effect of the run: when the run is replayed, verified or resumed, a child that had ended is not run
-    again, and an unfinished child resumes from its own trace, which is in the family's folder. The child has the run's
-    seed (with its own fork path), clock, `on_wait`, secrets and environment. It spends from the run's budget, ends by
-    the run's deadline, and is cancelled with the run. While the child waits for an answer, the run waits too. A child
-    that fails, or is stopped by a budget, returns a result that says so. Outside of any run, the module just runs.
+    Call it in `init_state`, `decide`, `act` or a tool. The child is an effect of the run: when the run is replayed,
+    verified or resumed, a child that had ended is not run again, and an unfinished child resumes from its own trace,
+    which is in the family's folder. The child has the run's seed (with its own fork path), clock, `on_wait`, secrets
+    and environment. It spends from the run's budget, ends by the run's deadline, and is cancelled with the run. While
+    the child waits for an answer, the run waits too. A child that fails, or is stopped by a budget, returns a result
+    that says so. Outside of any run, the module just runs.
 
     Args:
         module: the child's module.
@@ -90,10 +89,7 @@ async def run_child(
 async def _alone(
     module: Module[Any], task: Task, budget: RuntimeBudget, stop: Sequence[StopCriteria]
 ) -> RunResult[Any]:
-    """Run a module outside of any run.
-
-    An engine with its defaults does the same.
-    """
+    """Run a module outside of any run, by an Engine's defaults."""
     refuse_while_importing()
     check_tools(module.tools)
     redactor = make_redactor(True)
@@ -119,10 +115,7 @@ async def given(call: Call) -> Any:
 def checked(
     module: Module[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
 ) -> tuple[Task, RuntimeBudget]:
-    """Return a child's task and budget.
-
-    Raises EngineUsageError if `module` is not an AgentModule instance.
-    """
+    """Return a child's task and budget, or raise EngineUsageError."""
     if not isinstance(cast(object, module), Module):
         raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
     task = as_task(task)
@@ -131,18 +124,12 @@ def checked(
 
 
 def named(name: str, task: Task) -> dict[str, Any]:
-    """Return the arguments for the intent.
-
-    They identify the child when the call is made again.
-    """
+    """Return the arguments of the intent, which identify the child."""
     return {"name": name, "task": task.to_dict()}
 
 
 def name_of(name: str | None, module: Module[Any]) -> str:
-    """Return a child's name as used in ids.
-
-    It has lower-case letters, digits and hyphens.
-    """
+    """Return a child's name for ids: lower-case letters, digits, hyphens."""
     plain = _NAME.sub("-", (name if name is not None else type(module).__name__).lower()).strip("-")
     return plain[:_LONGEST_NAME].strip("-") or "child"
 

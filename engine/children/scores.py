@@ -1,6 +1,6 @@
 """Calls a strategy's score function.
 
-Each call has a frame of its own, so that its effects replay in any order.
+Each call has its own frame, so that its effects replay in any order.
 """
 
 import inspect
@@ -28,10 +28,8 @@ async def ask_scores(
 ) -> None:
     """Score each (place, args) of a branch by `score(*args)`.
 
-    Each place and its number are passed to `take`.
-
-    Up to `at_once` async scores run at a time; sync ones run one after another. Raises DecisionError for a score that
-    is not a finite number.
+    `take` receives each place and its number. Up to `at_once` async scores run at a time; sync scores run one after
+    another. Raises DecisionError for a score that is not a finite number.
     """
 
     async def ask(place: str, args: tuple[Any, ...]) -> None:

@@ -55,13 +55,10 @@ async def start_child(
 
 
 async def child_state(label: str, *, value: Reads = None) -> ChildResult:
-    """Return the status of a background child now.
+    """Return the present status of a background child, or its result.
 
-    Once the child has ended, this is its result.
-
-    `value` makes a JSON value of the child's last state, for `ChildResult.value`.
-
-    Raises NoRunError outside of a run, and EffectError (of type EngineUsageError) if the run has no child `label`.
+    `value` makes a JSON value of the child's last state, for `ChildResult.value`. Raises NoRunError outside of a run,
+    and EffectError (of type EngineUsageError) if the run has no child `label`.
     """
     frame = _frame("child_state")
     call = frame.host.begin(frame, _STATE, {"child": label})
@@ -78,7 +75,7 @@ async def wait_child(label: str, *, seconds: float | None = None, value: Reads =
     """Wait at most `seconds` for a background child; return its status.
 
     Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
-    child that waits for an answer is returned with the status "waiting". Raises as `child_state` does.
+    child that waits for an answer is returned with the status "waiting". Raises the errors of `child_state`.
     """
     frame = _frame("wait_child")
     arguments = {"child": label} | ({} if seconds is None else {"seconds": seconds})

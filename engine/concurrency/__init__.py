@@ -1,6 +1,4 @@
-"""Helpers around event loops, threads, signals and processes.
-
-They serve asyncio and trio alike, and know nothing of runs.
+"""Event loops, threads, signals and processes, for asyncio and trio.
 
 threads         run sync code in threads that a deadline can abandon
 processes       kill the processes for which abandoned code waits

@@ -27,10 +27,9 @@ if hasattr(os, "register_at_fork"):
 def end_child(error: BaseException | None) -> NoReturn:
     """End this forked process as its function ended.
 
-    It ended with `error` or, if None, returned.
-
-    The exit code is that of a SystemExit, 0 after a return, and otherwise 1, after printing the traceback. Nothing is
-    cleaned up (`os._exit`), since files and sockets still belong to the parent.
+    The function raised `error` or, for None, returned. The exit code is that of a SystemExit, 0 after a return, and
+    otherwise 1, after printing the traceback. Nothing is cleaned up (`os._exit`), since files and sockets still belong
+    to the parent.
     """
     code = 0
     if isinstance(error, SystemExit):

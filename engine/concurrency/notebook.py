@@ -1,8 +1,7 @@
 """Runs async work from a cell of a notebook.
 
-In the cell's thread, an event loop is running already.
-
-The kernel's loop stands still while a cell computes, so the work gets a thread with a loop of its own.
+The kernel's event loop runs in the cell's thread, and is blocked while a cell computes. So the work gets a thread with
+its own loop.
 """
 
 import asyncio
@@ -17,25 +16,21 @@ import anyio
 
 R = TypeVar("R")
 _LOOK = 0.5
-"""After how many seconds a waiting cell looks for an interrupt on systems whose locks do not wake up for one."""
+"""How often, in seconds, a waiting cell looks for an interrupt on systems whose locks ignore interrupts."""
 
 
 def in_notebook() -> bool:
-    """Return whether this is the thread of a notebook's cells.
-
-    An IPython kernel runs its cells in one thread.
-    """
+    """Return whether this is the thread in which IPython runs cells."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None and threading.current_thread() is threading.main_thread()
 
 
 def run_in_thread(work: Callable[[], Awaitable[R]]) -> R:
-    """Run `work` in a new thread, and wait for it.
+    """Run `work` in a new thread with an event loop, and wait.
 
-    The thread has an event loop of its own.
-
-    What the work prints appears under the cell that runs it. An interrupt cancels the work, waits until it has cleaned
-    up, and is raised as KeyboardInterrupt with the cancellation's `result` attribute. A second one is raised at once.
+    Output of the work appears under the cell that runs it. An interrupt cancels the work, waits until it has cleaned
+    up, and is raised as KeyboardInterrupt with the cancellation's `result` attribute. A second interrupt is raised at
+    once.
     """
     return _ThreadedWork(work).run()
 
@@ -86,9 +81,9 @@ class _ThreadedWork(Generic[R]):
             self._over.set()
 
     async def _keep(self) -> None:
-        """Do the work.
+        """Do the work, and keep its result in a list.
 
-        Its result goes through a list, as asyncio would make the repr of a returned one.
+        asyncio would make the repr of a returned result.
         """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None

@@ -50,17 +50,14 @@ def _held(frame: FrameType) -> Iterator[int]:
 
 
 def kill_trees(pids: Iterable[int]) -> None:
-    """Kill each process with all its descendants.
-
-    Processes that have ended in the meantime are skipped.
-    """
+    """Kill each process that is alive, with all its descendants."""
     for pid in set(pids):
         family: set[psutil.Process] = set()
         with suppress(psutil.NoSuchProcess):
             root = psutil.Process(pid)
             while fresh := {root, *root.children(recursive=True)} - family:
                 family |= fresh
-                for process in fresh:  # who is suspended starts no further children
+                for process in fresh:  # a suspended process starts no further children
                     with suppress(psutil.NoSuchProcess):
                         process.suspend()
         for process in family:

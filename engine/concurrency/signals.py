@@ -1,7 +1,4 @@
-"""Runs async work from sync code.
-
-Ctrl-C and SIGTERM cancel the work, so that it can clean up.
-"""
+"""Runs async work from sync code; Ctrl-C and SIGTERM cancel it."""
 
 import asyncio
 import signal
@@ -21,8 +18,8 @@ R = TypeVar("R")
 def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
     """Run `work` in an event loop until it is done.
 
-    A script gets an event loop from `run_with_signals`. In a notebook, where a loop is running already, the work gets
-    a thread from `run_in_thread`. Inside any other running event loop, which the call would block, raises
+    A script gets an event loop from `run_with_signals`. In a notebook, where a loop is running already, the work gets a
+    thread from `run_in_thread`. Inside any other running event loop, which the call would block, raises
     EngineUsageError; `instead` is the call to write there.
     """
     try:
@@ -39,11 +36,10 @@ def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
 def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
     """Run `work` as `anyio.run` does, and cancel it on signals.
 
-    These are Ctrl-C, and SIGTERM if nobody else handles it.
-
-    After the cancellation, raises KeyboardInterrupt or SystemExit(143), with the cancellation's `result` attribute.
-    After the first signal, further ones change nothing: the clean-up runs to its end. The exception is a Ctrl-C before
-    which the event loop has had no turn: code that never awaits blocks the loop, and KeyboardInterrupt is raised in it.
+    The signals are Ctrl-C, and SIGTERM if it has no other handler. After the cancellation, raises KeyboardInterrupt or
+    SystemExit(143), with the cancellation's `result` attribute. Further signals change nothing: the clean-up runs to
+    its end. There is one exception: if code that never awaits blocks the loop, the next Ctrl-C raises KeyboardInterrupt
+    in that code.
     """
     taken: list[int] = []
     """The signals received so far."""

@@ -1,9 +1,7 @@
-"""Calls and tasks in the running event loop.
+"""Calls and tasks in the running event loop, of asyncio or trio.
 
-It may be that of asyncio or of trio.
-
-`soon` and `later` schedule a call, `spawn` starts a task, a `Job` is a task with a result for which several others may
-wait, and `several` runs jobs concurrently.
+`soon` and `later` schedule a call, `spawn` starts a task, a `Job` is a task for whose result several others may wait,
+and `several` runs jobs concurrently.
 """
 
 import asyncio
@@ -43,10 +41,7 @@ def current_loop() -> Any:
 
 
 def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
-    """Schedule a call in the running event loop after `seconds`.
-
-    Returns a function that cancels the call.
-    """
+    """Schedule a call after `seconds`; return a function that cancels it."""
     try:
         return asyncio.get_running_loop().call_later(seconds, call).cancel
     except RuntimeError:
@@ -68,9 +63,7 @@ def spawn(
     context: Context | None = None,
     over: Callable[[], Any] | None = None,
 ) -> Callable[[], Any]:
-    """Start a task in the running event loop.
-
-    It is independent of the task that starts it.
+    """Start an independent task in the running event loop.
 
     Returns a function that cancels the task. The task sees the context variables of `context`, by default those of the
     caller, and calls `over` when it has ended. Without `over`, `work` must raise nothing.
@@ -105,9 +98,9 @@ def _spawn_on_trio(
 
 
 class Job(Generic[T]):
-    """One piece of work, which starts when the Job is made.
+    """A task, which starts when the Job is made.
 
-    The work sees the context variables of `context`. Several tasks may wait for it, and it continues if they end.
+    The work sees the context variables of `context`. Several tasks may wait for the work, which continues if they end.
     """
 
     def __init__(self, work: Callable[[], Awaitable[T]], context: Context) -> None:
@@ -132,10 +125,7 @@ class Job(Generic[T]):
 
     @property
     def result_or_none(self) -> T | None:
-        """Return the result of the work.
-
-        Returns None if it has not ended, or raised.
-        """
+        """Return the result of work that has ended without error, or None."""
         return self._result[0] if self._result else None
 
     async def wait(self) -> None:
@@ -145,7 +135,7 @@ class Job(Generic[T]):
     async def run(self) -> T:
         """Wait for the work, and return its result or raise its error.
 
-        If the waiter is cancelled, cancel the work.
+        If the waiter is cancelled, the work is cancelled, too.
         """
         try:
             await self._over.wait()
@@ -211,9 +201,10 @@ async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -
 
 
 def the_one_of(errors: Iterable[BaseException]) -> BaseException:
-    """Return the one error to raise for several, groups unpacked.
+    """Return the most important of several errors, with groups unpacked.
 
-    Cancellations come last, and errors that are no Exception (such as KeyboardInterrupt) first; of equals, the first.
+    Errors that are no Exception (such as KeyboardInterrupt) come first, cancellations last; of equals, the first
+    counts.
     """
     found = [leaf for error in errors for leaf in _leaves(error)]
     cancelled = anyio.get_cancelled_exc_class()

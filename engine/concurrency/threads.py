@@ -1,17 +1,15 @@
 """Runs sync hooks, tools and effects in daemon threads.
 
-A deadline can abandon such a thread.
-
-Python cannot stop a thread. So when a deadline passes, nobody waits for the thread any longer: it is abandoned, its
+Python cannot stop a thread. So when a deadline passes, the thread is abandoned: nobody waits for it any longer, its
 result is dropped, and as a daemon it does not keep the process alive. A child process for which the thread waits
 (`tasks.apart`) is killed.
 
 On asyncio, `_Pool` keeps idle threads for the next job. At most `MOST` jobs are at work at a time, in all runs of the
-process; further jobs queue. Some jobs do not count towards `MOST`, since counting them could block all others for good:
+process; further jobs queue. Some jobs do not count towards `MOST`, since they could block all others for good:
 
     an abandoned job               nobody knows when it will end
     a job whose thread waits       see `waits_in_thread`; it may wait for a person's answer
-    a job inside another job       the outer one runs a loop of its own, and has a place for both
+    a job inside another job       the outer job runs an event loop, and counts for both
 
 On trio, anyio's threads do the work, with a semaphore of `MOST`.
 """
@@ -48,30 +46,30 @@ MOST = 500
 Each job takes a thread, and many systems refuse some thousand threads.
 """
 _AGAIN_SECONDS = 0.01
-"""How long a job on trio waits before it tries again to start a thread."""
+"""The seconds after which a job on trio tries again to start a thread."""
 
 
 _IDLE_SECONDS = 20.0
-"""How long a worker waits for its next job before it ends."""
+"""The seconds for which a worker waits for its next job before it ends."""
 
 
 Then = Callable[["Job", Any], None]
-"""What a worker does after a call, with its value: it may give the same thread a further call (`Job.go_on`)."""
+"""Called by a worker with the value of its call; may give the thread a further call (`Job.go_on`)."""
 
 
 class Job(asyncio.Future[Any]):
     """One call for a worker, and the future of its result.
 
-    One task awaits it. If that task is cancelled, the call is abandoned.
+    One task awaits the job. If that task is cancelled, the call is abandoned.
 
-    `counts`: it counts towards MOST while at work. `queued`: it waits for room. `left`: nobody waits for it any longer.
-    `over`: the call has ended. `ident`: the thread that is at work on it.
+    `counts`: the job counts towards MOST while at work. `queued`: the job waits for room. `left`: nobody waits for the
+    job any longer. `over`: the call has ended. `ident`: the thread that is at work on the job.
     """
 
     left = over = queued = False
     then: Then | None = None
     further: "Job | None" = None
-    """The call that follows in the same thread. Its result is there when this job's is."""
+    """The call that follows in the same thread, whose result is delivered with this job's."""
     ended: tuple[Any, BaseException | None] = None, None
     _apart: Context
     """A copy of the context, for `then` and the further call."""
@@ -79,7 +77,7 @@ class Job(asyncio.Future[Any]):
     """Held while `then` works, so that an abandoned job starts nothing further."""
     ident: int | None = None
     _waiter: tuple[Callable[[Any], object], Context] | None = None
-    """How to resume the task that awaits this job."""
+    """The callback that resumes the awaiting task, and its context."""
 
     def __init__(
         self,
@@ -99,7 +97,7 @@ class Job(asyncio.Future[Any]):
     def add_done_callback(self, fn: Callable[[Any], object], *, context: Context | None = None) -> None:
         """Keep the callback of the awaiting task for `deliver`.
 
-        A future would schedule it for the loop's next iteration, which is a fifth of what a change of threads costs.
+        A future would schedule it for the loop's next iteration, which is a fifth of the cost of a change of threads.
         """
         if self._waiter is None and context is not None and not self.done():
             self._waiter = fn, context
@@ -120,17 +118,11 @@ class Job(asyncio.Future[Any]):
         return cancelled
 
     def continued_by(self, then: Then) -> None:
-        """Let the worker call `then` with this job's value.
-
-        An abandoned job does not go on.
-        """
+        """Let the worker call `then` with the value, unless abandoned."""
         self.then, self._apart, self._gate = then, self.context.copy(), threading.Lock()
 
     def go_on(self, fn: Callable[..., Any], kwargs: dict[str, Any]) -> "asyncio.Future[Any]":
-        """Let this thread call `fn(**kwargs)` next.
-
-        For `then` alone, in whose context the call is made.
-        """
+        """Let this thread call `fn(**kwargs)` next; for use by `then`."""
         self.further = Job(fn, kwargs, self._apart, self.loop, counts=False)
         return self.further
 
@@ -174,10 +166,7 @@ def _left_by(error: BaseException) -> RuntimeError:
 
 
 class _Worker(threading.Thread):
-    """A daemon thread that does one job after another.
-
-    In between it is among the pool's idle workers.
-    """
+    """A daemon thread that does one job after another."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="refold worker")
@@ -201,9 +190,9 @@ class _Worker(threading.Thread):
 
 
 def _done(job: Job) -> tuple[Any, BaseException | None]:
-    """Do a job, and return its value and its error.
+    """Do a job, unless it was abandoned; return its value and error.
 
-    A job that was abandoned before is not begun. A process forked in it ends here.
+    A process that the job has forked ends here.
     """
     value, error, began, ident = None, None, forks.number, threading.get_ident()
     if not _pool.begins(job, ident):
@@ -226,10 +215,7 @@ class _Pool:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all workers and jobs.
-
-        A forked child has none of its parent's threads.
-        """
+        """Forget all workers and jobs: a forked child has no such threads."""
         self._lock = threading.Lock()
         self._idle: deque[_Worker] = deque()
         self._waiting: deque[Job] = deque()
@@ -238,7 +224,7 @@ class _Pool:
     def give(self, job: Job) -> None:
         """Start a job, now or once there is room.
 
-        Raises NoThreadError if no thread can be started, and no job is at work whose thread could become free.
+        Raises NoThreadError if the process can start no thread, and none of its threads could become free.
         """
         with self._lock:
             if job.counts:
@@ -257,10 +243,7 @@ class _Pool:
         worker.jobs.put(job)
 
     def _put_off(self, job: Job, error: RuntimeError) -> None:
-        """Queue a job for which no thread can be started.
-
-        The job takes the place of the next one to end.
-        """
+        """Queue a job without a thread until another job ends."""
         with self._lock:
             if job.counts:
                 self._at_work -= 1
@@ -274,20 +257,14 @@ class _Pool:
         self._waiting.append(job)
 
     def begins(self, job: Job, ident: int) -> bool:
-        """Note that a thread begins a job.
-
-        Returns False if the job was abandoned on its way to the thread.
-        """
+        """Record that a thread starts a job; return False if abandoned."""
         with self._lock:
             if not job.left:
                 job.ident = ident
             return not job.left
 
     def next(self, done: Job, worker: _Worker) -> Job | None:
-        """Return the worker's next job after `done`.
-
-        Returns None if there is none; the worker is then idle.
-        """
+        """Return the worker's next job after `done`, or None to idle."""
         with self._lock:
             done.over = True
             if done.further is not None:
@@ -300,9 +277,7 @@ class _Pool:
             return found
 
     def _taken(self) -> Job | None:
-        """Return the first queued job that is still wanted.
-
-        It is counted as at work from here on.
+        """Take and count the first queued job that is still wanted.
 
         Returns None if there is no such job, or no room.
         """
@@ -315,10 +290,7 @@ class _Pool:
         return None
 
     def leave(self, job: Job) -> None:
-        """Abandon a job.
-
-        It does not count any longer, and is not started if it is still queued.
-        """
+        """Abandon a job: it no longer counts, and does not start."""
         with self._lock:
             if job.left or job.over:
                 return
@@ -330,23 +302,17 @@ class _Pool:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Start a queued job in place of one at work.
-
-        The latter is no longer counted.
-        """
+        """Start a queued job in place of one at work."""
         with self._lock:
             self._at_work -= 1
             job = self._taken()
             if job is None:
                 return
-            self._at_work -= 1  # `_taken` has counted it, and `give` counts it again
+            self._at_work -= 1  # `_taken` has counted the job, and `give` counts it again
         self.give(job)
 
     def retired(self, worker: _Worker) -> bool:
-        """Remove an idle worker.
-
-        Returns False if the pool has given it a job in the meantime.
-        """
+        """Remove an idle worker; return False if it has a new job."""
         with self._lock:
             try:
                 self._idle.remove(worker)
@@ -356,11 +322,9 @@ class _Pool:
 
     @contextmanager
     def waits(self) -> "Iterator[None]":
-        """Let another job work while the thread waits.
+        """Let another job take this thread's place inside the block.
 
-        It takes this thread's place inside the block.
-
-        Outside a worker that is doing a job, this does nothing.
+        Does nothing outside of a worker's job.
         """
         if threading.get_ident() not in RUNNING or not _is_worker():
             yield
@@ -386,12 +350,11 @@ if hasattr(os, "register_at_fork"):
 def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any], then: Then | None = None) -> Awaitable[Any]:
     """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
 
-    Await the result at once.
+    Await the result at once. If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no
+    event loop counts as running, so `fn` may start one. `then` may give the thread a further call (see
+    `Job.continued_by`), except on trio.
 
-    If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no event loop counts as
-    running, so `fn` may start one. `then` may let the thread go on (see `Job.continued_by`); trio does not know it.
-
-    Raises NoThreadError if the process can start no thread, and has none at work that could become free.
+    Raises NoThreadError if the process can start no thread, and none of its threads could become free.
     """
     context = copy_context()
     if _loop_name is not None:
@@ -413,7 +376,7 @@ _room: RunVar[anyio.Semaphore] = RunVar("refold_room")
 async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], context: Context) -> Any:
     """Run a job in one of anyio's threads.
 
-    While no thread can be started, tries again every _AGAIN_SECONDS.
+    While no thread can be started, the job tries again every _AGAIN_SECONDS.
     """
     lock, began, over, left = threading.Lock(), list[int](), False, False
 
@@ -458,7 +421,7 @@ async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], con
 def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Call `fn` in `context`, with the thread in RUNNING.
 
-    A process forked in it ends here.
+    A process that `fn` has forked ends here.
     """
     ident, before = threading.get_ident(), forks.number
     RUNNING[ident] = context

@@ -18,13 +18,10 @@ _NONE: Mapping[str, Any] = json_value({}, "Action.args")
 
 
 def made(cls: type[T], members: dict[str, Any]) -> T:
-    """Return an instance of a frozen dataclass, without a check.
+    """Return an instance of a frozen dataclass, without checks.
 
-    It has these members.
-
-    Members left out have their defaults.
-
-    The usual way, one `object.__setattr__` for each member, is too slow for the number of instances that a step makes.
+    `members` are its values; the others have their defaults. The usual way, one `object.__setattr__` for each member,
+    is too slow for the number of instances that a step makes.
     """
     instance = object.__new__(cls)
     object.__setattr__(instance, "__dict__", members)
@@ -44,9 +41,7 @@ def _json(value: Any, label: str) -> Any:
 
 @dataclass(frozen=True, init=False)
 class Action:
-    """One call of a tool in a decision.
-
-    It has the tool's name and its arguments as JSON values.
+    """One call of a tool in a decision, with frozen JSON arguments.
 
     `id` names the action within its run; without one, the engine derives it from the step and the action's place. The
     arguments are frozen. Raises DecisionError for an empty name and for arguments that are not JSON.
@@ -78,7 +73,7 @@ class Action:
 class ActionResult:
     """The result of one action.
 
-    It has an `output` as a frozen JSON value, or an `error` and its `error_type`.
+    It has an `output`, which is a frozen JSON value, or an `error` and its `error_type`.
     """
 
     id: str
@@ -94,10 +89,7 @@ class ActionResult:
         return self.error is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form.
-
-        It has `id`, `name`, and either `output` or `error` with `error_type`.
-        """
+        """Return the JSON form: `id`, `name`, and the output or error."""
         if self.error is None:
             return {"id": self.id, "name": self.name, "output": self.output}
         return {"id": self.id, "name": self.name, "error": self.error, "error_type": self.error_type}
@@ -107,10 +99,8 @@ class ActionResult:
 class Observation:
     """The observation of a step, for `reduce`.
 
-    It is the results of its actions, or a value.
-
-    `results` has one result for each action, in the actions' order. `value` is the answer after a wait, or what the
-    module's own `act` returned. After a final decision, both are empty.
+    `results` has one result for each action, in the actions' order. `value` is the answer after a wait, or the value
+    that the module's own `act` returned. After a final decision, both are empty.
     """
 
     results: tuple[ActionResult, ...] = ()
@@ -119,7 +109,7 @@ class Observation:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as in a commit record.
 
-        A result that the trace already has as an outcome is written as the outcome's record number.
+        A result that the trace has as an outcome is written as the record number of that outcome.
         """
         doc: dict[str, Any] = {}
         if self.results:
@@ -130,10 +120,7 @@ class Observation:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Observation":
-        """Return the observation of a JSON form.
-
-        Its results are written out, as `Step.observation` has them.
-        """
+        """Return the observation of a JSON form with its results in full."""
         results = tuple(
             ActionResult(
                 r["id"],
@@ -207,7 +194,7 @@ class Decision:
         of the actions.
         """
         given = (actions,) if isinstance(actions, Action) else actions
-        plain = type(given) is tuple or type(given) is list  # isinstance with an ABC takes as long as all the rest
+        plain = type(given) is tuple or type(given) is list  # isinstance with an ABC costs as much as the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
             raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
         taken = tuple(given)
@@ -220,10 +207,7 @@ class Decision:
 
     @classmethod
     def final(cls, answer: str, *, rationale: str | None = None, meta: Mapping[str, Any] | None = None) -> "Decision":
-        """Return a decision to end the run with an answer.
-
-        The answer is a text that is not empty.
-        """
+        """Return a decision to end the run with a nonempty answer."""
         return cls("final", answer=answer, rationale=rationale, meta=meta)
 
     @classmethod
@@ -236,9 +220,7 @@ class Decision:
         seconds: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> "Decision":
-        """Return a decision to wait.
-
-        It waits for an answer to `prompt`, or for `seconds` to pass.
+        """Return a decision to wait for an answer, or for `seconds`.
 
         The answer must fit `schema`, a JSON Schema or a type.
         """
@@ -254,7 +236,7 @@ class Decision:
     ) -> "Decision":
         """Return a decision between several candidates.
 
-        For a number, the engine calls `decide` that many times.
+        If `candidates` is a number, the engine calls `decide` that many times.
         """
         if isinstance(candidates, Iterable):
             candidates = tuple(candidates)
@@ -267,12 +249,12 @@ class Decision:
     def with_ids(self, step: int) -> "Decision":
         """Return the decision with an id for each action.
 
-        It is the action's own id, or `s<step>a<place>`.
+        An action without an id gets `s<step>a<place>`.
         """
         return self.written(step)[0]
 
     def written(self, step: int | None) -> tuple["Decision", dict[str, Any]]:
-        """Return `with_ids(step)` and its JSON form, which each step needs both.
+        """Return `with_ids(step)` and its JSON form; each step needs both.
 
         With None as `step`, returns the decision as it is.
         """
@@ -308,10 +290,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
-        """Return the decision of a JSON form.
-
-        Raises DecisionError if it is none.
-        """
+        """Return the decision of a JSON form; raises DecisionError."""
         known = {
             k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
         }
@@ -349,10 +328,7 @@ def _check_answer(answer: Any) -> None:
 
 
 def check_wait(prompt: Any, seconds: Any) -> None:
-    """Raise DecisionError unless a wait's arguments are right.
-
-    `prompt` is text or None, and `seconds` a time to wait or None.
-    """
+    """Raise DecisionError unless a wait's arguments are right."""
     if prompt is not None and not isinstance(prompt, str):
         raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
     if seconds is not None and (
@@ -362,10 +338,7 @@ def check_wait(prompt: Any, seconds: Any) -> None:
 
 
 def _check_candidates(candidates: Any) -> None:
-    """Raise DecisionError unless there is a candidate.
-
-    Candidates are decisions, or a number of them.
-    """
+    """Raise DecisionError unless there is a candidate, and each is a decision."""
     if isinstance(candidates, int) and not isinstance(candidates, bool):
         if candidates < 1:
             raise DecisionError(f"branch() needs at least one candidate, got {candidates}")

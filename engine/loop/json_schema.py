@@ -1,7 +1,4 @@
-"""Checks an answer against the JSON Schema of its request.
-
-Such schemas are checked, too.
-"""
+"""Checks answers, and the JSON Schemas of their requests."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,9 +11,7 @@ from ...errors import DecisionError
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
     """Return what is wrong with `value` under a JSON Schema (draft 2020-12).
 
-    Returns None if the value fits.
-
-    The text names the place first: "at /items/0: 'x' is not of type 'integer'".
+    Returns None if the value fits. The text names the place first: "at /items/0: 'x' is not of type 'integer'".
     """
     # jsonschema is imported inside the functions, since its import is slow and few runs need it.
     if schema is None:
@@ -35,7 +30,7 @@ def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Raise DecisionError unless `schema` is a JSON Schema that can be applied.
 
-    Its references must lead to places inside it, as refold fetches nothing, and not around in a circle.
+    Its references must lead to places inside the schema, since refold fetches nothing, and must not form a circle.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
@@ -76,9 +71,9 @@ def _references(node: Any) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _formats() -> Any:
-    """Return jsonschema's format checker with `date-time` added.
+    """Return jsonschema's format checker, with `date-time` added.
 
-    jsonschema itself needs another package for that format.
+    For that format, jsonschema itself needs another package.
     """
     from jsonschema import Draft202012Validator, FormatChecker
 

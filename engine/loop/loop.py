@@ -1,6 +1,4 @@
-"""The loop of a run.
-
-It is a generator that yields wants and is sent their results.
+"""The loop of a run: a generator that yields wants.
 
 A want is one of the classes below. The supplier, which drives the generator, does what the want asks for and sends its
 result. Live runs, resumed runs, verification and tests share this loop, each with a supplier of its own:
@@ -32,17 +30,11 @@ from .decision import Decision, Observation
 
 
 class Reducer(Protocol):
-    """A module as the loop sees it.
-
-    The loop itself calls only one hook, `reduce`.
-    """
+    """A module as the loop sees it, which calls only `reduce`."""
 
     @property
     def _hook_names(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of each hook's parameters.
-
-        They are found by the hook's name.
-        """
+        """Return the parameter names of each hook, by the hook's name."""
 
     @property
     def reduce(self) -> Callable[..., Any]:
@@ -51,10 +43,7 @@ class Reducer(Protocol):
 
 @dataclass(slots=True)
 class Check:
-    """Asks whether the run ends at this state.
-
-    The supplier sends a StopReason, or None.
-    """
+    """Asks for the StopReason at this state, or None."""
 
     state: StateSchema
 
@@ -76,10 +65,7 @@ class Act:
 
 @dataclass(slots=True)
 class Wait:
-    """Asks for the answer to a wait decision.
-
-    The supplier sends an Observation that holds the answer.
-    """
+    """Asks for the Observation with the answer to a wait decision."""
 
     state: StateSchema
     decision: Decision
@@ -87,10 +73,7 @@ class Wait:
 
 @dataclass(slots=True)
 class Choose:
-    """Asks to resolve a branch.
-
-    The supplier sends the chosen candidate, or Adopted after exploring candidates.
-    """
+    """Asks for the chosen candidate of a branch, or Adopted."""
 
     state: StateSchema
     decision: Decision
@@ -98,16 +81,16 @@ class Choose:
 
 @dataclass(slots=True)
 class Adopted:
-    """The state found by exploring candidates; the step's commit takes it over."""
+    """The state found by exploring candidates, which the step commits."""
 
     state: StateSchema
 
 
 @dataclass(slots=True)
 class Commit:
-    """Asks to write a step's end, and to hold `state`.
+    """Asks to write a step's commit and to hold `state`.
 
-    `patch` leads there from the state before.
+    `patch` leads to `state` from the state before.
     """
 
     state: StateSchema
@@ -120,9 +103,7 @@ NOTHING = Observation()
 
 
 def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason]:
-    """Run the loop from a state to the end of the run.
-
-    The generator returns the StopReason.
+    """Run the loop from a state, and return the StopReason.
 
     Errors of `reduce`, and errors that the supplier throws into the generator, pass through.
     """
@@ -153,10 +134,8 @@ def reduce_step(
 ) -> tuple[StateSchema, list[Op]]:
     """Call `reduce` and commit its draft.
 
-    Returns the next state, with `current_step` one higher, and the patch.
-
-    No effect is allowed in `reduce`. After a final decision, its answer becomes the `final_result`, unless `reduce` has
-    set one.
+    Returns the next state, with `current_step` one higher, and the patch. No effect is allowed in `reduce`. After a
+    final decision, its answer becomes the `final_result`, unless `reduce` has set one.
     """
     engine_fields = {"current_step": state.current_step + 1}
     offered: dict[str, Any] = {"decision": decision, "observation": observation}
@@ -183,9 +162,7 @@ def reduce_step(
 
 
 def adopt_step(state: StateSchema, adopted: StateSchema) -> tuple[StateSchema, list[Op]]:
-    """Commit a state found by exploring.
-
-    Returns the next state and the patch.
+    """Return the next state for an adopted one, and the patch.
 
     The engine's own fields come from `state`, with `current_step` one higher.
     """

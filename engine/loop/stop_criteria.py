@@ -1,7 +1,4 @@
-"""Stop criteria: they decide whether a run ends.
-
-They are pure functions of a state and a meter.
-"""
+"""Stop criteria: pure functions of a state and a meter."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,11 +9,9 @@ from ..state.model import dump
 
 
 class Meter(Protocol):
-    """The usage of a run so far.
+    """The usage of a run so far, including earlier attempts.
 
-    Attempts before it was resumed are included.
-
-    A child run and a fork start with the steps of the run from which they start; all other counts start at 0.
+    A child run and a fork count on from the steps of the run from which they start; all other counts start at 0.
     """
 
     @property
@@ -37,9 +32,9 @@ class Meter(Protocol):
 
 
 class StopCriteria(Protocol):
-    """A rule that looks at a state before each step.
+    """A rule for the end of a run, checked before each step.
 
-    It is pure: it performs no effect and keeps no memory of its own, but derives everything from the state and meter.
+    The rule is pure: it performs no effects, keeps no memory, and derives everything from the state and the meter.
     """
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
@@ -75,7 +70,7 @@ class MaxStepsCriteria:
 class MaxRuntimeCriteria:
     """Stops between steps after `max_seconds` of work.
 
-    A budget stops within a step, too.
+    A budget also stops a run within a step.
     """
 
     max_seconds: float
@@ -98,11 +93,10 @@ class MaxTokensCriteria:
 
 @dataclass(frozen=True)
 class StagnationCriteria:
-    """Stops when a run repeats itself.
+    """Stops once the last entries of `history(state)` are all equal.
 
-    The last `max_stagnant_steps` entries of `history(state)` are all the same JSON.
-
-    `history` returns a sequence from the state, with one entry for each step: `lambda state: state.positions`.
+    `history` returns a sequence from the state, with one entry for each step: `lambda state: state.positions`. The last
+    `max_stagnant_steps` entries are compared as JSON.
     """
 
     history: Callable[[Any], Sequence[Any]]

@@ -1,7 +1,4 @@
-"""A divergence.
-
-The code no longer does what its trace recorded there.
-"""
+"""A divergence of the code from its trace."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +11,11 @@ OTHER_VERSION = "schema_version"
 class Divergence:
     """One difference between a trace and the present code.
 
-    `expected` is the recorded value, `actual` the present one. `patch` (JSON Patch) leads from `expected` to `actual`
-    if both are objects; for "reduce", where both are patches, it leads from the recorded state to the present one.
-    `phase` is "init", "decide" or "reduce"; when a run is resumed, also "act" or "branch". It is "schema_version" where
-    the states from this step on are of another version than the module's, so that no hook can run again. `run` is the
-    id of the child run with the divergence, None for the run itself.
+    `expected` is the recorded value, `actual` the present value. `patch` (JSON Patch) leads from `expected` to `actual`
+    if both are objects; for "reduce", where both are patches, it leads from the recorded state to the present state.
+    `phase` is "init", "decide" or "reduce"; when a run is resumed, also "act" or "branch". It is "schema_version" if
+    the states from this step on have another version than the module's, so that no hook can run again. `run` is the id
+    of the child run with the divergence, or None for the run itself.
     """
 
     step: int

@@ -1,7 +1,4 @@
-"""A recorded run as the host of effects.
-
-Outcomes are served from the trace, in their recorded order.
-"""
+"""A host that serves a trace's outcomes in their recorded order."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -34,9 +31,9 @@ class ServedRun:
         self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.journal = Journal(())
         self.missing: dict[str, Any] | None = None
-        """The first request that the trace does not have, as its name and arguments."""
+        """The name and arguments of the first request that the trace does not have."""
         self.learn = learn
-        """Receives the secrets found in arguments, and those behind the trace's marks."""
+        """Receives the secrets in arguments, and those that marks in the trace replace."""
         self._refs = StateRefs(None)
 
     def enter(
@@ -63,10 +60,7 @@ class ServedRun:
         return call
 
     async def turn(self, call: Call) -> None:
-        """See Host.turn.
-
-        A call that was cancelled at recording time waits to be cancelled again.
-        """
+        """See Host.turn; a cancelled call waits to be cancelled again."""
         order = call.entry.order
         if call.entry.recorded.outcome is None and not await order.cut_off():
             self._not_cut_off(call)
@@ -84,14 +78,11 @@ class ServedRun:
     def _refuse(self, frame: Frame, name: str, args: Any) -> NoReturn:
         request = {"effect": name, "args": args}
         self.missing = self.missing or request
-        raise DivergenceError([Divergence(frame.step, frame.phase, "no such effect was asked for", request)])
+        raise DivergenceError([Divergence(frame.step, frame.phase, "no such effect was requested", request)])
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
         """See Host.emit: events are in the trace already."""
 
     def wall_time(self) -> float:
-        """Raise AssertionError.
-
-        To read the clock is an effect, and its outcome is in the trace.
-        """
+        """Raise AssertionError: the clock is an effect, and recorded."""
         raise AssertionError("a recorded run reads no clock")

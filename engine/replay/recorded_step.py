@@ -1,7 +1,4 @@
-"""The recorded step of a fork's source.
-
-Its calls and answers are looked up by request.
-"""
+"""A step of a fork's source, looked up by request."""
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,26 +10,22 @@ from ..effects.call import LAST, Recorded
 from ..effects.journal.journal import ASK, Journal, is_entered_again
 from .unknown_effects import fate_id
 
-NOT_ANSWERED = "nobody had answered it there"
-NOT_ENDED = "it had not ended there"
+NOT_ANSWERED = "nobody had answered it in the source run"
+NOT_ENDED = "the call had not ended in the source run"
 
 
 @dataclass
 class Settled:
-    """A person's answers and outcomes for an unfinished step.
+    """A person's answers and outcomes for a fork's unfinished step.
 
-    The person gave them when forking the run. `answers` are by request id, `outcomes` by the number of the call's
-    intent.
+    `answers` are by request id, `outcomes` by the number of the call's intent.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def write(self, kind: str, members: Mapping[str, Any]) -> None:
-        """Keep a record that `Answers` would write.
-
-        It would write it into the trace of a resumed run.
-        """
+        """Keep a record that `Answers` would write to a resumed trace."""
         if kind == "input":
             self.answers |= members["answers"]
         else:
@@ -64,11 +57,11 @@ class RecordedStep:
         self.settled: dict[int, Recorded] = {}
         """Outcomes that a person has reported for unknown effects, or answers to an `ask`, by intent."""
         self.open: dict[int, str] = {}
-        """Why a call without an outcome cannot be reused, by intent; `""` if it waits for a call inside it."""
+        """Why a call without an outcome cannot be reused, by intent; `""` if the call waits for one inside it."""
         self.waits: list[tuple[Mapping[str, Any], tuple[Any] | None]] = []
-        """The requests of wait decisions, each with its answer, if any, in a tuple."""
+        """The requests of wait decisions, each with its answer in a tuple, or None."""
         self.answers = {**_answers(step), **{name: (None, answer) for name, answer in settled.answers.items()}}
-        """The answers by request, each with the number of its record, if it has one."""
+        """The answers by request, each with the number of its record, or None."""
         for effect in _walk(effects):
             if step is not None and (effect.open or effect.cancelled):
                 told = settled.outcomes.get(effect.seq) or self._fate(fate_id(run_id, step.index, effect))
@@ -80,10 +73,7 @@ class RecordedStep:
                     self.waits.append((request, None if answer is None else (answer[1],)))
 
     def _fate(self, request: str) -> Mapping[str, Any] | None:
-        """Return the outcome that a person reported, or None.
-
-        It is that of an unknown effect.
-        """
+        """Return the outcome of an unknown effect that a person reported."""
         _, answer = self.answers.get(request, (None, None))
         if not isinstance(answer, Mapping) or "retry" in answer:
             return None
@@ -119,10 +109,7 @@ def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
 
 
 def _answers(step: Step | None) -> dict[str, tuple[int | None, Any]]:
-    """Return the answers of a step by request.
-
-    Each has the number of its record.
-    """
+    """Return the answers of a step with their record numbers, by request."""
     found: dict[str, tuple[int | None, Any]] = {}
     for record in step.records if step is not None else ():
         if record.kind == "input":

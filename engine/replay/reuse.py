@@ -1,6 +1,4 @@
-"""Reuse: a fork takes the outcomes of its source.
-
-It does so while it makes the same requests.
+"""Reuse: a fork takes its source's outcomes for equal requests.
 
 This answers "what would have happened if ...": only what follows from the edit costs calls. For each request of a step,
 `RecordedStep` looks up the same step of the source:
@@ -39,7 +37,7 @@ from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
 
 Tell = Callable[[int, str, str, bytes, str, bool], None]
 """Writes that a request is live: step, phase, effect name, arguments as JSON, why, and whether this ends reuse."""
-_NOT_ASKED = "it was not asked for there"
+_NOT_ASKED = "the source run made no such request"
 
 
 def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
@@ -47,11 +45,10 @@ def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool)
 
 
 def link_to(source: Trace | None, run_id: str, step: int, home: "Path | RunRef | None") -> dict[str, Any]:
-    """Return the link to state `step` of a run.
+    """Return a header's link to state `step` of a run.
 
-    It is for the header of a trace at `home`.
-
-    The link names the run's file only if it is not in the family's folder of `home`, or in the same store.
+    The link names the run's file only if a reader of `home` would not find it: the run is outside the family's folder
+    and not in the same store.
     """
     link: dict[str, Any] = {"run": run_id, "step": step}
     if isinstance(home, RunRef):
@@ -64,11 +61,10 @@ def link_to(source: Trace | None, run_id: str, step: int, home: "Path | RunRef |
 
 
 def linked(link: Mapping[str, Any], near: Trace) -> Trace:
-    """Load the trace of a header's link.
+    """Load the trace to which a header's link leads.
 
-    It is looked for among the relatives of `near`, then at the file in the link.
-
-    Raises TraceNotFoundError if neither has it.
+    refold looks for it among the relatives of `near`, then at the file in the link. Raises TraceNotFoundError if
+    neither has it.
     """
     run = link["run"]
     try:
@@ -83,7 +79,7 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
 class Reuse:
     """The recorded outcomes and answers of `source` from step `at` on.
 
-    The first request without a record ends reuse: from there the run is live, and `tell` is called. A call of the
+    The first request without a record ends reuse: from there on the run is live, and `tell` is called. A call of the
     source's unfinished step that has no outcome runs live too, but does not end reuse, because the other calls of that
     step ran beside it. A call that was waiting for an answer is entered again, and reuses the outcomes inside it.
     """
@@ -98,9 +94,8 @@ class Reuse:
     ) -> None:
         """Reuse outcomes of `source`.
 
-        If its trace is not available (None), `missing` says why, and nothing is reused.
-
-        `settled` holds the answers and decisions given for the source's unfinished step.
+        If the source's trace is not available (None), `missing` says why, and nothing is reused. `settled` holds the
+        answers and decisions given for the source's unfinished step.
         """
         self.run_id = run_id
         self.at = at
@@ -118,11 +113,9 @@ class Reuse:
 
     @classmethod
     def of(cls, trace: Trace) -> "Reuse | None":
-        """Return the reuse of a recorded fork so far.
+        """Return the reuse of a recorded fork after its last record.
 
-        Its trace says how far it has come.
-
-        Returns None if its header asks for none.
+        Returns None if its header asks for no reuse.
         """
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
@@ -135,7 +128,7 @@ class Reuse:
         return reuse
 
     def _go_on(self, told: list[Record]) -> None:
-        """Set how far the fork has come; `told` are its `live_from` events."""
+        """Continue the reuse of a fork after its `live_from` events `told`."""
         self.live_from, self.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
 
     def tell_by(self, tell: Tell) -> None:
@@ -143,17 +136,11 @@ class Reuse:
         self._tell = tell
 
     def link(self, home: "Path | RunRef | None") -> dict[str, Any]:
-        """Return the link to the source for a header.
-
-        The header is that of a trace at `home`.
-        """
+        """Return the header's link to the source; see `link_to`."""
         return link_to(self.source, self.run_id, self.at, home)
 
     def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
-        """Return the recorded call for a request, with its outcome.
-
-        Returns None if the call is to be made live.
-        """
+        """Return the recorded call and outcome for a request, or None."""
         with self._lock:
             if self.live:
                 return None
@@ -169,7 +156,7 @@ class Reuse:
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
         """Return the recorded answer to an equal wait decision, in a tuple.
 
-        A wait decision that the source has not recorded, or whose answer it lacks, gives None.
+        Returns None if the source has no such wait decision, or no answer.
         """
         with self._lock:
             if self.live:
@@ -199,18 +186,16 @@ class Reuse:
         return found
 
     def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
-        """Return the reuse for a child run.
+        """Return a child's reuse of the source's child at the same place.
 
-        It takes from the source's child `run_id` at the same place.
-
-        `answers` are the answers that the source recorded on behalf of its child.
+        `run_id` is the source's child, and `answers` are those that the source recorded on behalf of its child.
         """
         if self.source is None:
             return Reuse(None, run_id, 0, missing=self._missing)
         try:
             return Reuse(self.source.relative(run_id), run_id, 0, Settled(answers))
         except TraceError as error:
-            return Reuse(None, run_id, 0, missing=f"this candidate was not explored there: {error}")
+            return Reuse(None, run_id, 0, missing=f"this candidate was not explored in the source run: {error}")
 
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
         """End reuse at this request, and report it once."""
@@ -229,7 +214,7 @@ class Reuse:
     ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
         """Return the recorded call and outcome of a request.
 
-        Also returns why the call is live, if so, and whether that ends reuse.
+        Also returns why the call is live, if it is, and whether that ends reuse.
         """
         self._enter(step)
         recorded = self._recorded
@@ -247,7 +232,7 @@ class Reuse:
     def _other_state(self, request: Request) -> str:
         """Return the part of the state by which a request differs.
 
-        Returns None if it differs from each recorded request by more.
+        Returns `""` if the request differs from each recorded request by more.
         """
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
@@ -257,7 +242,7 @@ class Reuse:
             if self.source.value(effect.args) == args:
                 for path in pointers(args):
                     if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
-                        return f"{path or 'the state'} was another one there"
+                        return f"{path or 'the state'} is different in the source run"
         return ""
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:

@@ -1,6 +1,4 @@
-"""The open requests of a trace's unfinished step.
-
-They are the recorded requests, and one for each unknown effect.
+"""The open requests of an unfinished step, and its unknown effects.
 
 An unknown effect is a call that a crash left without an outcome. A person says what happened to it, with one of three
 answers, and the engine writes what follows from it:
@@ -58,8 +56,8 @@ FATE_SCHEMA: dict[str, Any] = {
 class Answers:
     """The requests and answers of a trace's unfinished step.
 
-    The function `write(kind, members)` writes new records. `now` is the time at which answers are judged. Without it
-    no answer is late: those of a child are given by its parent, which has received them in time.
+    The function `write(kind, members)` writes new records. An answer is late if its deadline is before `now`. By
+    default no answer is late: a child gets its answers from its parent, which has received them in time.
     """
 
     def __init__(
@@ -83,9 +81,8 @@ class Answers:
     def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
         """Take and write the given answers.
 
-        Returns the intents to run again, and requests about unknown effects left.
-
-        Raises WaitAnsweredError for an answer to no open request, or one that does not fit, and then writes nothing.
+        Returns the intents to run again, and the requests about unknown effects that are left. Raises WaitAnsweredError
+        for an answer to no open request, or one that does not fit, and then writes nothing.
         """
         step = self.trace.unfinished
         effects = step.effects if step is not None else ()
@@ -125,10 +122,7 @@ class Answers:
         self._checked(request, self._clean({request.id: answer})[request.id])
 
     def _checked(self, request: WaitRequest, answer: Any) -> Any:
-        """Return the answer to record.
-
-        Raises WaitAnsweredError if it does not fit or comes too late.
-        """
+        """Return the answer to record; raises WaitAnsweredError."""
         if request.kind == UNKNOWN_EFFECT:
             return self._checked_fate(request, answer)
         if request.deadline is not None and request.deadline <= self._now:
@@ -141,9 +135,8 @@ class Answers:
     def _checked_fate(self, request: WaitRequest, answer: Any) -> Any:
         """Return a checked answer about an unknown effect.
 
-        Its result has the form that the tool would record.
-
-        Raises WaitAnsweredError for any other answer, and for a result that the tool could not have returned.
+        Its result has the form that the tool would record. Raises WaitAnsweredError for any other answer, and for a
+        result that the tool could not have returned.
         """
         keys = set(answer) if isinstance(answer, Mapping) else set()
         fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
@@ -171,7 +164,7 @@ class Answers:
         except ValueError as error:
             problem = str(error)
         if problem is not None:
-            raise WaitAnsweredError(f"{spec.name} could not have given {answer['ran']!r:.80}: {problem}")
+            raise WaitAnsweredError(f"{spec.name} could not have returned {answer['ran']!r:.80}: {problem}")
         return {"ran": result}
 
     def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
@@ -205,10 +198,7 @@ def fate_id(run_id: str, step: int, effect: Effect) -> str:
 
 
 def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
-    """Return the answers in `value` by request.
-
-    Raises WaitAnsweredError if they match no open request.
-    """
+    """Return the answers in `value` by request; raises WaitAnsweredError."""
     if value is UNANSWERED:
         return {}
     if not open_now:
@@ -257,10 +247,8 @@ def _asked(step: Step | None) -> list[WaitRequest]:
 
 
 def _is_own_fate(request: WaitRequest) -> bool:
-    """Return whether a request is about this run's own call.
+    """Return whether a request is about a call of the run itself.
 
-    Others are about calls of a child.
-
-    The calls themselves list these.
+    The calls themselves list these requests; the others are about calls of a child.
     """
     return request.kind == UNKNOWN_EFFECT and "run" not in request.details

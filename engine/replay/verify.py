@@ -1,6 +1,4 @@
-"""Verifies a trace.
-
-Its hooks run again with recorded outcomes, and each divergence is reported.
+"""Verifies a trace: its hooks run again with recorded outcomes.
 
 The loop is the same as in a live run (`fold`); only its supplier differs:
 
@@ -48,13 +46,11 @@ def _untold(name: str, value: str) -> None:
 
 
 async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
-    """Run `init_state`, `decide` and `reduce` of every step again with recorded outcomes.
+    """Run the hooks of every step again, and return the divergences.
 
-    Returns the places where the code differs from the trace, [] if there are none. `act` is not run. After a
-    divergence, verification continues from the recorded state. `learn` receives the name and value of each secret that
-    the hooks use and that the trace shows as a mark.
-
-    Raises TraceCorruptError for a corrupt trace.
+    `init_state`, `decide` and `reduce` run with recorded outcomes; `act` does not run. After a divergence, verification
+    continues from the recorded state. `learn` receives the name and value of each secret that the hooks use and that
+    the trace shows as a mark. Raises TraceCorruptError for a corrupt trace.
     """
     trace.check()
     verification = _Verification(trace, module, learn)
@@ -69,10 +65,7 @@ async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _un
 
 
 class _StateLost(Exception):
-    """The module's state class refuses a recorded state.
-
-    Nothing after that state can run again.
-    """
+    """The module's state class refuses a recorded state: nothing can follow."""
 
     def __init__(self, divergence: Divergence) -> None:
         super().__init__(str(divergence))
@@ -80,10 +73,7 @@ class _StateLost(Exception):
 
 
 class _Verification:
-    """One pass over one trace.
-
-    It is the supplier of the loop that serves recorded values.
-    """
+    """One pass over a trace: supplies the loop with recorded values."""
 
     def __init__(self, trace: Trace, module: Module[Any], learn: Learn) -> None:
         self.trace = trace
@@ -122,10 +112,7 @@ class _Verification:
             self.found.append(self.other)
 
     def _load(self, k: int) -> StateSchema | None:
-        """Return state k as an instance of the module's class.
-
-        Returns None if it has another schema version.
-        """
+        """Return state k of the module's class, None of another schema version."""
         document = self.trace.shared_state(k)
         version = document.get("schema_version", 1)
         if version != self.version:
@@ -156,7 +143,7 @@ class _Verification:
     async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
         """Run one step again.
 
-        Returns the state after it, or None if the next step needs the recorded one.
+        Returns the state after it, or None if the next step needs the recorded state.
         """
         machine = fold(self.module, state)
         reply: Any = None
@@ -184,7 +171,7 @@ class _Verification:
     async def _decide(self, step: Step, state: StateSchema) -> Decision:
         self._enter(step, state)
         recorded = step.decided
-        if recorded is None:  # the first decision of a candidate's run comes from its parent
+        if recorded is None:  # the first decision of a candidate's run is its parent's
             if step.decision is None:
                 raise TraceError(
                     f"run {self.trace.run_id}: step {step.index} has a commit and no decision; "
@@ -221,7 +208,7 @@ class _Verification:
     async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
         """Ask `decide` for each candidate again.
 
-        `last` says that `decide` is not called later in this step.
+        If `last`, `decide` is not called later in this step.
         """
         for number, expected in enumerate(recorded):
 
@@ -254,9 +241,7 @@ class _Verification:
         *,
         last: bool = True,
     ) -> None:
-        """Run one hook again, and note a divergence.
-
-        Its result or its requests differ from the recorded ones then.
+        """Run one hook again, and note a differing result or request.
 
         Recorded calls without a request are reported only if `last` is set: a later call of the hook may make them.
         """
@@ -271,7 +256,7 @@ class _Verification:
             actual = self.host.missing
         elif last and fits(recorded, actual) and (left := self.host.journal.left(phase)):
             asked = [{"effect": effect.name, "args": effect.args} for effect in left]
-            self.found.append(Divergence(step, phase, asked, "no such effect was asked for"))
+            self.found.append(Divergence(step, phase, asked, "no such effect was requested"))
             return
         if not fits(recorded, actual):
             self._differs(step, phase, recorded, actual)

@@ -340,7 +340,7 @@ class LiveRun:
 
     def _diverge(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
         expected = [{"effect": effect.name, "args": effect.args} for effect in left]
-        actual = "no such effect was asked for" if asked is None else {"effect": asked[0], "args": asked[1]}
+        actual = "no such effect was requested" if asked is None else {"effect": asked[0], "args": asked[1]}
         self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
         self.cancel_work()
 

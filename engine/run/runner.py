@@ -517,7 +517,7 @@ def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decis
         )
     if candidate is not None and isinstance(value.candidates, int):
         raise DecisionError(
-            f"{type(module).__name__}.decide was asked for candidate {candidate} and asked to be asked again "
-            f"(branch({value.candidates})); take `candidate` as a parameter (None when it is not asked for one)"
+            f"{type(module).__name__}.decide was called for candidate {candidate} and returned "
+            f"branch({value.candidates}) again; take `candidate` as a parameter (None if no candidate is wanted)"
         )
     return value

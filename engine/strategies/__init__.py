@@ -1,8 +1,6 @@
-"""Branch strategies choose among a decision's candidates.
+"""Branch strategies: they try or rate candidates, and choose one.
 
-They try the candidates, or rate them.
-
-`protocol` defines a strategy and the tree of candidates that it works on. `strategies` has refold's own strategies.
-`choice` checks a strategy's choice and writes it down. The engine starts the child runs that a strategy asks for, and
-calls its score.
+`protocol` defines a strategy and the tree of candidates on which it works. `strategies` has refold's own strategies.
+`choice` checks a strategy's choice and formats it for the trace. The engine starts the child runs that a strategy asks
+for, and calls its score.
 """

@@ -9,7 +9,7 @@ from .protocol import BranchStrategy, Node
 
 
 def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, Node]) -> dict[str, Any]:
-    """Return a strategy's checked choice as the trace has it.
+    """Return a strategy's checked choice in the form of the trace.
 
     The form has a candidate's number, or the run and place of the node to adopt. `nodes` are all nodes of the
     exploration, by place. Raises ExplorationError if every candidate that ran has failed, DecisionError for any other
@@ -59,18 +59,12 @@ def verdict(
 
 
 def in_order(nodes: Any) -> list[Node]:
-    """Return the nodes sorted by place ("0.2" before "0.10").
-
-    The order in which they were made plays no part.
-    """
+    """Return the nodes sorted by place ("0.2" before "0.10")."""
     return sorted(nodes, key=lambda node: [int(number) for number in node.place.split(".")] if node.place else [])
 
 
 def described(strategy: BranchStrategy) -> dict[str, Any]:
-    """Return a strategy as the trace has it.
-
-    This is its class and its settings, with functions by their names.
-    """
+    """Return a strategy's class and settings, with functions by name."""
     form: dict[str, Any] = {"name": type(strategy).__name__}
     settings: tuple[Field[Any], ...] = fields(strategy) if is_dataclass(strategy) else ()
     for each in settings:

@@ -21,9 +21,9 @@ from ..loop.decision import Decision
 
 
 class Score(Protocol):
-    """A function that rates a state.
+    """A function that rates a state; higher is better.
 
-    Higher is better. It may be async, and may perform effects.
+    The function may be async, and may perform effects.
     """
 
     def __call__(self, state: Any, /) -> float | Awaitable[float]:
@@ -33,7 +33,7 @@ class Score(Protocol):
 class CandidateScore(Protocol):
     """A function that rates a candidate of a state before it runs.
 
-    As with `Score`, higher is better, and the function may be async and perform effects.
+    Higher is better. The function may be async, and may perform effects.
     """
 
     def __call__(self, state: Any, decision: Decision, /) -> float | Awaitable[float]:
@@ -42,11 +42,9 @@ class CandidateScore(Protocol):
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree.
+    """A node of the tree, with its frozen state.
 
-    It has a frozen state, and the place to which candidates have led.
-
-    The head of this file explains places.
+    The head of this file explains `place`.
     """
 
     place: str
@@ -60,11 +58,11 @@ class Node:
     """The run that has this state, and the step at which it has it."""
     step: int = 0
     stop_reason: StopReason | None = None
-    """Why the run ended here; None if it can continue."""
+    """The reason why the run ended here; None if it can continue."""
     lost: str | None = None
-    """Why the candidate's run failed, otherwise None; a failed node has its parent's state, and no candidates."""
+    """Why the candidate's run failed, or None; a failed node has its parent's state and no candidates."""
     score: float | None = None
-    """The score that `Branch.rate` has found; None before."""
+    """The score that `Branch.rate` has computed; None before."""
 
     @property
     def depth(self) -> int:
@@ -81,10 +79,7 @@ class Branch(Protocol):
 
     @property
     def rng(self) -> Random:
-        """Return a generator of random numbers for this branch.
-
-        They depend on the run's seed and this branch alone.
-        """
+        """Return random numbers that depend on seed and branch alone."""
 
     async def grow(
         self,
@@ -93,9 +88,7 @@ class Branch(Protocol):
         steps: int | None = None,
         to_next_branch: bool = True,
     ) -> list[Node]:
-        """Run candidates of nodes as child runs.
-
-        They are those of one or several nodes, and several run at a time.
+        """Run candidates of nodes as child runs, several at a time.
 
         Returns the nodes to which they have led.
 
@@ -113,10 +106,8 @@ class Branch(Protocol):
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
         """Return the scores of the nodes, `score(node.state)` each.
 
-        Async scores are called several at a time.
-
-        A node is rated once, and keeps its score as `node.score`. A lost node has minus infinity, without a call.
-        Raises DecisionError for a score that is no finite number.
+        Async scores are called several at a time. A node is rated once, and keeps its score as `node.score`. A lost
+        node gets minus infinity without a call. Raises DecisionError for a score that is not a finite number.
         """
 
     async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
@@ -134,7 +125,4 @@ class BranchStrategy(Protocol):
     """
 
     async def choose(self, branch: Branch) -> int | Node:
-        """Return the candidate to carry out, or a node.
-
-        It is the candidate's number, or the node whose state the run takes over.
-        """
+        """Return the number of a candidate, or the node to adopt."""

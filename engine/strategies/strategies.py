@@ -1,6 +1,4 @@
-"""Refold's own branch strategies.
-
-Some select a candidate, others run candidates and adopt the best state.
+"""The branch strategies of refold.
 
 SelectFirst, SelectBest     select without running anything
 BestOfN                     run each candidate once, adopt the best state
@@ -97,9 +95,8 @@ class BestOfN:
 class BeamSearch:
     """Grows the best `width` states, level by level.
 
-    It goes `depth` branches deep, and adopts the best state found.
-
-    States whose run has ended stay in the beam. (B. T. Lowerre, The Harpy Speech Recognition System, 1976.)
+    The search goes `depth` branches deep, and adopts the best state that it has found. States whose run has ended stay
+    in the beam. (B. T. Lowerre, The Harpy Speech Recognition System, 1976.)
     """
 
     width: int
@@ -126,9 +123,7 @@ class BeamSearch:
 
 @dataclass(frozen=True)
 class BestFirst:
-    """Grows the best state found so far.
-
-    It stops when the best state is the end of its run.
+    """Grows the best state until it is the end of its run.
 
     The search adopts this end. After `max_expansions` growths it adopts the best state not yet grown, ended or not. So
     an end that is not the goal needs a lower score than all states that may still lead to the goal. (Russell and
@@ -199,10 +194,7 @@ class MonteCarloTreeSearch:
 
 
 class _Rollouts:
-    """The statistics of one Monte-Carlo tree search.
-
-    They are visits and summed scores by place.
-    """
+    """The visits and summed scores of one Monte-Carlo search, by place."""
 
     def __init__(self, branch: Branch, strategy: MonteCarloTreeSearch) -> None:
         self._branch = branch
@@ -246,10 +238,7 @@ class _Rollouts:
                 self._sums[node.place] += value
 
     def _close(self, way: list[Node]) -> None:
-        """Close the end of a way.
-
-        The places above it that have no other way left are closed, too.
-        """
+        """Close the end of a way, and places above without another way."""
         self.closed.add(way[-1].place)
         for node in reversed(way[:-1]):
             tried = self._tried[node.place]
@@ -260,7 +249,7 @@ class _Rollouts:
     def _bound(self, node: Node, child: Node) -> float:
         """Return the upper confidence bound UCB1 of `child`.
 
-        It is infinity if no scored rollout has passed it.
+        The bound is infinity if no scored rollout has passed `child`.
         """
         visits = self._visits[child.place]
         if not visits:

@@ -246,7 +246,7 @@ def test_a_resumed_step_that_asks_for_less_diverges() -> None:
     engine = Engine(Hook(work), seed=1)
     waits = engine.run("t")
     asks.pop(0)
-    with pytest.raises(DivergenceError, match="no such effect was asked for"):
+    with pytest.raises(DivergenceError, match="no such effect was requested"):
         engine.resume(waits.trace, True)
     assert till.done == 3
 
@@ -309,7 +309,7 @@ def test_verify_tells_of_the_effects_alone_that_are_no_longer_asked_for() -> Non
     asked.remove("b")
     (divergence,) = engine.verify(trace)
     assert divergence.expected == [{"effect": "Till.pay", "args": {"what": "b"}}]
-    assert divergence.actual == "no such effect was asked for"
+    assert divergence.actual == "no such effect was requested"
 
 
 LOOKS_LIKE_ONE = {

@@ -325,7 +325,7 @@ def test_another_question_has_no_answer_yet(folder: Path | None) -> None:
             "phase": "wait",
             "name": "wait",
             "args": {"prompt": other.prompt},
-            "why": "it was not asked for there",
+            "why": "the source run made no such request",
         }
         assert lab.lawful(lab.engine.resume(fork.trace, False)).state.entries == [True, False]
 
@@ -360,7 +360,7 @@ def test_a_tool_that_waits_is_entered_and_takes_what_it_had_done(folder: Path | 
     fork = lab.fork()
     assert fork.status == RunStatus.waiting
     assert fork.live_from is not None
-    assert (fork.live_from["name"], fork.live_from["why"]) == ("refold.ask", "nobody had answered it there")
+    assert (fork.live_from["name"], fork.live_from["why"]) == ("refold.ask", "nobody had answered it in the source run")
     assert lab.module.calls == ["approve 1"]
     done = lab.lawful(lab.engine.resume(fork.trace, True))
     assert done.state.entries == [[["1 True", None, None], ["1: 1", None, None]]]
@@ -393,7 +393,7 @@ def test_a_changed_part_of_the_state_that_an_effect_is_given_ends_it(folder: Pat
         "phase": "decide",
         "name": "",
         "args": {"about": {"$state": "/entries"}},
-        "why": "/entries was another one there",
+        "why": "/entries is different in the source run",
     }
     assert lab.module.calls.count("think") == 4 - at
     assert len([e for s in fork.trace.steps for e in s.effects if e.key]) == 4 * (4 - at)
@@ -419,7 +419,7 @@ def test_it_ends_where_the_state_has_come_to_differ(folder: Path | None) -> None
     lab = Lab(folder, late)
     fork = lab.fork(0, {"/extra/x": 1})
     assert fork.live_from is not None
-    assert (fork.live_from["step"], fork.live_from["why"]) == (2, "/extra was another one there")
+    assert (fork.live_from["step"], fork.live_from["why"]) == (2, "/extra is different in the source run")
     assert lab.module.calls == ["think", "work 2", "inner 2"]
 
 
@@ -441,7 +441,7 @@ def test_of_several_tools_those_before_the_first_other_one_are_taken(backend: st
             "phase": "act",
             "name": names[other],
             "args": {"n": 9},
-            "why": "it was not asked for there",
+            "why": "the source run made no such request",
         }
         called = [f"{name} {9 if i == other else 1}" for i, name in enumerate(names) if i >= other]
         assert sorted(c for c in module.calls if "inner" not in c) == sorted(called)
@@ -513,7 +513,7 @@ def test_what_had_not_ended_is_made(folder: Path | None) -> None:
     at = [i for i, r in enumerate(records) if r.kind == "intent"][-2]
     fork = lab.fork(trace=Trace.from_bytes(b"".join(r.raw + b"\n" for r in records[: at + 1])))
     assert fork.live_from is not None
-    assert (fork.live_from["name"], fork.live_from["why"]) == ("look", "it had not ended there")
+    assert (fork.live_from["name"], fork.live_from["why"]) == ("look", "the call had not ended in the source run")
     assert fork.state == lab.source.state
 
 
@@ -713,7 +713,7 @@ def test_where_a_child_goes_on_live_so_does_what_comes_after(folder: Path | None
         "phase": "branch",
         "name": f"{fork.run_id}~0.0",
         "args": {"place": "0", "step": 1, "phase": "act", "name": "work"},
-        "why": "it was not asked for there",
+        "why": "the source run made no such request",
     }
     assert other.calls[:2] == ["work 2", "inner 2"]
     assert other.calls.count("think") == 3, "the judge is asked anew about all, as they are compared"
@@ -749,7 +749,7 @@ def test_what_was_not_explored_there_is_explored_live(folder: Path | None) -> No
     fork = engine.fork(source.trace, 0, reuse_effects=True)
     assert fork.live_from is not None
     assert fork.live_from["phase"] == "branch"
-    assert fork.live_from["why"].startswith("this candidate was not explored there: there is no ")
+    assert fork.live_from["why"].startswith("this candidate was not explored in the source run: there is no ")
 
 
 @pytest.mark.parametrize("strategy", ["best", "judged beam"])

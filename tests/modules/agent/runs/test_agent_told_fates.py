@@ -140,7 +140,7 @@ async def test_a_result_is_given_as_the_tool_returns_it(
     [("text", 5), ("text", {"content": "x"}), ("number", "many"), ("table", {"x": "y"}), ("model", {})],
 )
 async def test_a_result_that_the_tool_could_not_have_given_is_refused(name: str, wrong: Any) -> None:
-    with pytest.raises(WaitAnsweredError, match=f"{name} could not have given"):
+    with pytest.raises(WaitAnsweredError, match=f"{name} could not have returned"):
         await agent(name).resume(await killed(name), {"ran": wrong})
 
 
