@@ -1,7 +1,4 @@
-"""One reduce from draft to commit.
-
-It gives the next frozen state and its JSON Patch.
-"""
+"""One `reduce`, from the draft to the next state and patch."""
 
 from collections.abc import Callable
 from sys import getrecursionlimit
@@ -21,10 +18,10 @@ from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
 from .shapes.containers import DRAFT_RESOLVERS
 
 _DEEP = 50
-"""The depth from which on a RecursionError is blamed on the state's nesting.
+"""The depth from which a RecursionError is blamed on the state's nesting.
 
-By then, the nesting takes most of the frames. Below, the cause is a caller that is deep in recursion itself, or a
-validator that recurses without end.
+From this depth on, the nesting takes most of the frames. Otherwise the cause is a caller that is deep in recursion
+itself, or a validator that recurses without end.
 """
 
 
@@ -37,8 +34,8 @@ def fold_step(
     """Run `reduce` on a draft of `state`, and commit the draft.
 
     `reduce` gets the draft alone, or with `arguments` by keyword, as `state`. `engine_fields` holds the new values of
-    fields that the engine alone writes, by name. Return the next state and the patch from `state` to it. The drafts are
-    unusable afterwards, also if this raises.
+    fields that the engine alone writes, by name. Returns the next state and the patch from `state` to it. The drafts
+    are unusable afterwards, even after an error.
 
     Raises:
         StateValueError: a value that the state cannot hold; the error has its path.
@@ -53,7 +50,7 @@ def fold_step(
             return _adopted(state, draft, returned, engine_fields)
         held, was = draft.__dict__, state.__dict__
         for name in type(state).__refold_engine_fields__:
-            if held.get(name) is not was[name]:  # written past the draft's __setattr__, which refuses such a field
+            if held.get(name) is not was[name]:  # written past the draft's __setattr__, which refuses these fields
                 raise EngineOwnedFieldError(name)
         held.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
@@ -69,7 +66,7 @@ def _adopted(
 ) -> tuple[StateSchema, list[Op]]:
     """Commit the state that `reduce` returned.
 
-    Settling the draft only proves that `reduce` left the draft alone.
+    Settling the draft only proves that `reduce` did not change it.
     """
     new = _returned_state(state, returned)
     if _settled(draft, Freezer(), []) is not state:
@@ -82,8 +79,8 @@ def _adopted(
 def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
     """Return the draft's frozen value, and append its operations to `ops`.
 
-    Settling recurses: each model inside a model takes some of Python's frames. If the state's nesting uses them up,
-    raise StateValueError in place of RecursionError.
+    Settling recurses: each nested model takes some of Python's frames. If the state's nesting uses them up, raises
+    StateValueError instead of RecursionError.
     """
     try:
         return settle_model(draft, draft._refold_node, freezer, "", ops)
@@ -114,10 +111,8 @@ def _returned_state(state: StateSchema, returned: Any) -> Any:
 def plain_ops(ops: list[Op]) -> list[Op]:
     """Replace each value in `ops` with its JSON, and return `ops`.
 
-    The finished JSON is an `orjson.Fragment`; scalars stay.
-
-    So the trace writes an operation without another look at the frozen value. Raises StateValueError if a value would
-    make the document nest too deep to be read again.
+    The JSON is an `orjson.Fragment`, so that the trace writes an operation without looking at the frozen value again;
+    scalars stay. Raises StateValueError if a value makes the document nest too deep to be read again.
     """
     for op in ops:
         if type(value := op.get("value")) not in PLAIN:

@@ -25,23 +25,14 @@ from .serialization import PLAIN, json_default
 _SIZE = 16
 _SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _LONG = 32
-"""The length from which on a list keeps its hash function, at some 400 bytes.
-
-Shorter lists are read again as fast.
-"""
+"""The length from which a list keeps its hash function (some 400 bytes); shorter lists are hashed again as fast."""
 
 _models: dict[int, tuple[Any, bytes]] = {}
-"""The digests of committed models by `id`, as long as the models live.
-
-Each entry is a weak reference to the model, and `#` with the digest.
-"""
+"""The digests of living committed models by `id`: a weak reference to the model, and `#` with the digest."""
 
 
 def value_digest(value: Any) -> bytes:
-    """Return the digest, in hex, of a list, tuple or object.
-
-    It may be frozen, plain, or a state model.
-    """
+    """Return the digest, in hex, of a list, tuple, object or model."""
     return _part(value)[1:]
 
 
@@ -57,9 +48,8 @@ def member_name(key: Any) -> str:
 def _of_frozen_list(value: Any) -> bytes:
     """Return a frozen list's digest.
 
-    `value.known` is the number of items hashed so far, and their hash function.
-
-    `finalize` passes `known` on from a list to its successor if the step only appended to the list.
+    `value.known` is the number of items hashed so far, and their hash function. If a step only appended to the list,
+    `finalize` passes `known` on to the new list.
     """
     size = len(value)
     if size < _LONG:
@@ -83,7 +73,7 @@ def _of_frozen_list(value: Any) -> bytes:
 def _forget(key: int, gone: Any) -> None:
     """Drop the digest of a deleted model.
 
-    By now, another model may have its id and a digest under it.
+    By now, another model may have its id and a digest under that id.
     """
     known = _models.get(key)
     if known is not None and known[0] is gone:
@@ -91,10 +81,7 @@ def _forget(key: int, gone: Any) -> None:
 
 
 def members_form(members: Mapping[Any, Any]) -> bytes:
-    """Return the JSON from which an object's digest is made.
-
-    Nested values are replaced by their digests.
-    """
+    """Return the JSON of an object's digest, with nested values digested."""
     if PLAIN.issuperset(map(type, members.values())):
         return orjson.dumps(members, option=_SORTED)
     shown = {key: value if type(value) in PLAIN else orjson.Fragment(_part(value)) for key, value in members.items()}
@@ -102,10 +89,7 @@ def members_form(members: Mapping[Any, Any]) -> bytes:
 
 
 def _items(items: Iterable[Any]) -> bytes:
-    """Return the items in the JSON of their list's digest.
-
-    There are no brackets around them.
-    """
+    """Return the items in the JSON of their list's digest, without brackets."""
     if PLAIN.issuperset(map(type, items)):
         return orjson.dumps(items)[1:-1]
     return b",".join(
@@ -117,11 +101,9 @@ def _items(items: Iterable[Any]) -> bytes:
 
 
 def _part(value: Any) -> bytes:
-    """Return one part in the JSON of its container's digest.
+    """Return one member or item in the JSON of its container's digest.
 
-    The part is a member or an item.
-
-    One call for each value that nests: this runs for every message that an agent adds.
+    This runs for every message that an agent adds, so each nested value costs one call.
     """
     kind = type(value)
     if kind in PLAIN:

@@ -1,7 +1,4 @@
-"""The memory of one pass that freezes values.
-
-It holds the current path, and the drafts already resolved.
-"""
+"""The memory of one freezing pass: the path and resolved drafts."""
 
 from typing import Any
 
@@ -35,21 +32,16 @@ class Freezer:
         self.alone: set[int] = set()
 
     def enter(self, value: object) -> None:
-        """Enter a container.
+        """Enter a container; raise the error of `too_deep` at the limit.
 
-        Raises the error of `too_deep` if the value nests too deep to be read again.
-
-        A cycle has no end, so the depth finds cycles, too.
+        A cycle has no end, so the limit finds cycles, too.
         """
         self.stack.append(value)
         if len(self.stack) > MAX_DEPTH:
             raise self.too_deep()
 
     def too_deep(self) -> StateValueError:
-        """Return the error for a stack above the limit.
-
-        It is a CircularValueError if some container is in the stack twice.
-        """
+        """Return the error for too deep a stack, or a cycle."""
         first: dict[int, int] = {}
         for level, value in enumerate(self.stack):
             if id(value) in first:

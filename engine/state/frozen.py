@@ -1,7 +1,4 @@
-"""Lists and dicts that refuse change.
-
-Committed states, decisions and observations are made of them.
-"""
+"""Lists and dicts that refuse change, for states and decisions."""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -32,13 +29,11 @@ _SET_CHANGERS = [
 
 
 BY_IDENTITY: ContextVar[bool] = ContextVar("refold_by_identity", default=False)
-"""Whether a frozen value currently equals no other object, however alike; `equal` sets it for one comparison."""
+"""Whether a frozen value currently equals only itself; `equal` sets this for one comparison."""
 
 
 class FrozenList(list[Any]):
-    """A list that refuses change.
-
-    `copy.copy` and `copy.deepcopy` make plain lists of it.
+    """A list that refuses change, but has plain lists as copies.
 
     Its slots are those of `DraftList`: so a draft can become a frozen list by a change of its class, without a copy.
 
@@ -73,9 +68,7 @@ class FrozenList(list[Any]):
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dict that refuses change.
-
-    `copy.copy` and `copy.deepcopy` make plain dicts of it.
+    """A dict that refuses change, but has plain dicts as copies.
 
     The `__dict__` of a frozen model is one, too. Its slots are those of `DraftDict`, as with `FrozenList`.
 
@@ -110,10 +103,7 @@ class FrozenDict(dict[Any, Any]):
 
 
 class FrozenSet(set[str]):
-    """The names of the fields set on a state model.
-
-    It is a set that refuses change.
-    """
+    """The names of the fields set on a state model, frozen."""
 
     __slots__ = ()
 
@@ -137,9 +127,8 @@ def frozen_dict(members: Any, shape: Any) -> FrozenDict:
 def equal(old: list[Any], now: list[Any]) -> bool:
     """Return `old == now`, by identity for frozen containers.
 
-    Frozen lists, dicts and models equal themselves alone.
-
-    So the comparison never goes into a nested value: two different ones end it at once.
+    Frozen lists, dicts and models equal only themselves here, so the comparison never goes into a nested value, and two
+    different objects end it at once.
     """
     token = BY_IDENTITY.set(True)
     try:
@@ -173,9 +162,7 @@ for _name in _SET_CHANGERS:
 
 
 def thaw(value: Any) -> Any:
-    """Return a plain, changeable copy of frozen lists and dicts.
-
-    It is a copy at every depth.
+    """Return a plain, deep copy of frozen lists and dicts.
 
     Other values are returned as they are.
     """

@@ -1,7 +1,4 @@
-"""Migrates a state's document to its class's schema version.
-
-The document has an older version.
-"""
+"""Migrates a state's older document to its class's schema version."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,12 +13,10 @@ Migration = Callable[[Document], Document]
 def migrated(
     doc: Mapping[str, Any], wanted: int, migrations: Mapping[int, tuple[int, Migration]], name: str
 ) -> Document:
-    """Return the document in version `wanted`.
+    """Return the document in version `wanted`, after all migrations.
 
-    It takes as many migrations as are needed.
-
-    `migrations` maps a version to the next version and the function from the one to the other. `name` is the state
-    class's name, for messages. Raises StateMigrationError if no migrations lead to `wanted`, or the document is newer.
+    `migrations` maps a version to the next version and the function that migrates to it. `name` is the state class's
+    name, for messages. Raises StateMigrationError if no migrations lead to `wanted`, or the document is newer.
     """
     current: Document = dict(doc)
     seen: list[Any] = []

@@ -1,6 +1,4 @@
-"""The models of a run's state.
-
-They are frozen, and equal after a trip through JSON.
+"""The models of a run's state, frozen and exact in JSON.
 
 An instance is made in one of two ways. A call of the class, or a document, goes through pydantic, and `_Freezing`
 freezes the validated values. A commit or a `model_copy` goes through `built`, which takes frozen values, and runs the
@@ -10,8 +8,8 @@ Both ways end with the same instance: its `__dict__` is a FrozenDict, its values
 class has a plan (`__refold_plan__`) for both, made when the class is complete:
 
     scalars      names of fields with plain scalars, which only need a check
-    others       (name, shape, types that need no freezing) of all other fields, and of those with a default that
-                 pydantic, which does not validate defaults, would hold in another form than a replay
+    others       (name, shape, types that need no freezing) of all other fields, and of fields with a default whose
+                 reloaded form differs, since pydantic does not validate defaults
     check        the class's `__refold_check__`, or None: a rule of refold's own over several fields
     fields set   the names of all fields
     validators   "" without model validators; "after" if all are `mode="after"`; otherwise "whole"
@@ -40,10 +38,7 @@ from .wording import misfit
 
 
 def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
-    """Return the plan of a class that named later types.
-
-    The types were defined after the class, and should exist by now.
-    """
+    """Return the plan of a class that names types defined after it."""
     cls.model_rebuild()
     if cls.__refold_plan__ is None:
         raise StateDefinitionError(cls.__name__, "it names types that are defined later; call model_rebuild() first")
@@ -58,13 +53,11 @@ A set for each instance would be a third of the objects that the garbage collect
 
 
 class _Freezing:
-    """Freezes the values that pydantic has just validated.
+    """Freezes the values that pydantic has validated for a new instance.
 
-    Runs for every new instance of the state model `cls`.
-
-    It is a function in the model's schema. Its usual place is inside the model's, around the fields: an instance that
-    somebody passes as a value does not come there again. If the class has model validators, its place is around the
-    whole: the validators see, and may change, values that are not frozen yet.
+    It is a function in the schema of the state model `cls`. Its usual place is inside the model's schema, around the
+    fields: an instance that is passed as a value does not come there again. If the class has model validators, its
+    place is around the whole: the validators see, and may change, values that are not frozen yet.
     """
 
     __slots__ = ("cls",)
@@ -100,7 +93,7 @@ class _Freezing:
     def added_to(self, schema: Any) -> CoreSchema:
         """Return the class's schema with this function in it, once.
 
-        The function is there already if pydantic reuses the schema inside that of another class.
+        The function is there already if pydantic reuses the schema inside another class's.
         """
         function = self.fields if schema["type"] == "model" and not _has_model_validators(self.cls) else self.instance
         holder = schema if function == self.instance else schema["schema"]
@@ -112,9 +105,7 @@ class _Freezing:
 
 
 def _take_names(schema: Any) -> None:
-    """Let a model in a wrap validator be validated by names.
-
-    These are its fields' names.
+    """Let a model in a wrap validator be validated by field names.
 
     Before 2.14, pydantic loses `by_name=True` in the handler of a wrap validator.
     """
@@ -131,11 +122,9 @@ def _has_model_validators(cls: type[BaseModel]) -> bool:
 
 
 def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
-    """Freeze the values of an instance's fields, and check them.
+    """Freeze an instance's `values` in place, and check them.
 
-    They are frozen in `values` itself, and the class's check is run.
-
-    ASCII text, booleans and None, which most values are, need no more than a look at their type.
+    For most values, which are ASCII text, booleans and None, a look at the type is enough.
     """
     name = ""
     try:
@@ -163,15 +152,13 @@ _CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespa
 
 
 class StateModel(BaseModel):
-    """The base of every model inside a state.
-
-    It is frozen at every depth, strict, and has no unknown fields.
+    """The base of every model inside a state: frozen and strict.
 
     Making an instance freezes its lists and dicts. Inside `reduce`, every part of the draft can be changed in place.
     Elsewhere, `model_copy(update=…)` returns a changed, validated copy.
 
     Raises:
-        StateDefinitionError: when a subclass declares a field that JSON cannot carry there and back unchanged.
+        StateDefinitionError: a subclass declares a field whose values JSON would change.
     """
 
     model_config = _CONFIG
@@ -221,12 +208,12 @@ class StateModel(BaseModel):
             if self.__pydantic_validator__.validate_python(data, self_instance=self) is not self:
                 super().__init__(**data)  # warns that a validator has returned another instance
 
-        __init__.__pydantic_base_init__ = True  # pydantic takes this for its own __init__, and so need not call it
+        __init__.__pydantic_base_init__ = True  # pydantic takes this for its own __init__, and does not call it
 
         def __eq__(self, other: object) -> bool:
             if BY_IDENTITY.get():
                 return False
-            if other.__class__ is self.__class__:  # only one Python call a level: models may nest deep
+            if other.__class__ is self.__class__:  # only one Python call for each level, since models may nest deep
                 return dict.__eq__(self.__dict__, other.__dict__)
             return super().__eq__(other)
 
@@ -261,13 +248,11 @@ class StateModel(BaseModel):
 
     @classmethod
     def of_exact(cls, **values: Any) -> Self:
-        """Return an instance of values that are known to fit.
+        """Return an instance of values that are known to fit, unvalidated.
 
-        Values of other models are such values. It takes half of the time.
-
-        Nothing is validated, and no validator of the class runs: a value that does not fit makes a state that cannot be
-        read again. Fields left out have their defaults; one that has none, or a factory, must be given. Lists and dicts
-        are frozen.
+        Use it, in half of the time, for values that come from other models. No validator of the class runs: a value
+        that does not fit makes a state that cannot be read again. Fields left out have their defaults; a field without
+        a default, or with a factory, must be given. Lists and dicts are frozen.
         """
         blank = cls.__refold_blank__
         fields = {**(_blank(cls) if blank is None else blank), **values}
@@ -291,14 +276,10 @@ class StateModel(BaseModel):
 
     @classmethod
     def __refold_coerce__(cls, value: Any, freezer: Freezer) -> Any:
-        """Return an instance of this very class.
+        """Return an instance of this very class, from a draft or dict.
 
-        It is made from a draft or a plain dict.
-
-        The shapes call this.
-
-        Raises StateValueError for any other value, instances of subclasses included: a document does not name the
-        class, so loading it would lose the subclass's fields.
+        Called by the shapes. Raises StateValueError for any other value, including instances of subclasses: a document
+        does not name the class, so loading it would lose the subclass's fields.
         """
         if isinstance(value, StateModel) and (resolver := DRAFT_RESOLVERS.get(type(value))):
             value = resolver(value, None, freezer)
@@ -345,9 +326,7 @@ class StateModel(BaseModel):
 
 
 def _blank(cls: type[StateModel]) -> dict[str, Any]:
-    """Return the fields of an instance in their order.
-
-    They have their defaults, in frozen form.
+    """Return an instance's fields in order, with frozen defaults.
 
     The value is None for a field without a default, or with a factory.
     """
@@ -361,17 +340,15 @@ def _blank(cls: type[StateModel]) -> dict[str, Any]:
 
 
 def _from_json(cls: type[StateModel], data: bytes) -> StateModel:
-    """Return the model that was written as `data`; unpickling calls this."""
+    """Return the model written as `data`; called to unpickle it."""
     return cls.model_validate_json(data, by_name=True, by_alias=False)
 
 
 def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[str]) -> Any:
-    """Return an instance of `cls`.
+    """Return an instance of `cls`, after freezing the `touched` values.
 
-    Of its `values`, all but the `touched` ones are frozen and valid already.
-
-    Freezes the touched ones in `values` itself. Raises StateValueError, with the path, for a value that does not fit,
-    and for a name that is no field.
+    The other `values` are frozen and valid already. The touched values are frozen in `values` itself. Raises
+    StateValueError, with the path, for a value that does not fit, and for a name that is no field.
     """
     freezer = Freezer()
     shapes = cls.__refold_shapes__
@@ -406,9 +383,7 @@ def _instance(cls: type[StateModel], values: dict[str, Any], fields_set: frozens
 
 
 def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
-    """Return an instance of `cls` with frozen values.
-
-    Runs the class's model validators, and no others.
+    """Return an instance with frozen values, after its model validators.
 
     If all model validators are `mode="after"`, they run on the finished instance. For others, pydantic validates the
     whole again from its values. Raises StateValueError if a validator refuses.
@@ -423,10 +398,7 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
 
 
 def _validated(cls: type[StateModel], value: Any) -> Any:
-    """Return finished fields, or a finished instance.
-
-    The class's own validators have run.
-    """
+    """Return finished fields, or an instance, after the class's validators."""
     try:
         return cls.model_validate(value, by_name=True, by_alias=False)
     except ValidationError as error:
@@ -434,10 +406,7 @@ def _validated(cls: type[StateModel], value: Any) -> Any:
 
 
 def _limits_hold(values: dict[str, Any]) -> None:
-    """Raise StateValueError unless the step counts fit.
-
-    `max_steps` must be above 0, and `current_step` from 0 to `max_steps`.
-    """
+    """Raise StateValueError unless 0 <= `current_step` <= `max_steps` and `max_steps` > 0."""
     current, limit = values["current_step"], values["max_steps"]
     if limit <= 0:
         raise StateValueError(f"max_steps must be above 0, got {limit}").under("max_steps")
@@ -489,9 +458,8 @@ class StateSchema(StateModel):
     def migration(cls, from_version: int, to_version: int | None = None) -> Callable[[Migration], Migration]:
         """Register the decorated function as a migration.
 
-        It leads from `from_version` to `to_version`, by default the next.
-
-        The function takes a document and returns the migrated one. Raises ValueError unless `to_version` is higher.
+        It leads from `from_version` to `to_version`, by default the next version. The function takes a document and
+        returns the migrated one. Raises ValueError unless `to_version` is higher.
         """
         target = from_version + 1 if to_version is None else to_version
         if target <= from_version:
@@ -525,10 +493,7 @@ class StateSchema(StateModel):
 
 
 def json_value(value: Any, label: str) -> Any:
-    """Return any value in frozen JSON form.
-
-    Raises StateValueError, with the path of a part that JSON cannot carry.
-    """
+    """Return any value in frozen JSON form, or raise StateValueError."""
     shape = _any_shape(label)
     return freeze_dict(shape, value, Freezer()) if type(value) is dict else shape.freeze(value, Freezer())
 

@@ -15,10 +15,7 @@ _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_P
 
 
 def json_default(value: Any) -> Any:
-    """Return a form of `value` that orjson can write.
-
-    For a state model, these are its fields; for a leaf, its JSON form.
-    """
+    """Return a form of a model or leaf that orjson can write."""
     if hasattr(type(value), "__refold_shapes__"):
         return value.__dict__
     if isinstance(value, PurePath):  # without its type, pydantic-core only knows how to write a Path
@@ -29,9 +26,8 @@ def json_default(value: Any) -> Any:
 def dump(value: Any) -> bytes:
     """Return a state, or a part of one, as JSON bytes.
 
-    Keys stay in their order.
-
-    Raises StateValueError for a value that cannot be written, DraftExpiredError for an expired draft.
+    Keys keep their order. Raises StateValueError for a value that cannot be written, and DraftExpiredError for an
+    expired draft.
     """
     try:
         return orjson.dumps(value, json_default, _DUMP)
@@ -44,16 +40,16 @@ def dump(value: Any) -> bytes:
 SHALLOW = 2 * MAX_DEPTH
 """The length up to which JSON cannot nest too deep.
 
-Each level takes at least two bytes, its opening and its closing bracket. Callers add two bytes for each character of
-the value's path, since a path of n characters is at most n levels deep.
+Each level takes at least two bytes, for its brackets. Callers add two bytes for each character of the value's path,
+since a path of n characters is at most n levels deep.
 """
 
 
 def check_depth(data: bytes, path: str = "") -> None:
-    """Raise StateValueError if `data` at `path` makes its document nest too deep.
+    """Raise StateValueError if `data` makes its document nest too deep.
 
-    A document that nests too deep cannot be read again. Three tests, each more costly than the one before: the length,
-    the number of opening brackets, the actual depth.
+    Such a document cannot be read again. `path` is the place of `data` in it. There are three tests, each more costly
+    than the one before: the length, the number of opening brackets, the actual depth.
     """
     if len(data) + 2 * len(path) <= SHALLOW:
         return
@@ -63,10 +59,7 @@ def check_depth(data: bytes, path: str = "") -> None:
 
 
 def _height(value: Any) -> int:
-    """Return how deep a JSON value nests.
-
-    It is 0 for a scalar, and 1 for an empty list.
-    """
+    """Return how deep a JSON value nests: 0 for a scalar."""
     height, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         height += 1
@@ -79,10 +72,7 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def view(value: Any) -> Any:
-    """Return a state model's fields as a dict.
-
-    Any other value is returned as it is.
-    """
+    """Return a state model's fields as a dict, other values unchanged."""
     return value.__dict__ if hasattr(type(value), "__refold_shapes__") else value
 
 

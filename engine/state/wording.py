@@ -1,7 +1,4 @@
-"""The description of problems in a document of a state.
-
-It is written for the person who wrote the document.
-"""
+"""The description, for its author, of a problem in a state's document."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Drafts: the changeable view of a frozen state that `reduce` works on.
+"""Drafts: the changeable view of a frozen state, for `reduce`.
 
 A draft is complete from the start, and its parts become drafts when `reduce` reaches them (`draft`, and a file for each
 kind: `draft_model`, `draft_list`, `draft_dict`). When `reduce` returns, `finalize` freezes what changed, shares the

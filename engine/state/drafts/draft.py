@@ -1,6 +1,4 @@
-"""The machinery that all drafts share.
-
-These are scopes, nodes, and drafting a value when `reduce` reaches it.
+"""The parts that all drafts share: scopes, nodes, drafting on read.
 
 A draft looks like the user's own list, dict or model, and every part of it can be changed in place. It is made lazily:
 a new draft holds the frozen members of its base, and a frozen list, dict or model among them is replaced by a draft of
@@ -19,10 +17,10 @@ from ..frozen import equal
 
 
 class Scope:
-    """The drafts of one reduce, which live until it ends.
+    """The drafts of one `reduce`, which live until it ends.
 
-    `within` holds, by id, the plain lists and dicts that `draft_within` has already worked through: the container
-    itself, and its items at that time. The items are None while `draft_within` is still inside the container.
+    `within` holds, by id, the plain lists and dicts that `draft_within` has searched: the container itself, and its
+    items at that time. The items are None while `draft_within` is still inside the container.
     """
 
     __slots__ = ("drafts", "within")
@@ -41,9 +39,9 @@ class Node:
         base: The frozen value that the draft was made from; None for a model that is new in this reduce.
         shape: The shape of a list or dict, the class of a model.
         scope: The drafts of the same reduce.
-        touched: Keys, fields, or indices in the base that were set or drafted, in that order (a dict as ordered set).
+        touched: The keys, fields, or indices in the base that were set or drafted, in that order (as keys of a dict).
         moved: None while every member of the base is in its place. Afterwards, for a list, the runs of items that are
-            still the base's (see `splices`); for a dict, the removed keys of the base, as keys of a dict.
+            still the base's (see `splices`); for a dict, the removed keys of the base (as keys of a dict).
     """
 
     __slots__ = ("base", "moved", "scope", "shape", "touched")
@@ -56,18 +54,17 @@ class Node:
         self.moved: Any = None
 
     def check(self) -> None:
-        """Do nothing, as the reduce has not ended.
+        """Do nothing: `reduce` has not ended.
 
-        Later an ExpiredNode is in this node's place, whose `check` raises.
+        Afterwards, an ExpiredNode replaces this node, and its `check` raises.
         """
 
 
 class ExpiredNode:
     """The node of an expired list or dict.
 
-    Every attribute but `shape` raises DraftExpiredError.
-
-    Methods of the draft that somebody bound during reduce (`add = draft.append`) still run after it, and stop here.
+    Every attribute but `shape` raises DraftExpiredError. A method of the draft that user code has kept (`add =
+    draft.append`) still runs after `reduce`, and stops here.
     """
 
     __slots__ = ("shape",)
@@ -84,16 +81,14 @@ Drafter = Callable[[Any, Scope], Any]
 DRAFTERS: dict[type, Drafter | None] = {}
 """Functions that make a draft of a frozen value, by the value's class.
 
-The function is None for a class that needs no drafts. `draft_of` adds each class when it first meets one.
+The function is None for a class that needs no drafts. `draft_of` adds each class at its first value.
 """
 
 
 def draft_of(value: Any, scope: Scope) -> Any:
     """Return a draft of a frozen value, or None.
 
-    Some values need no draft.
-
-    Leaves, plain lists and dicts, and drafts need none.
+    Leaves, plain lists and dicts, and drafts need no draft.
     """
     kind = type(value)
     try:
@@ -107,10 +102,8 @@ def draft_of(value: Any, scope: Scope) -> Any:
 def draft_within(value: Any, scope: Scope) -> None:
     """Replace the frozen values inside a plain container with drafts.
 
-    The list or dict was made by reduce.
-
-    So a model that reduce has just put into the state can be changed there, however deep the new lists around it.
-    A container whose items are all known from an earlier visit is not searched again.
+    So a model that `reduce` has just put into the state can be changed there, however deep the new lists around it. A
+    container whose items are all known from an earlier visit is not searched again.
     """
     if type(value) not in _PLAIN:
         return

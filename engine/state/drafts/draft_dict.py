@@ -1,7 +1,4 @@
-"""Drafts of dicts: complete dicts with drafts as values.
-
-A value becomes a draft when it is read.
-"""
+"""Drafts of dicts, whose values become drafts when they are read."""
 
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from copy import deepcopy
@@ -48,10 +45,7 @@ class _Items(ItemsView[Any, Any]):
 
 
 class DraftDict(dict[Any, Any]):
-    """A dict under change: always complete.
-
-    A value becomes a draft when it is read.
-    """
+    """A complete, changeable dict, whose values become drafts when read."""
 
     __slots__ = ("kinds", "known", "meta")
     meta: Node
@@ -82,7 +76,7 @@ class DraftDict(dict[Any, Any]):
         node.check()
         for key in dict.__iter__(self):
             yield key
-            if self.meta is not node:  # somebody kept the iterator beyond the end of reduce
+            if self.meta is not node:  # user code has kept the iterator beyond the end of reduce
                 self.meta.check()
 
     def __reversed__(self) -> Iterator[Any]:
@@ -136,10 +130,7 @@ class DraftDict(dict[Any, Any]):
         return _Items(self)
 
     def pop(self, key: Any, *default: Any) -> Any:
-        """As dict.pop.
-
-        The value stays a draft, and can be put elsewhere in the state.
-        """
+        """As dict.pop; the draft can be put elsewhere in the state."""
         if key not in self:
             return dict.pop(self, key, *default)
         value = self[key]

@@ -1,7 +1,4 @@
-"""Drafts of lists: complete lists with drafts as items.
-
-An item becomes a draft when it is read.
-"""
+"""Drafts of lists, whose items become drafts when they are read."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -16,15 +13,12 @@ from .splices import Run, base_index, spliced
 _VALUES_FIRST = sys.version_info >= (3, 13)
 """Whether Python makes the values of a slice assignment before it looks up the slice.
 
-It does so since 3.13. The order matters, as making the values runs an iterator, which may change the list itself.
+Python does so since 3.13. The order matters, as making the values runs an iterator, which may change the list itself.
 """
 
 
 class DraftList(list[Any]):
-    """A list under change: always complete.
-
-    An item becomes a draft when it is read.
-    """
+    """A complete, changeable list, whose items become drafts when read."""
 
     __slots__ = ("kinds", "known", "meta")
     meta: Node
@@ -36,10 +30,7 @@ class DraftList(list[Any]):
         return list(*values)
 
     def _touch(self, index: int) -> None:
-        """Record that the item at `index` was set or drafted.
-
-        New items need no record.
-        """
+        """Record that an item of the base was set or drafted."""
         node = self.meta
         runs = node.moved
         place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1
@@ -47,10 +38,7 @@ class DraftList(list[Any]):
             node.touched[place] = None
 
     def _splice(self, start: int, stop: int, count: int) -> None:
-        """Record a change before it is made.
-
-        `count` new items will replace those from `start` up to `stop`.
-        """
+        """Record, before the change, that `count` items replace a slice."""
         node = self.meta
         whole = [Run(0, 0, len(node.base))] if node.moved is None else node.moved
         node.moved = spliced(whole, start, max(start, stop), count)

@@ -1,7 +1,4 @@
-"""Drafts of models: instances with writable fields.
-
-They pass for the user's own class.
-"""
+"""Drafts of models: instances of the user's class with writable fields."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -23,9 +20,9 @@ def _no_field(cls: type[StateModel], name: str) -> str:
 
 
 class _Field:
-    """Descriptor of a field that may hold a list, dict or model.
+    """A descriptor that makes the value of a field a draft.
 
-    Reading the field makes its value a draft.
+    Only fields that may hold a list, dict or model have one.
     """
 
     __slots__ = ("holds_models", "name")
@@ -55,10 +52,7 @@ class _Field:
 
 
 class ModelDraft:
-    """The part that drafts of all models share.
-
-    It is their first base class, before the user's class.
-    """
+    """The first base class of all drafts of models."""
 
     __slots__ = ()
     _refold_node: Node
@@ -118,10 +112,10 @@ class ModelDraft:
 def draft_class(cls: type[StateModel]) -> type:
     """Return the class of a model's drafts.
 
-    It is a subclass of the user's class, whose instances pass for instances of the user's class. The subclass is made
-    without a run of pydantic's metaclass, which would validate and register it as a new model. Its instances have a
-    complete `__dict__`, so that dumps see every field and leaves are read at full speed. Only fields that can hold more
-    than leaves have a descriptor.
+    It is a subclass of the user's class, so drafts pass for instances of that class. The subclass is made without
+    pydantic's metaclass, which would validate and register it as a new model. Drafts have a complete `__dict__`, so
+    that dumps see every field and leaves are read at full speed. Only fields that can hold more than leaves have a
+    descriptor.
     """
     leaves = (ScalarShape, LeafShape, TupleShape)
     shapes = cls.__refold_shapes__.items()

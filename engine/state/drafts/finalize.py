@@ -1,6 +1,4 @@
-"""Freezes a draft and writes the JSON Patch from its base.
-
-One pass does both.
+"""Freezes a draft and, in the same pass, writes its JSON Patch.
 
 The base of a draft is the frozen value from which it was made. The pass visits two kinds of members: those that the
 draft's node records as touched, and those that code in C (`heapq`, `bisect`) or a write to `__dict__` changed past the
@@ -56,11 +54,10 @@ _get_member, _set_member = dict.__getitem__, dict.__setitem__
 
 
 def _count_of_lone_draft() -> int:
-    """Count the references to a draft that nobody else has.
+    """Return the reference count of a draft that only the engine holds.
 
-    The object is held as `settle_model` holds it.
-
-    Interpreters differ: since 3.14, passing a local name on adds no reference.
+    The draft is held as `settle_model` holds it. Interpreters differ: since 3.14, passing on a local name adds no
+    reference.
     """
     scope = [object()]
     fields = {"x": scope[0]}
@@ -74,12 +71,10 @@ _ALONE = _count_of_lone_draft()
 
 
 def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
-    """Return the frozen form of `value`, in the place of `old`.
+    """Return the frozen form of `value`, or `old` if both are equal.
 
-    Returns `old` itself if the JSON is the same.
-
-    Append the operations from `old` to the result. `path` is the place's JSON Pointer. If `value` is a draft of `old`,
-    it is settled in place, member by member; otherwise `shape` freezes it and the two are compared.
+    Appends the operations from `old` to the result, at the JSON Pointer `path`. If `value` is a draft of `old`, it is
+    settled in place, member by member; otherwise `shape` freezes it and the two are compared.
     """
     kind = type(value)
     if kind in PLAIN:
@@ -113,11 +108,9 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
 
 
 def _stands_in(own: Any, shape: Any, value: Any) -> bool:
-    """Return whether a draft fits a place as it is.
+    """Return whether a draft of the shape `own` fits a place's `shape`.
 
-    The draft has the shape `own`, the place `shape`.
-
-    False for a CheckedShape: its validators must see the frozen value, so the draft cannot be settled in place.
+    This is false for a CheckedShape: its validators must see the frozen value, so the draft cannot be settled in place.
     """
     if type(shape) is UnionShape:
         shape = shape.branch_of(value)
@@ -125,10 +118,7 @@ def _stands_in(own: Any, shape: Any, value: Any) -> bool:
 
 
 def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the FrozenList of a list draft at any place.
-
-    Returns the draft's base itself if nothing has changed.
-    """
+    """Return the FrozenList of a draft, its base if unchanged."""
     node: Node = draft.meta
     if shape is not node.shape:
         return freeze_list(shape, draft, freezer)
@@ -137,10 +127,7 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Settle a list draft in place.
-
-    See the head of this file for the order of its operations.
-    """
+    """Settle a list draft in place, with operations in the order above."""
     base, shape = node.base, node.shape
     own = id(draft) in freezer.alone
     # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a plain copy does.
@@ -174,13 +161,12 @@ def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
 def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops: list[Op]) -> list[Any] | None:
     """Freeze the touched and the new items of `work`.
 
-    Appends the operations for items that were changed in place or appended.
+    Appends the operations for items that were changed in place or appended. Returns the items that are not the base's
+    (none, if items were only removed), or None if nothing has changed. The caller makes the operations for moved,
+    inserted and removed items.
 
-    Return the items that are not the base's (none, if items were only removed), or None if nothing has changed. The
-    caller makes the operations for moved, inserted and removed items.
-
-    Untouched items in the runs must be the base's objects. If they are not, code in C has changed the list past the
-    draft's methods: the runs are dropped, and every item is frozen and compared.
+    Untouched items in the runs must be the base's objects. Otherwise code in C has changed the list past the draft's
+    methods: the runs are dropped, and every item is frozen and compared.
     """
     base, item_shape = node.base, node.shape.item
     size, new_size = list.__len__(base), list.__len__(work)
@@ -234,13 +220,11 @@ def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops:
 
 
 def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple[int, int, Any]] | None:
-    """Take the touched items out of `work`, and check the rest.
+    """Take the touched items out of `work`, and check the other items.
 
-    The rest must be the base's.
-
-    The base's items take the places of the touched ones, so that all runs must now match the base. Return (index in the
-    base, index in `work`, item) of each touched item. Return None, with `work` as it was, if an untouched item in the
-    runs is not the base's. Lifting the touched items first makes the check one fast comparison of whole lists (see
+    The base's items take the places of the touched items, so that all runs must now match the base. Returns (index in
+    the base, index in `work`, item) of each touched item. Returns None, with `work` as it was, if an untouched item in
+    the runs is not the base's. Lifting the touched items first makes the check one fast comparison of whole lists (see
     `same_items`).
     """
     size, new_size = list.__len__(base), list.__len__(work)
@@ -278,11 +262,9 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
 
 
 def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
-    """Give a container its base's `kinds` and the new ones.
+    """Give a container its base's `kinds`, and the types of changed items.
 
-    These are the types of the changed items.
-
-    So `same_items` need not look at every item again. Types of removed items remain: `kinds` may hold too many.
+    So `same_items` need not look at every item again. Types of removed items remain, so `kinds` may hold too many.
     """
     kinds = getattr(base, "kinds", None)
     if kinds is not None:
@@ -290,10 +272,7 @@ def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
 
 
 def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the FrozenDict of a dict draft at any place.
-
-    Returns the draft's base itself if nothing has changed.
-    """
+    """Return the FrozenDict of a draft, its base if unchanged."""
     node: Node = draft.meta
     if shape is not node.shape:
         return freeze_dict(shape, draft, freezer)
@@ -302,9 +281,7 @@ def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Settle a dict draft in place.
-
-    Removals come first, then changes, then new members.
+    """Settle a dict draft in place: removals, changes, new members.
 
     A member that was removed and set again goes to the end, as it does in a dict.
     """
@@ -369,12 +346,10 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
 
 
 def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """Return the draft's members that replace others of the base.
+    """Return the members that replace the base's, or None if unknown.
 
-    Returns None if they cannot be determined.
-
-    A small dict is compared member by member, and always gives an answer. A large one relies on `node.touched`, and
-    gives None if other members differ, too.
+    A small dict is compared member by member. A large dict relies on `node.touched`, and its members are unknown if
+    others differ, too.
     """
     if len(kept) <= unseen.FEW:
         old = [_get_member(base, key) for key in kept] if node.moved else dict.values(base)
@@ -385,10 +360,8 @@ def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any
 def _lift_members(work: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
     """Return the touched members of a large dict.
 
-    Returns None if an untouched member is not the base's.
-
-    While the values are compared, the base's values are in the touched places, as in `_lift`. Afterwards the touched
-    values are back.
+    Returns None if an untouched member is not the base's. While the values are compared, the base's values are in the
+    touched places, as in `_lift`; afterwards the touched values are back.
     """
     held = {key: _get_member(work, key) for key in node.touched if key in base and key not in (node.moved or ())}
     for key in held:
@@ -417,16 +390,14 @@ def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
 
 
 def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the frozen model of a model draft at any place.
-
-    Returns the draft's base itself if nothing has changed.
+    """Return the frozen model of a draft, its base if unchanged.
 
     `shape` is None at a place for models. Raises StateValueError for any other shape, which cannot hold a model.
     """
     node: Node = draft._refold_node
     if shape is not None:
         raise StateValueError(
-            f"a {node.shape.__name__} cannot stand here: {shape.label} is not declared to hold state models; "
+            f"a {node.shape.__name__} does not fit here: {shape.label} is not declared to hold state models; "
             "model_dump() gives a plain dict"
         )
     done = freezer.resolved.get(id(draft))
@@ -434,9 +405,7 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 
 def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Settle a model draft field by field.
-
-    The order is that in which fields were touched.
+    """Settle a model draft, field by field in the order of changes.
 
     For a new model, all fields are frozen.
     """
@@ -480,11 +449,10 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
 
 
 def _fields(draft: Any, node: Node) -> dict[str, Any]:
-    """Return the values of a model draft's fields, in field order.
+    """Return a model draft's values in field order.
 
-    Fields that were written past the draft become touched.
-
-    Raises StateValueError if a field was deleted, or a name added, in the draft's `__dict__`.
+    Fields that were written past the draft become touched. Raises StateValueError if a field was deleted, or a name
+    added, in the draft's `__dict__`.
     """
     cls = node.shape
     values: dict[str, Any] = dict(draft.__dict__)
@@ -492,7 +460,7 @@ def _fields(draft: Any, node: Node) -> dict[str, Any]:
     if [*values] != [*shapes]:
         for name in [*values, *shapes]:
             if name not in values:
-                raise StateValueError(f"{cls.__name__}.{name} was deleted; a field has a value, None where it may")
+                raise StateValueError(f"{cls.__name__}.{name} was deleted; set it to another value instead")
             if name not in shapes:
                 raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
         values = {name: values[name] for name in shapes}

@@ -42,12 +42,11 @@ _LEFT_ALONE = frozenset(
 
 
 class _Rest:
-    """The one item of an expired list or dict.
+    """The one item of an expired list or dict, whose use raises.
 
-    To compare or write it raises DraftExpiredError.
-
-    Code in C, such as orjson and `==`, reads lists and dicts past their methods, but meets this item. It looks like a
-    state model (`__refold_shapes__`), so that `serialization` reads its `__dict__`, which raises.
+    Code in C, such as orjson and `==`, reads lists and dicts past their methods, but meets this item, and raises
+    DraftExpiredError. The item looks like a state model (`__refold_shapes__`), so that `serialization` reads its
+    `__dict__`, which raises.
     """
 
     __refold_shapes__: ClassVar[tuple[str, ...]] = ()
@@ -74,10 +73,7 @@ def _shown(self: Any) -> str:
 
 
 def _expired_class(base: type) -> Any:
-    """Return a class whose methods raise DraftExpiredError.
-
-    It has the layout of `base`, which is DraftList or DraftDict.
-    """
+    """Return a class with the layout of `base` whose methods raise."""
     names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
     members = {"__slots__": ("kinds", "known", "meta"), **dict.fromkeys(names, _refuse), "__repr__": _shown}
     return type(f"Expired{base.__name__}", (base.__mro__[1],), members)
@@ -88,10 +84,7 @@ _EXPIRED_DICT = _expired_class(DraftDict)
 
 
 class _ExpiredModel(ModelDraft):
-    """The part that expired drafts of all models share.
-
-    Every attribute but `__class__` raises.
-    """
+    """The base of expired drafts of models: all but `__class__` raises."""
 
     __slots__ = ()
 
@@ -143,9 +136,9 @@ _change_class = object.__dict__["__class__"].__set__
 
 
 def expire(scope: Scope) -> None:
-    """Revoke the drafts of a reduce that has ended.
+    """Revoke the drafts of a `reduce` that has ended.
 
-    Those that have become frozen values themselves stay.
+    Drafts that have become frozen values themselves stay.
     """
     for draft in scope.drafts:
         kind = type(draft)
@@ -168,4 +161,4 @@ def expire(scope: Scope) -> None:
             object.__setattr__(draft, "__dict__", {})
             _change_class(draft, _expired_model_class(node.shape))
     scope.within.clear()
-    scope.drafts.clear()  # drafts and scope form a cycle, which would keep the old state until garbage collection
+    scope.drafts.clear()  # otherwise the cycle of drafts and scope keeps the old state until garbage collection

@@ -1,14 +1,12 @@
-"""Checks that a list still holds another one's very objects.
-
-It is fast.
+"""A fast check that a list still holds another's very objects.
 
 A draft's methods record what they change, but code in C (`heapq`, `bisect`) writes into lists and dicts past these
 methods. So `finalize` must check that the untouched items of a draft are still its base's objects.
 
-To ask `is` of each pair costs some eight times as much as a copy of the list. `old == now` costs half as much as the
+Comparing each pair by `is` costs some eight times as much as a copy of the list. `old == now` costs half as much as the
 copy: for each pair, C compares the two pointers first, and calls `__eq__` only if they differ. So `stands` uses `==`.
-If it says no, an item has changed. If it says yes, each pair is one object or two equal ones. The types of the base's
-items tell whether two equal ones matter:
+If the lists differ, an item has changed. If they are equal, each pair is one object or two equal objects. The types of
+the base's items decide whether two equal objects matter:
 
     types in the base               a pair that is equal but not one object                         answer
     frozen lists, dicts, models     none: `equal` makes them equal to themselves alone              SAME
@@ -17,7 +15,7 @@ items tell whether two equal ones matter:
     any others                      too many ways (-0.0 and 0.0, dates): `is`, pair by pair         SAME or OTHER
 
 After EQUAL, `finalize` puts the base's objects back, so that no instance of a subclass remains in the state. After
-SAME, equal integers may be two objects, but then both are plain and good.
+SAME, equal integers may be two objects, but both are plain integers.
 """
 
 from functools import lru_cache
@@ -30,7 +28,7 @@ from ..frozen import FrozenDict, FrozenList, equal
 from ..model import StateModel
 
 FEW = 64
-"""Up to this many items, `is` for each pair is as fast."""
+"""The number of items up to which `is` for each pair is as fast."""
 
 OTHER, EQUAL, SAME = 0, 1, 2
 """Results of `stands`.
@@ -46,10 +44,7 @@ _INTEGERS = frozenset({int})
 
 
 def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
-    """Return the types of a frozen container's items or values.
-
-    They are found once, and then kept with the list or dict.
-    """
+    """Return the types of a frozen container's items, and keep them."""
     try:
         return base.kinds
     except AttributeError:
@@ -58,9 +53,7 @@ def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
 
 
 def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int:
-    """Return how the items of `now` and `old` compare.
-
-    The answer is SAME, EQUAL or OTHER.
+    """Return SAME, EQUAL or OTHER for the items of `now` and `old`.
 
     `old` is `base` or a part of it; `base` knows the types of the items.
     """
@@ -75,10 +68,10 @@ def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int
 
 @lru_cache(maxsize=256)
 def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
-    """Return what an equal result proves for items of these types.
+    """Return the proof in an equal result for items of these types.
 
-    See the table at the head of this file. The empty set: they are the same objects. `_TEXT`: they are the same JSON.
-    `_INTEGERS`: they are if all items are integers. None: the result says too little.
+    See the table at the head of this file. The empty set: the items are the same objects. `_TEXT`: they are the same
+    JSON. `_INTEGERS`: they are the same JSON if all are integers. None: an equal result proves nothing.
     """
     leaves: frozenset[type] = frozenset(kind for kind in kinds if not _by_identity(kind))
     if leaves <= _TEXT:
@@ -89,16 +82,14 @@ def _way_to_compare(kinds: frozenset[type]) -> frozenset[type] | None:
 def _by_identity(kind: type) -> bool:
     """Return whether instances of a class equal themselves alone.
 
-    This is judged while BY_IDENTITY is set.
-
-    A model class with an `__eq__` of its own does not qualify.
+    Call it while BY_IDENTITY is set. A model class with its own `__eq__` does not qualify.
     """
     equality: Any = kind.__eq__
     return equality in (FrozenList.__eq__, FrozenDict.__eq__, StateModel.__eq__)
 
 
 def _all_integers(values: Any) -> bool:
-    """Return whether values that equal integers are integers, judged by their JSON.
+    """Return whether values that equal integers are integers.
 
     Only floats and booleans equal integers, besides subclasses of int. In JSON, each float has a `.` or an `e`, and so
     have `true` and `false`. For subclasses orjson raises TypeError.

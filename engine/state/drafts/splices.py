@@ -1,6 +1,4 @@
-"""Tracks which items of a changed list are its base's.
-
-It knows the place of each in both lists.
+"""Tracks the places of the base's items in a changed list.
 
 A run is a stretch of consecutive items that were consecutive in the base, too. A list that has just been drafted is one
 run; each insertion or removal (a splice) cuts and shifts runs:
@@ -16,17 +14,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_RUNS = 64
-"""The highest number of runs; a list with more counts as rearranged, without any.
+"""The highest number of runs; a list with more runs counts as rearranged, without any runs.
 
 Each splice looks at every run, so without a limit n splices would cost n squared.
 """
 
 
 class Run(NamedTuple):
-    """A stretch of items that are the base's.
-
-    They are `size` items from index `at` on, in the base from index `base` on.
-    """
+    """A stretch of the base's items: `size` items from `at`, from `base`."""
 
     at: int
     base: int
@@ -34,10 +29,7 @@ class Run(NamedTuple):
 
 
 def spliced(runs: Sequence[Run], start: int, stop: int, count: int) -> list[Run]:
-    """Return the runs after items have been replaced.
-
-    `count` new items have replaced those from `start` up to `stop`.
-    """
+    """Return the runs after `count` items have replaced a slice."""
     shift = count - (stop - start)
     after: list[Run] = []
     for run in runs:
@@ -56,10 +48,7 @@ def spliced(runs: Sequence[Run], start: int, stop: int, count: int) -> list[Run]
 
 
 def base_index(runs: Sequence[Run], index: int) -> int:
-    """Return the base's index of the item at `index`.
-
-    A new item has -1.
-    """
+    """Return the base's index of the item at `index`, -1 if new."""
     for at, base, size in runs:
         if at <= index < at + size:
             return base + index - at
@@ -69,10 +58,8 @@ def base_index(runs: Sequence[Run], index: int) -> int:
 def gaps(runs: Sequence[Run], base_size: int, size: int) -> list[tuple[int, int, int, int]]:
     """Return the stretches between the runs as (i1, i2, j1, j2).
 
-    `list[j1:j2]` has replaced `base[i1:i2]`.
-
-    `base_size` and `size` are the lengths of the base and of the list. Stretches that are empty on both sides are left
-    out.
+    `list[j1:j2]` has replaced `base[i1:i2]`. `base_size` and `size` are the lengths of the base and of the list.
+    Stretches that are empty on both sides are left out.
     """
     found: list[tuple[int, int, int, int]] = []
     i, j = 0, 0

@@ -1,6 +1,4 @@
-"""Shapes: what each field of a state class may hold.
-
-They are read once from the class's annotations.
+"""Shapes: the types of a state class's fields, from its annotations.
 
 `fields` makes a shape of each annotation: a leaf (`scalars`), a list, dict or tuple (`containers`), or a wrapper around
 other shapes (`unions`). A shape freezes a value, in one pass, and says where a value does not fit. `class_rules`

@@ -1,6 +1,4 @@
-"""Shapes of fields that hold other values.
-
-These are any JSON value, lists, dicts and tuples.
+"""Shapes of lists, dicts, tuples, and any JSON value.
 
 A shape is a field's type at run time. Its `freeze` turns a value into its frozen, JSON-exact form: written as JSON and
 read again, the form is the same. Shapes of single values are in `scalars`, those of unions and validated fields in
@@ -66,7 +64,7 @@ def _quick(item: Shape) -> frozenset[type]:
 class AnyShape:
     """Any JSON value.
 
-    It is text, a finite number, a boolean, null, a list, or a dict with text keys.
+    This is text, a finite number, a boolean, null, a list, or a dict with text keys.
     """
 
     def __init__(self, label: str) -> None:
@@ -188,10 +186,7 @@ class TupleShape:
 
 
 def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> FrozenList:
-    """Return a FrozenList of the shape from any list.
-
-    For AnyShape, it may be a tuple.
-    """
+    """Return a FrozenList from a list or, for AnyShape, a tuple."""
     if not isinstance(value, list):
         if not (isinstance(value, tuple) and type(shape) is AnyShape):
             raise StateValueError(f"expected a list, got {described(value)}")
@@ -258,10 +253,7 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
 
 
 def text_key(key: Any) -> str:
-    """Return the key as a plain str.
-
-    Raises StateValueError if it is not text or UTF-8 cannot carry it.
-    """
+    """Return the key as a plain str, or raise StateValueError."""
     if isinstance(key, str):
         return exact_str(str.__str__(key))
     raise StateValueError(f"the key {described(key)} is not text; JSON has text keys only, so 1 and '1' would collide")

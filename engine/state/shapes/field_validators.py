@@ -1,6 +1,4 @@
-"""Validators of a single field.
-
-They are taken from the schema of the field's class.
+"""Validators of a single field, from its class's schema.
 
 When a commit changes one field, its validators run on that field alone; the rest of the model is not validated again.
 """
@@ -16,7 +14,7 @@ from ....errors import StateDefinitionError
 
 
 def validated_fields(cls: type[BaseModel]) -> set[str]:
-    """Return the names of fields with validators of their own.
+    """Return the names of fields that have validators.
 
     Raises StateDefinitionError for a validator with an `info` argument: through it a validator can see other fields.
     """
@@ -36,9 +34,7 @@ def validated_fields(cls: type[BaseModel]) -> set[str]:
 
 
 def field_validator(cls: type[BaseModel], name: str) -> Callable[[Any], Any]:
-    """Return a function that runs one field's validators.
-
-    It runs them on the field's whole value.
+    """Return a function that runs one field's validators on its value.
 
     The function builds the validator at its first call, and keeps it.
     """
@@ -55,10 +51,7 @@ def field_validator(cls: type[BaseModel], name: str) -> Callable[[Any], Any]:
 
 
 def _fields(cls: type[BaseModel]) -> dict[str, Any]:
-    """Return the schemas of a class's fields.
-
-    They are inside the wrappers that pydantic puts around them.
-    """
+    """Return the schemas of a class's fields, without pydantic's wrappers."""
     schema: Any = cls.__pydantic_core_schema__
     definitions = {d["ref"]: d for d in schema["definitions"]} if schema["type"] == "definitions" else {}
     while schema["type"] != "model-fields":

@@ -1,9 +1,7 @@
-"""Builds the shape of each field from its annotation.
+"""Builds the shape of each field of a state class.
 
-The fields are those of a state class.
-
-A type whose values JSON cannot carry there and back unchanged is refused with a StateDefinitionError, when the class is
-defined: a bad field should not wait for a run to show.
+A type whose values JSON would change is refused with a StateDefinitionError when the class is defined, so that a bad
+field shows before any run.
 """
 
 import types
@@ -41,17 +39,14 @@ _ADVICE = {
     bytes: "bytes are not JSON; hold text, or base64 in a str",
     bytearray: "bytes are not JSON; hold text, or base64 in a str",
     complex: "a complex number has no JSON form; hold a tuple of two floats",
-    SecretStr: "a secret must not stand in a state, which is written to the trace; read it where the effect needs it",
-    SecretBytes: "a secret must not stand in a state, which is written to the trace; read it where the effect needs it",
+    SecretStr: "a state is written to the trace, which must not hold a secret; read it in the effect that needs it",
+    SecretBytes: "a state is written to the trace, which must not hold a secret; read it in the effect that needs it",
 }
 _CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
 
 
 class ModelShape:
-    """A nested state model of the class `cls`.
-
-    A plain dict is loaded as an instance of it.
-    """
+    """A nested state model of the class `cls`, loaded from plain dicts."""
 
     holds_models = True
 
@@ -231,7 +226,7 @@ class _Builder:
 def _json_kinds(shape: Shape) -> frozenset[str]:
     """Return the JSON kinds in which a shape's values are written.
 
-    A shape that takes any JSON value raises `StateDefinitionError`.
+    Raises `StateDefinitionError` for a shape that takes any JSON value.
     """
     if isinstance(shape, LeafShape):
         return shape.kinds
@@ -243,13 +238,10 @@ def _json_kinds(shape: Shape) -> frozenset[str]:
 
 
 def _int_clash(shape: Shape, branches: dict[str, Shape]) -> set[str]:
-    """Return {"int"} if a union's integers are ambiguous.
+    """Return {"int"} if a union's integers are ambiguous, else an empty set.
 
-    They are if it has both a float and a leaf written as an integer.
-
-    Otherwise returns the empty set.
-
-    A float field takes integers, too, so JSON could not tell the two apart.
+    They are if the union has both a float and a leaf written as an integer: a float field takes integers, too, so JSON
+    could not tell the two apart.
     """
     leaf = shape if isinstance(shape, LeafShape) else branches.get("leaf")
     has_float = "float" in branches or (isinstance(shape, ScalarShape) and shape.kind is float)
@@ -265,11 +257,9 @@ def _constrains(extra: Any) -> bool:
 
 
 def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
-    """Return a function from a value to its model's shape.
+    """Return a function from a value to a union's model's shape.
 
-    It serves the models of one union.
-
-    The function looks at a field with a Literal type that all models have, with other values in each. This is the field
+    The function looks at a field with a Literal type that all models have, each with other values. This is the field
     `tag` if a discriminator names one, otherwise the first such field. Raises StateDefinitionError if there is none.
     """
     for model in models:
@@ -300,10 +290,7 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
 
 
 def holds_scalars(shape: Shape) -> bool:
-    """Return whether the shape's values are scalars without conditions.
-
-    Scalars are text, numbers, booleans and null.
-    """
+    """Return whether the shape's values are scalars without conditions."""
     if isinstance(shape, UnionShape):
         return shape.pick_model is None and all(map(holds_scalars, shape.branches.values()))
     return isinstance(shape, ScalarShape)
@@ -312,7 +299,7 @@ def holds_scalars(shape: Shape) -> bool:
 def plain_types(shape: Shape) -> frozenset[type]:
     """Return the types whose values need no freezing after pydantic's validation.
 
-    Text is held as it is only if it is ASCII.
+    Only ASCII text is held as it is.
     """
     if isinstance(shape, UnionShape):
         return frozenset().union(*map(plain_types, shape.branches.values()))
@@ -322,10 +309,10 @@ def plain_types(shape: Shape) -> frozenset[type]:
 
 
 def has_exact_default(field: FieldInfo, shape: Shape) -> bool:
-    """Return whether a field's default is as its type has it.
+    """Return whether a field's default has exactly the field's type.
 
-    Pydantic takes defaults as they are: `score: float = 0` would be an integer, and a float when it is read again. A
-    factory's values are not known before it is called.
+    Pydantic does not convert defaults: `score: float = 0` would be an integer, and a float when it is read again. The
+    values of a factory are not known before it is called.
     """
     if field.is_required():
         return True
@@ -352,9 +339,7 @@ def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
 
 
 def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str, Shape]:
-    """Return the shape of each field, in field order.
-
-    The fields are those of a state class.
+    """Return the shape of each field of a state class, in order.
 
     Raises StateDefinitionError for the first field or declaration that a state class may not have.
     """

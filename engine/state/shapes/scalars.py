@@ -1,7 +1,4 @@
-"""Shapes of values that hold no others.
-
-These are JSON's scalars, and leaves such as dates and enums.
-"""
+"""Shapes of JSON's scalars, and of leaves such as dates and enums."""
 
 from datetime import datetime
 from enum import Enum
@@ -46,9 +43,9 @@ def exact_float(value: float) -> float:
 
 
 def exact_scalar(value: Any) -> Any:
-    """Return a value whose type is exactly a JSON scalar's.
+    """Return a value of exactly a JSON scalar's type.
 
-    Raises StateValueError if JSON would change it.
+    Raises StateValueError if JSON would change the value.
     """
     kind = type(value)
     if kind is str:
@@ -59,13 +56,10 @@ def exact_scalar(value: Any) -> Any:
 
 
 def plain_scalar(value: Any) -> Any:
-    """Return the plain value of a subclass's instance.
+    """Return the plain value of an instance of str's subclass, or None.
 
-    It is a subclass of str, int or float.
-
-    Returns None for any other value.
-
-    Examples are a StrEnum's member and a NumPy float. Raises StateValueError if JSON would change the value.
+    The subclasses of int and float count, too: examples are a StrEnum's member and a NumPy float. Raises
+    StateValueError if JSON would change the value.
     """
     if isinstance(value, str):
         return exact_str(str.__str__(value))
@@ -92,9 +86,7 @@ def first_problem(error: ValidationError) -> str:
 class ScalarShape:
     """One of JSON's scalars, exactly.
 
-    `kind` is str, int, float, bool or NoneType.
-
-    A float field takes an int that is the same number as a float.
+    `kind` is str, int, float, bool or NoneType. A float field takes an int that equals a float.
     """
 
     holds_models = False
@@ -127,14 +119,11 @@ def _same_leaf(one: Any, other: Any) -> bool:
 
 
 class LeafShape:
-    """A value with a JSON form of its own.
+    """A value with its own JSON form, such as a date.
 
-    Examples are a date, an enum, a path and a decimal.
-
-    The state holds the value that its JSON form loads to. So a live run and one that is resumed hold the same.
-
-    `kinds` are the JSON kinds in which the values may be written. `texts` are values that are their own JSON form and
-    need no trip through JSON: the choices of a `Literal["user", "tool"]`.
+    The state holds the value that the JSON form loads to, so a live run and a resumed run hold the same value. `kinds`
+    are the JSON kinds in which the values may be written. `texts` are values that are their own JSON form and need no
+    trip through JSON: the choices of a `Literal["user", "tool"]`.
     """
 
     holds_models = False

@@ -55,10 +55,7 @@ class UnionShape:
         self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
 
     def branch_of(self, value: Any) -> Shape | None:
-        """Return the branch for a list, a dict or a model.
-
-        Returns None if the union has none.
-        """
+        """Return the branch for a list, dict or model, or None."""
         kind = json_kind(value)
         if kind == "object" and self.pick_model is not None:
             return self.pick_model(value)
@@ -81,12 +78,7 @@ class UnionShape:
         return shape.freeze(value, freezer)
 
     def _by_base(self, value: Any) -> Shape | None:
-        """Return the branch for a subclass of a scalar type.
-
-        It is a subclass of str, int or float.
-
-        Returns None for any other value.
-        """
+        """Return the branch for a scalar type's subclass, or None."""
         for base, name in ((str, "str"), (int, "int"), (float, "float")):
             if isinstance(value, base) and type(value) is not bool and name in self.branches:
                 return self.branches[name]
@@ -96,7 +88,7 @@ class UnionShape:
 class CheckedShape:
     """The shape of a field with constraints or validators.
 
-    Constraints and validators see the field's whole value. The validators run on their own result, too. If they change
+    Constraints and validators see the field's whole value. The validators also run on their own result: if they change
     it again, the value is refused, since a reloaded state would differ.
     """
 
@@ -120,17 +112,16 @@ class CheckedShape:
         twice = self.inner.freeze(self._valid(thaw(once)), freezer)
         if not COMPARISON.same(once, twice):
             raise StateValueError(
-                f"the validators of {self.label} turn {described(once)}, which they made, into {described(twice)}; "
-                "a validated value must stay as it is when it is read again"
+                f"the validators of {self.label} change their own result {described(once)} into {described(twice)}; "
+                "a validated value must not change when it is read again"
             )
         return once
 
     def _prepared(self, value: Any, refusal: StateValueError) -> Any:
-        """Return a value as the field's `before` validators change it.
+        """Return a value that the type refuses after `before` validators.
 
-        The field's type refuses the value itself.
-
-        If they accept it no better, raise their own error if they have one, and otherwise the type's `refusal`.
+        If the type refuses their result, too, raises their own error if they have one, and otherwise the type's
+        `refusal`.
         """
         try:
             return self.validate(value)
@@ -141,7 +132,7 @@ class CheckedShape:
     def _valid(self, value: Any) -> Any:
         """Return the value after the field's validators.
 
-        If a validator refuses the value, raises `StateValueError`.
+        Raises `StateValueError` if a validator refuses the value.
         """
         try:
             return self.validate(value)
