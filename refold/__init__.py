@@ -157,6 +157,9 @@ _ROOMS = {
         WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform perform_sync rng
         run_child start_child verify wait_child
     """,
+    "errors": """
+        RefoldError
+    """,
     "tasks": """
         CriterionResult Task TaskBudget TaskResult
     """,
