@@ -237,11 +237,9 @@ class ChildRun:
             return result
 
     def _diverged(self, error: DivergenceError, *, called: bool = False) -> DivergenceError:
-        """Return the error of changed code with the child's id.
+        """Report changed code to the parent; return the error for it.
 
-        The parent's run learns of it.
-
-        `called` says that it is the code of a called child of the child, and not its own.
+        If `called`, the code is that of a child that the child itself has called.
         """
         found = [replace(each, run=each.run or self.run_id) for each in error.divergences]
         told = DivergenceError(found, fork_at=self._started_in())
@@ -251,7 +249,7 @@ class ChildRun:
     # what differs between the kinds of children
 
     ends_with_child = False
-    """Whether changed code of the child ends its parent as the parent's own would."""
+    """Whether changed code of the child ends its parent, as changed code of the parent would."""
 
     def _started_in(self) -> int:
         """Return the step of the parent that started the child."""

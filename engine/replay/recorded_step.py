@@ -45,14 +45,14 @@ class RecordedStep:
     ) -> None:
         """Read the recorded calls and answers.
 
-        `is_open` says whether a background child, by its id, had not ended.
+        `is_open` returns whether a background child, by its id, had not ended.
         """
         effects = step.effects if step is not None else ()
         self.committed = step is not None and step.committed
         starts = [child for record in (step.records if step is not None else ()) for child in children_of(record)]
         opened = {start.record.seq for start in starts if start.kind == "background" and is_open(start.run_id)}
         self.again = frozenset(seq for effect in effects for seq in _around(effect, opened))
-        """The calls that start a background child which had not ended, and the calls around these, by intent."""
+        """The intents of calls that start a background child which had not ended, and of calls around them."""
         self.journal = Journal(effects, again=self.again, value=value)
         self.settled: dict[int, Recorded] = {}
         """Outcomes that a person has reported for unknown effects, or answers to an `ask`, by intent."""
@@ -95,10 +95,7 @@ class RecordedStep:
 
 
 def _around(effect: Effect, calls: Container[int]) -> list[int]:
-    """Return the intents of these calls inside an effect.
-
-    Those of the calls around them are returned, too.
-    """
+    """Return the intents of calls inside an effect, and around them."""
     inner = [seq for child in effect.children for seq in _around(child, calls)]
     return [effect.seq, *inner] if inner or effect.seq in calls else []
 

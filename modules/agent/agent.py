@@ -217,8 +217,8 @@ class Agent(BaseModel):
     def module(self, *, earlier: Sequence[AgentStep] | None = None) -> AgentLoop:
         """Return the AgentModule for the current configuration: `Engine(agent.module(), traces=...)`.
 
-        `earlier` holds the steps of the conversation that the run continues, None if it continues none. Stop conditions
-        see these before the run's own steps.
+        `earlier` holds the steps of the conversation that the run continues, or None. Stop conditions see these steps
+        before the run's own steps.
         """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
         backoff = Backoff(
@@ -246,10 +246,7 @@ class Agent(BaseModel):
         return AgentLoop(setup)
 
     def make_engine(self, *, earlier: Sequence[AgentStep] | None = None) -> Engine:
-        """Return the engine that `run` uses.
-
-        The engine runs `module()` under the options in `engine`.
-        """
+        """Return the engine that `run` uses: `module()` under `engine`'s options."""
         return engine_for(self.module(earlier=earlier), self.engine, RuntimeBudget(max_steps=self.max_steps))
 
     # running

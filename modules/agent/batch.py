@@ -1,7 +1,4 @@
-"""Many goals at once, each with its own run and trajectory.
-
-A limiter keeps the number of concurrent runs at `concurrency`.
-"""
+"""Many goals at once, each with its own run and trajectory."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -22,7 +19,7 @@ class Batch:
     """The runs of several goals: an async iterator of `(place, event)`.
 
     `place` is the goal's index, from 0. The events of one goal come in order; the events of different goals are
-    interleaved. `trajectories` has one trajectory for each goal, in goal order, and each grows while its run works.
+    interleaved. `trajectories` has one trajectory for each goal, in goal order; a trajectory grows while its run works.
     """
 
     def __init__(self, trajectories: list[Trajectory], told: MemoryObjectReceiveStream[Told]) -> None:
@@ -75,7 +72,7 @@ def _prepared(
 ) -> tuple[list[Task], list[Trajectory], anyio.CapacityLimiter]:
     """Return the goals as tasks, their new trajectories and the limiter."""
     if isinstance(goals, str | Task):
-        raise TypeError(f"goals are several, such as a list; for one there is run({goals!r:.60})")
+        raise TypeError(f"goals must be several, such as a list; for one goal, use run({goals!r:.60})")
     at_once = agent.concurrency if concurrency is None else concurrency
     if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
         raise ValueError(f"concurrency, the number of goals worked on at once, must be at least 1, got {at_once!r}")

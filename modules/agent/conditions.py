@@ -146,10 +146,7 @@ def attr_equals(name: str, value: Any) -> Condition:
 
 
 def tool_called(name: str) -> Condition:
-    """Return a condition on calls of the tool with this name.
-
-    `name` is the name that models use.
-    """
+    """Return a condition on calls of the tool that models call `name`."""
     return Condition(lambda event: _read(event, "tool_call.name") == name, name=f"tool_called({name})")
 
 

@@ -40,7 +40,7 @@ _NO = ("false", "no", "0", "fail", "failed")
 class JudgementError(ExternalError):
     """No reply of the judge's model could be read.
 
-    `reply` is the last one.
+    `reply` is the last reply.
     """
 
     def __init__(self, problem: str, reply: str) -> None:
@@ -196,9 +196,9 @@ class AgentJudge:
 
 
 def _inside(tag: str, text: str) -> str | None:
-    """Return the body of the last such element, or None.
+    """Return the body of the last element `tag`, or None.
 
-    The last one counts: quotes from the evidence come before the judgement.
+    Earlier elements may be quotes from the evidence, which precede the judgement.
     """
     found = None
     for match in re.finditer(rf"<{tag}>(.*?)(?:</{tag}>|(?P<open>\Z))", text, re.DOTALL):

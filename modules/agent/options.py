@@ -1,7 +1,4 @@
-"""Options of an Agent's engine: checked, and turned into an Engine.
-
-Users give them as `Agent(engine={...})`.
-"""
+"""The options of an Agent's engine, `Agent(engine={...})`."""
 
 import inspect
 from collections.abc import Mapping
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
         heartbeat: float | None
 else:
     AgentOptions = dict[str, Any]
-    """Checked by `checked_options`: pydantic would check each value, and cannot check a protocol such as `Clock`."""
+    """Checked by `checked_options`, as pydantic cannot check a protocol such as `Clock`."""
 
 _OWN = ("heartbeat",)
 

@@ -1,6 +1,6 @@
 """The Agent's view of its policy.
 
-The policy classes are in `modules/policies`, which is loaded when a policy is named.
+The classes of policies are in `modules/policies`, which is imported only when an agent names a policy.
 """
 
 import logging

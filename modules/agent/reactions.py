@@ -1,7 +1,4 @@
-"""Reactions: a hook's or a tool's request to the Agent.
-
-Returned or raised, they are data with a JSON form.
-"""
+"""Reactions: requests of hooks and tools to the Agent, as JSON data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
@@ -34,10 +31,7 @@ class Reaction(ToolSignal):
         Reaction._known[cls.__name__] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the reaction as JSON: its class as `type`, and its fields.
-
-        `reaction_from_dict` is the inverse.
-        """
+        """Return the reaction as JSON: its class as `type`, and its fields."""
         held = {f.name: getattr(self, f.name) for f in fields(self) if not _is_unset(f, getattr(self, f.name))}
         return {"type": type(self).__name__, **{name: _plain(value) for name, value in held.items()}}
 

@@ -1,7 +1,4 @@
-"""One run of an Agent around the engine.
-
-Tools are entered, the engine runs the goal, and the events reach the trajectory.
-"""
+"""One run of an Agent: enters tools, runs the engine, collects events."""
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -49,10 +46,7 @@ class Running:
         self.trajectory: Trajectory = trajectory if trajectory is not None else agent.trajectory
 
     def _begin(self) -> Task:
-        """Choose the conversation and return the goal as a task.
-
-        The task's inputs hold the earlier conversation.
-        """
+        """Choose the conversation, and return the goal as a task with it."""
         agent = self.agent
         task = as_task(self._goal)
         if self._given is None:
@@ -103,7 +97,7 @@ class Running:
             pieces = Pieces(listener())
             try:
                 async with AsyncExitStack() as stack:
-                    with listening(pieces.take):  # the run inherits the listener; the reader of the events does not
+                    with listening(pieces.take):  # the run inherits the listener, but the reader of the events does not
                         stream = pieces.stream = await stack.enter_async_context(engine.stream(task))
                     yield await stack.enter_async_context(aclosing(self._events(stream, projector)))
             finally:
@@ -139,7 +133,7 @@ class Running:
     async def _rest(self, stream: RunStream, projector: Projector) -> None:
         """Read the records after the last event that the caller read.
 
-        An example is the end of a run that was cut short.
+        There are some if, for example, the run was cut short.
         """
         with anyio.CancelScope(shield=True):
             async for record in stream:
@@ -151,7 +145,7 @@ class Running:
 def _asked(trajectory: Trajectory) -> int:
     """Return how many requests earlier turns have made.
 
-    The count is in the last run's final state; without a trace, each GenerationStep counts as one.
+    The last run's final state has the count; without a trace, each GenerationStep counts as one request.
     """
     trace = trajectory.trace_or_none
     state = trace.final_state if trace is not None and trace.first_state else {}
@@ -170,17 +164,14 @@ async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
 
 
 async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
-    """Show a run's end to the hooks that listen for it.
-
-    They see it live only and cannot change it.
-    """
+    """Show a run's end to its hooks, live only and without effect."""
     for event in events:
         if not isinstance(event, AgentEnd):
             continue
         for hook in agent.all_hooks:
             try:
                 if hook.listens_to(AgentEnd) and isinstance(await hook.react(event), Reaction):
-                    log.warning("the hook %r reacted to the end of the run, which nothing changes", hook.name)
+                    log.warning("the hook %r reacted to the end of the run, without effect", hook.name)
             except Exception:  # an error in a user's hook is logged and must not lose the trajectory
                 log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
 
@@ -201,7 +192,7 @@ async def forked(agent: RunsGoals, trace: Any, at: int | None, edit: Any, **opti
 async def _taken(agent: RunsGoals, result: RunResult) -> Trajectory:
     """Return the trajectory of a resumed or forked run.
 
-    If the agent's own trajectory is of the same run, it is updated and returned.
+    If the agent's own trajectory is that of the same run, it is updated and returned.
     """
     events = events_of(result.trace, agent.generator)
     own = agent.trajectory
@@ -226,8 +217,8 @@ def _last_start(trajectory: Trajectory) -> int:
 def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep] | None:
     """Return the earlier steps of a resumed run's conversation.
 
-    Returns None if the run continues no conversation, or if that is not known. It is known only if the run is the last
-    one of the agent's trajectory.
+    Returns None if the run continues no conversation, or if the steps are not known. They are known only for the last
+    run of the agent's trajectory.
     """
     own = trajectory.trace_or_none
     if own is None:

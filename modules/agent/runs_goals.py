@@ -1,6 +1,6 @@
 """The protocol of an Agent as seen by code that runs goals.
 
-It keeps `run`, `batch` and `task` from importing `agent`, which imports them.
+With the protocol, `run`, `batch` and `task` need not import `agent`, which imports them.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -1,8 +1,7 @@
 """Stop hooks: hooks that finish a run, each by one simple rule.
 
-They are pure, because their counts are part of the run's state. A resumed run therefore keeps counting, a replay
-reaches the same end, and agents can share a hook without sharing its count. The reason of the Finish is the hook's
-name.
+They are pure: their counts are part of the run's state. So a resumed run keeps counting, a replay reaches the same end,
+and agents can share a hook without sharing its count. The reason of the Finish is the hook's name.
 """
 
 from collections.abc import Callable
@@ -57,10 +56,7 @@ def generation_count(max_generations: int, *, name: str | None = None) -> Hook:
 
 
 def tool_use(tool_name: str, *, count: int = 1, name: str | None = None) -> Hook:
-    """Stop after `count` successful calls of a tool.
-
-    `tool_name` is the name that models use.
-    """
+    """Stop after `count` successful calls of the tool that models call so."""
     _at_least(1, count=count)
 
     def check(event: Any, memory: Any) -> _Counted:
@@ -73,7 +69,7 @@ def tool_use(tool_name: str, *, count: int = 1, name: str | None = None) -> Hook
 def any_tool_use(*, count: int = 1, name: str | None = None) -> Hook:
     """Stop after `count` calls of any tools, successful or not.
 
-    Parallel calls count one each.
+    Each parallel call counts.
     """
     _at_least(1, count=count)
 
@@ -198,7 +194,7 @@ def elapsed_time(max_seconds: float, *, name: str | None = None) -> Hook:
     """Stop when more than `max_seconds` have passed since the run's start.
 
     The hook measures wall time after each generation, including the time in which a run waits or is interrupted. It
-    cuts nothing short; the budget's `max_runtime_seconds` does.
+    does not stop a call at work; the budget's `max_runtime_seconds` does.
     """
     _at_least(0, max_seconds=max_seconds)
 
@@ -260,9 +256,9 @@ def _stop(
 
 
 def _requests(event: AgentEvent) -> int:
-    """Return how many requests to a model an event stands for.
+    """Return how many requests to a model an event counts.
 
-    A completed compaction stands for one (its summary), or for two after an overflow: the request that failed and the
+    A completed compaction counts one request (its summary), or two after an overflow: the failed request and the
     summary.
     """
     if not isinstance(event, CompactionEvent):

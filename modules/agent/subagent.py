@@ -143,7 +143,7 @@ class SubAgentToolset(Toolset):
     def _told(self, agent_id: str, known: dict[str, Any], child: Any) -> Message:
         """Return the report on a sub-agent.
 
-        Its usage is reported once, when it has ended.
+        The first report after its end also has its usage.
         """
         message = report(known["name"], known["task"], child, self.timeout, counts=not known.get("counted"))
         if kept() is None or not child.ended or known.get("counted"):
@@ -160,16 +160,13 @@ def create_subagent_tool(parent_agent: Agent) -> SubAgentToolset:
 
 
 def _spawns(tool: Any) -> bool:
-    """Return whether a tool spawns sub-agents; sub-agents do not get it."""
+    """Return whether a tool spawns sub-agents, which do not get it."""
     owner = getattr(tool.fn, "__self__", None) if isinstance(tool, Tool) else tool
     return isinstance(owner, SubAgentToolset)
 
 
 def _task(task: str, about: dict[str, Any]) -> Task:
-    """Return the sub-agent's task.
-
-    It has the inputs and constraints of the parent's task, and new ids.
-    """
+    """Return the sub-agent's task, with the parent's inputs and constraints."""
     outer = CurrentTask(default=None).resolve()
     inputs = {} if outer is None else dict(outer.inputs)
     return Task(
@@ -181,9 +178,9 @@ def _task(task: str, about: dict[str, Any]) -> Task:
 
 
 def _known(agent_id: str) -> dict[str, Any]:
-    """Return what the state keeps of a background sub-agent.
+    """Return the facts about a background sub-agent in the state.
 
-    Its members are `name`, `task`, and `counted` if its usage was reported.
+    The members are `name`, `task`, and `counted` if its usage was reported.
     """
     ours = (kept() or {}).get(_KEPT) or {}
     return dict(ours.get(agent_id) or {"name": agent_id, "task": "(not known)"})

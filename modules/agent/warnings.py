@@ -2,7 +2,4 @@
 
 
 class AgentWarning(UserWarning):
-    """A use of an agent that may be unsafe or unintended.
-
-    It is only ever a warning, never raised.
-    """
+    """A warning of unsafe or unintended use, which is never raised."""

@@ -78,7 +78,7 @@ class Hook(property):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the hook on an event; await the result.
 
-        With other arguments, call the function itself.
+        With other arguments than one event, the function itself is called.
         """
         if len(args) == 1 and not kwargs and isinstance(args[0], AgentEvent):
             return self.react(args[0])
@@ -91,7 +91,8 @@ class Hook(property):
     async def react(self, event: AgentEvent) -> Reaction | None:
         """Return the hook's reaction to an event.
 
-        Returns None if the event is of another class or a condition does not hold. Raises the function's errors.
+        Returns None if the hook does not listen to the event or a condition does not hold. Raises the function's
+        errors.
         """
         if not isinstance(event, self.event_type):
             return None
@@ -109,7 +110,7 @@ class Hook(property):
             return answer
         if isinstance(event, ToolStart):
             raise TypeError(f"the hook {self.name!r} returned {type(answer).__name__}: return None to let a call pass")
-        told = f"the hook {self.name!r} returned {type(answer).__name__}, which is not a reaction, and is not obeyed"
+        told = f"the hook {self.name!r} returned {type(answer).__name__}, which is not a reaction and has no effect"
         warnings.warn(told, AgentWarning, stacklevel=2)
         return None
 
@@ -132,11 +133,11 @@ class Hook(property):
 class CountingHook(Hook):
     """A pure hook with a memory: `func(event, memory)`.
 
-    It returns a reaction or None, and the new memory. The memory is any JSON value, None at first. It is part of the
-    run's state: each run of each agent has its own, and a resumed run keeps counting. Replays and resumed runs call the
-    function again with the recorded memory and event, so it must depend on nothing else. It may read `event.timestamp`
-    only with `clock=True`; otherwise the timestamp is not recorded. It must be sync and quick, because it runs in the
-    event loop, and must not change its arguments.
+    The function returns a reaction or None, and the new memory. The memory is any JSON value, None at first. It is part
+    of the run's state: each run of each agent has its own memory, and a resumed run keeps counting. Replays and resumed
+    runs call the function again with the recorded memory and event, so the result must depend on nothing else. The
+    function may read `event.timestamp` only with `clock=True`; otherwise the timestamp is not recorded. The function
+    must be sync and quick, because it runs in the event loop, and must not change its arguments.
     """
 
     def __init__(self, func: CountingFunction, event_type: EventTypes, *, name: str, clock: bool = False) -> None:
@@ -165,10 +166,7 @@ def hook(
     when: Condition | Callable[[Any], Any] | Iterable[Condition | Callable[[Any], Any]] | None = None,
     scorers: Scorer | Callable[[Any], Any] | Iterable[Scorer | Callable[[Any], Any]] | None = None,
 ) -> Callable[[HookFunction], Hook]:
-    """Make a hook of a function or method, as in `@hook(ToolEnd)`.
-
-    See Hook.
-    """
+    """Make a Hook of a function or method, as in `@hook(ToolEnd)`."""
 
     def decorate(func: HookFunction) -> Hook:
         return Hook(func, event_type, condition, when=when, scorers=scorers)

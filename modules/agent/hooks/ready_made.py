@@ -19,9 +19,9 @@ _UNDER_WAY = 10_000
 def tool_metrics(*, detailed: bool = False) -> Hook:
     """Attach metrics of tools to the ToolStep of each call.
 
-    `trajectory.metrics` collects them. `tool/total_count` is 1 for each call, `tool/success_rate` 1 or 0,
-    `tool/total_time` the seconds until the call's result was reported (results of parallel calls are reported when all
-    have ended). The run's number is therefore the `total` of a count or time and the `mean` of a rate. With `detailed`,
+    `trajectory.metrics` collects them. `tool/total_count` is 1 for each call, `tool/success_rate` is 1 or 0, and
+    `tool/total_time` is the seconds until the call's result was reported (results of parallel calls are reported when
+    all have ended). So for a whole run, read the `total` of a count or time, and the `mean` of a rate. With `detailed`,
     each tool also has `tool/count.NAME`, `tool/time.NAME`, `tool/avg_time.NAME` and `tool/success_rate.NAME`.
     """
     begun: dict[tuple[str, str], datetime] = {}
@@ -39,10 +39,7 @@ def tool_metrics(*, detailed: bool = False) -> Hook:
 
 
 def _run() -> str:
-    """Return the id of the current run, or "" outside one.
-
-    One hook can thereby measure several runs at once.
-    """
+    """Return the current run's id, or "": hooks serve several runs."""
     try:
         return call_info().run_id
     except NoRunError:
@@ -68,11 +65,11 @@ def summarize_when_long(
     *,
     guidance: str = "",
 ) -> Hook:
-    """Replace the conversation's beginning with a summary when it grows long.
+    """Summarise the beginning of a conversation when it grows long.
 
-    The hook checks the whole conversation before each request. From about `max_tokens` tokens on, it lets `model` (by
-    default the agent's own) write a summary, and keeps at least `min_messages_to_keep` messages. The turn makes no
-    other request. If there is no place to cut, nothing happens.
+    The hook checks the whole conversation before each request. From about `max_tokens` tokens on, `model` (by default
+    the agent's own) writes a summary of the beginning; at least `min_messages_to_keep` messages remain. The turn makes
+    no other request. If there is no place to cut, nothing happens.
     """
     if max_tokens < 1 or min_messages_to_keep < 1:
         raise ValueError(

@@ -16,7 +16,7 @@ _RUNS = 64
 class Steps(Sequence[AgentStep]):
     """Steps in order: a prefix of a list, then the current turn's.
 
-    The list may grow. The prefix has the length that the list had when this object was made.
+    The prefix has the length that the list had when this object was made; the list may grow.
     """
 
     def __init__(self, before: list[AgentStep], last: Sequence[AgentStep] = ()) -> None:
@@ -81,7 +81,8 @@ class StepsOf:
         for record in self._uncommitted[:count]:
             self._kept.feed(record)
         del self._uncommitted[:count]
-        # An end that a later attempt retracts is fed together with that attempt's first commit: no known step vanishes.
+        # The end of an attempt and the next attempt's first commit, which retracts the end, are read together: so no
+        # known step vanishes.
         self._steps += steps_among(self._kept.events[self._known :])
         self._known = len(self._kept.events)
         return self._steps
@@ -91,7 +92,7 @@ class StepsByRun:
     """A cache of the steps of recent runs.
 
     Each look at a run costs only the steps added since the last look. `before` holds the steps of the conversation that
-    the runs continue, None if they continue none.
+    the runs continue, or None.
     """
 
     def __init__(self, generator: Any, before: Sequence[AgentStep] | None = None) -> None:
@@ -102,7 +103,7 @@ class StepsByRun:
     def of(self, run_id: str) -> list[AgentStep]:
         """Return the steps of the current run, up to its last commit.
 
-        The list only grows, at its end.
+        The returned list only grows, at its end.
         """
         known = self._runs.pop(run_id, None)
         trace = follow_run(None if known is None else known.trace)

@@ -16,22 +16,22 @@ Judge = Callable[[Sequence[AgentStep]], Any]
 class StopCondition:
     """A predicate on an agent's steps: whether its work is done.
 
-    It is evaluated after each step, with all steps so far, including the steps of earlier turns of the conversation.
-    With `catch`, an exception counts as `default`; otherwise it ends the run as failed.
+    The condition is evaluated after each step, with all steps so far, including the steps of earlier turns of the
+    conversation. With `catch`, an exception counts as `default`; otherwise an exception ends the run as failed.
     """
 
     def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
         if not callable(func):
             raise TypeError(f"a stop condition must be a function of steps, got {type(func).__name__}")
         if isinstance(func, Hook):
-            raise TypeError(f"{func.name!r} is a hook, which is shown events, and not steps: give it in hooks=[...]")
+            raise TypeError(f"{func.name!r} is a hook, which takes events and not steps; pass it in hooks=[...]")
         self.func = func
         self.name = name or str(getattr(func, "__name__", type(func).__name__))
         self.catch = catch
         self.default = default
 
     def __call__(self, steps: Sequence[AgentStep]) -> Any:
-        """Return what the function returns, unchanged; see `evaluate`."""
+        """Return the function's result, unchanged; see `evaluate`."""
         return self.func(steps)
 
     async def evaluate(self, steps: Sequence[AgentStep]) -> bool:
@@ -145,10 +145,7 @@ def always() -> StopCondition:
 
 
 def never() -> StopCondition:
-    """Return a condition that never holds.
-
-    With it alone, an agent works until something else ends the run.
-    """
+    """Return a condition that never holds."""
     return StopCondition(lambda steps: False, name="never")
 
 

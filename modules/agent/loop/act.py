@@ -42,7 +42,7 @@ _OF_CALLS = ("UnknownToolError", "ArgumentError")
 async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
     """Run a turn's calls and show its events to hooks.
 
-    If no hook listens and no stop condition is set, only the calls run.
+    If no hook listens and there is no stop condition, only the calls run.
     """
     kind = kind_of(decision)
     if kind in ("reaction", "error"):
@@ -92,7 +92,7 @@ class Acting:
     async def shown(self, results: tuple[ActionResult, ...]) -> Observation:
         """Show the outcomes in call order, then the generation's end.
 
-        Returns the observation with the hooks' and stop conditions' answers as its value.
+        The value of the observation has the answers of hooks and stop conditions.
         """
         for call, result in zip(self.turn.calls, results, strict=True):
             await self._ended(call, result)
@@ -177,10 +177,7 @@ class Acting:
             self.error = {"type": error.error_type, "message": error.message}
 
     def _catches(self, call: ToolCall, result: ActionResult) -> bool:
-        """Return whether the tool catches an error that the engine raised.
-
-        An example is the error of a timeout.
-        """
+        """Return whether the tool catches an engine's error, as of a timeout."""
         tool = self.setup.by_name.get(call.name)
         if tool is None or result.error_type in _OF_CALLS:
             return True
@@ -244,7 +241,7 @@ class _Judging:
     async def stop_conditions(self, *, step: int) -> str | dict[str, Any]:
         """Return the name of the first condition that holds, or "".
 
-        If conditions used tokens, the name and the usage are in a dict.
+        If conditions have used tokens, the name and the usage are in a dict.
         """
         with spending() as inside:
             met = await self._met()

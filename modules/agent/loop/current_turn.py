@@ -1,7 +1,4 @@
-"""The conversation so far, for hooks on ToolStart.
-
-It is made from the run's state alone.
-"""
+"""The conversation so far, for hooks on ToolStart."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +12,8 @@ from ..chat.messages import Message
 class CurrentTurn:
     """The turn whose calls are about to run.
 
-    `goal` is the run's task, `system` and `messages` are the model's request, `answer` is its reply. `session_id`
-    identifies the conversation; it is None if a module runs without its Agent.
+    `goal` is the run's task, `system` and `messages` are the model's request, and `answer` is the model's reply.
+    `session_id` identifies the conversation; it is None if a module runs without its Agent.
     """
 
     goal: str

@@ -1,6 +1,6 @@
 """The first half of a turn: hooks, then the model's answer.
 
-It handles failed requests and conversations that are too long.
+This half also handles failed requests and conversations that are too long.
 """
 
 import logging
@@ -79,7 +79,7 @@ class Deciding:
     async def _tell(self, cls: type[AgentEvent], **values: Any) -> None:
         """Show an event to its listeners, if there are any.
 
-        Raises _Stepped if one reacts. Values that are callables are called only if there are listeners.
+        Raises _Stepped if a listener reacts. If there are listeners, values that are callables are called first.
         """
         if not self.dispatch.wants(cls):
             return
@@ -124,7 +124,7 @@ class Deciding:
                 self.mode = other
                 emit("tool_mode", mode=other, why=str(error))
                 _say(
-                    "%s takes no native tools (%s); they are told as text (%s) from here on",
+                    "%s takes no native tools (%s); tools are described as text (%s) from here on",
                     self.setup.generator.model,
                     error,
                     other,
@@ -175,14 +175,11 @@ class Deciding:
         try:
             await self._tell(GenerationRetry, **facts)
         except _Stepped:
-            self.requests -= 1  # the failed attempt is counted where the request is given up, in `_counted`
+            self.requests -= 1  # `_counted` counts the failed attempt when it gives the request up
             raise
 
     async def _compact(self) -> list[Message] | None:
-        """Return the conversation with a summary as its beginning.
-
-        Returns None if the conversation cannot be shortened.
-        """
+        """Return the conversation with a summary as its beginning, or None."""
         facts, self.compaction = await compacted(self._summarise, self.setup.generator, self.state.messages)
         if facts is None:
             return None
@@ -235,7 +232,7 @@ class Deciding:
 def _say(text: str, *facts: Any) -> None:
     """Write a warning to the log, except while a trace is verified.
 
-    The run that wrote the trace has already logged the warning.
+    The live run has logged the warning already.
     """
     try:
         follow_run()
@@ -245,9 +242,6 @@ def _say(text: str, *facts: Any) -> None:
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:
-    """Return the error as JSON without its cause.
-
-    The journal records no cause, so a replay must not see one.
-    """
+    """Return the error as JSON, without the cause like the journal."""
     document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document

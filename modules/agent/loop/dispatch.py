@@ -55,10 +55,7 @@ class Reacted:
 
 
 def thawed(document: Mapping[str, Any]) -> Reaction:
-    """Return the reaction of a frozen document.
-
-    Documents in decisions and results are frozen; this makes a plain copy first.
-    """
+    """Return the reaction of a frozen document, by a plain copy."""
     return reaction_from_dict(orjson.loads(orjson.dumps(document)))
 
 
@@ -128,7 +125,7 @@ class Dispatch:
     async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
         """Show an event to its listeners and return the winning reaction.
 
-        Returns None if there is none. A ReactStep then shows the reaction to its own listeners.
+        Returns None if there is none. If there is one, its ReactStep is shown to the listeners of reactions.
         """
         name = type(event).__name__
         found = await self._asked(name, event, call)
@@ -146,7 +143,7 @@ class Dispatch:
                 **self.facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
             )
             if await self._asked("ReactStep", shown, call):
-                log.warning("reactions to a ReactStep are not obeyed")
+                log.warning("reactions to a ReactStep have no effect")
         return reaction if reaction.precedence < OTHER else None
 
     async def _asked(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
@@ -189,7 +186,7 @@ class Dispatch:
 class _Telling:
     """One event for ordinary hooks, as an effect.
 
-    The effect is a method so that its marks are read only once.
+    The effect is a method, so that its marks are read only once.
     """
 
     __slots__ = ("_event", "_hooks", "was_run")
@@ -234,13 +231,13 @@ class _Telling:
 
 
 def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
-    """Return the reaction for a hook that failed.
+    """Return the reaction for a failed hook: a denial on ToolStart.
 
-    On ToolStart it is a denial, because the hook may be a guard; otherwise None.
+    The hook may be a guard. For other events, returns None.
     """
     if not isinstance(event, ToolStart):
         return None
-    why = f"the hook {hook!r} failed with {error_type(error)}, and no call is made without its answer"
+    why = f"the hook {hook!r} failed with {error_type(error)}, and no call runs without its answer"
     return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
 
 

@@ -1,7 +1,4 @@
-"""Errors as data: class, text and cause.
-
-A recorded error can be stored, compared and raised again.
-"""
+"""Errors as data that can be stored, compared and raised again."""
 
 import builtins
 from collections.abc import Mapping
@@ -56,7 +53,7 @@ class RecordedError(ExternalError):
 def recorded_error(error_type: str, message: str = "", cause: str | None = None) -> RecordedError:
     """Return an error of this class and text.
 
-    The text is cut to 2,000 characters; `cause` is the cause as text.
+    The text is cut to 2,000 characters. `cause` is the text of the cause.
     """
     cls = _class_of(error_type)
     return cls(error_type, cut_middle(message, ERROR_SHOWN), cause and cut_middle(cause, ERROR_SHOWN))
@@ -65,7 +62,7 @@ def recorded_error(error_type: str, message: str = "", cause: str | None = None)
 def error_type(error: BaseException) -> str:
     """Return the name of an error's class.
 
-    An error that stands for another has the other's class.
+    For a recorded error or an EffectError, this is the name of the recorded class.
     """
     if isinstance(error, RecordedError | EffectError):
         return error.error_type
@@ -138,7 +135,7 @@ def _is_short(error: Exception) -> bool:
 def _class_of(name: str) -> type[RecordedError]:
     """Return RecordedError or a subclass that is also the named class.
 
-    Named classes are Python's own and the errors of generators.
+    The named classes are those of Python itself, and the errors of generators.
     """
     facts: dict[str, Any] = {}
     found = getattr(builtins, name, None)
@@ -168,9 +165,9 @@ _KINDS: dict[str, type[GeneratorError]] = {
 
 
 class _OfPython(RecordedError):
-    """The base of recorded errors of Python's own and generators' classes.
+    """The base of recorded errors with another base class.
 
-    It makes an instance without calling the class's own constructor.
+    It makes an instance without calling the constructor of that class.
     """
 
     _python: type[Exception]

@@ -1,7 +1,4 @@
-"""The Agent as an AgentModule.
-
-One step is one generation and its tool calls.
-"""
+"""The Agent as an AgentModule: each step is a turn."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,7 +34,7 @@ class AgentLoop(AgentModule[AgentState]):
     def __new__(cls, setup: Setup) -> "AgentLoop":
         """Make a loop without recording its argument in headers.
 
-        An agent is rebuilt from its task and its state, not from its constructor's arguments.
+        An agent is restored from its task and its state, not from the constructor's arguments.
         """
         return object.__new__(cls)
 
@@ -107,7 +104,7 @@ class AgentLoop(AgentModule[AgentState]):
     def told_result(self, name: str, result: Any) -> Any:
         """Return the outcome of a call whose result a person reports.
 
-        The outcome is the same as if the tool had returned the result.
+        The tool itself would have had this outcome.
         """
         tool = self.setup.by_name.get(name)
         return result if tool is None else told_outcome(tool, result).to_dict()

@@ -24,10 +24,7 @@ Value = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Consequences:
-    """The consequences of a turn.
-
-    They are the winning reactions, each with its messages, and the run's ending, if it ends.
-    """
+    """The winning reactions of a turn with their messages, and any ending."""
 
     reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
     """At most one for each event; reactions that lost are left out."""
@@ -69,10 +66,7 @@ def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequ
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether an assistant message has no content at all.
-
-    Some providers refuse such a message.
-    """
+    """Return whether an assistant message is empty: some providers refuse it."""
     return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
 
 
@@ -126,10 +120,7 @@ def _without_reaction(found: Consequences, turn: Turn, outcomes: Sequence[ToolOu
 
 
 def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
-    """Return the messages that a reaction adds.
-
-    They are added even if another reaction ends the run.
-    """
+    """Return the messages that a reaction adds, even if the run ends."""
     reaction = reacted.reaction
     if isinstance(reaction, Continue):
         return reaction.to_add()
@@ -200,7 +191,7 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
 def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
     """Return the approximate number of tokens in the conversation.
 
-    It is the provider's count, if there is one, and an estimate for later messages.
+    This is the provider's count, if there is one, plus an estimate for later messages.
     """
     usage = turn.usage
     if usage is None or turn.requests != 1 or turn.message is None or turn.compaction is not None:
@@ -210,10 +201,7 @@ def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
 
 
 def error_of(document: Mapping[str, Any]) -> Exception | str:
-    """Return the error in a state, for events.
-
-    An error that was given as a text stays a text.
-    """
+    """Return the error in a state, or its text, for events."""
     if "type" not in document:
         return str(document.get("message", ""))
     return recorded_error(document["type"], document.get("message", ""), document.get("cause"))

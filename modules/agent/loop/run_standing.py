@@ -88,7 +88,7 @@ def told_status(events: Sequence[AgentEvent]) -> RunStatus | None:
 def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
     """Return the last run's error according to its AgentEnd, or None.
 
-    It is a model's error or a hook's Fail; these raise nothing.
+    This is the error of a model, or of a hook's Fail: the engine's run does not fail by them.
     """
     end = end_of(events)
     if end is None or end.error is None:

@@ -1,7 +1,4 @@
-"""The state of an Agent's run.
-
-It has the conversation as the model sees it, the parameters of requests, and the usage.
-"""
+"""The state of an Agent's run: conversation, parameters and usage."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """One turn as data, stored in a decision.
 
-`decide` writes it; `act`, `reduce` and the projector of events read it.
+`decide` writes the turn; `act`, `reduce` and the projector of events read it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -144,7 +144,7 @@ class Turn:
 def _usage(document: Mapping[str, Any]) -> Usage:
     """Return the usage in a decision.
 
-    Whole numbers, the usual case, need no validation.
+    Whole numbers, the usual case, are not validated.
     """
     if document and {*map(type, document.values())} == _WHOLE and document.keys() <= Usage.model_fields.keys():
         return Usage.of_exact(**document)

@@ -13,9 +13,9 @@ _CONTAINERS = (list, dict, set, deque, bytearray)
 
 
 def hooks_apart(hooks: list[Hook]) -> list[Hook]:
-    """Return copies of hooks that share no counts and containers with them.
+    """Return copies of hooks with their own counts and containers.
 
-    Numbers, texts and containers of these are copied if a function's closure, a bound object or a callable object holds
+    Numbers, texts and containers are copied if the closure of a function, a bound object or a callable object holds
     them. Other objects (a client, a lock, a logger) are shared, and so are globals.
     """
     return [_apart(hook) for hook in hooks]
@@ -23,7 +23,7 @@ def hooks_apart(hooks: list[Hook]) -> list[Hook]:
 
 def _apart(hook: Hook) -> Hook:
     if isinstance(hook, CountingHook):
-        return hook  # its memory is in the state of each run
+        return hook  # each run's state has the memory
     made: Hook = type(hook).__new__(type(hook))  # `copy` cannot copy a property
     vars(made).update({name: _data_apart(held) for name, held in vars(hook).items()})
     made.func = _function_apart(hook.func)
@@ -50,7 +50,7 @@ def _function_apart(func: Callable[..., Any]) -> Callable[..., Any]:
 def _cell_apart(cell: CellType) -> CellType:
     try:
         return CellType(_data_apart(cell.cell_contents))
-    except ValueError:  # it holds nothing yet
+    except ValueError:  # the cell is still empty
         return CellType()
 
 

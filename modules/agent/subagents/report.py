@@ -21,10 +21,7 @@ _AS_FINISHED = (StopReason.max_steps, StopReason.budget_steps, StopReason.stagna
 
 
 def last_words(state: AgentState) -> dict[str, Any]:
-    """Return the last text of the model, and the run's error.
-
-    The error is None unless it ended the run.
-    """
+    """Return the model's last text, and the error of a failed run."""
     said = (message.content for message in reversed(state.messages) if message.role == "assistant")
     return {"said": next((text for text in said if text), ""), "error": state.error}
 

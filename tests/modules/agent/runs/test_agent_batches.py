@@ -134,7 +134,7 @@ async def test_misuse_is_raised_as_it_is() -> None:
             return ""
 
     agent = agent_of(Crowd())
-    with pytest.raises(TypeError, match="goals are several"):
+    with pytest.raises(TypeError, match="goals must be several"):
         await agent.batch("one goal")
     for concurrency in (0, True, 1.5):
         with pytest.raises(ValueError, match="at least 1"):
