@@ -1,7 +1,4 @@
-"""Compaction: a summary replaces the beginning of a conversation.
-
-It happens when the conversation has become too long for its model.
-"""
+"""Compaction: a summary replaces the beginning of an overlong conversation."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -17,10 +14,7 @@ from .summarize import PROMPT, conversation_text, find_summarization_boundary, r
 
 TRIGGER = "overflow_recovery"
 KEEP = 10
-"""The least number of newest messages that a compaction keeps.
-
-A conversation with no more messages than this is not compacted.
-"""
+"""The least number of newest messages that a compaction keeps; shorter conversations are not compacted."""
 
 _UNKNOWN_WINDOW = 100_000
 _CHARACTERS_A_TOKEN = 3

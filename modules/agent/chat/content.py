@@ -13,10 +13,7 @@ _SHOWN = 50
 
 
 def shortened(text: str, limit: int = _SHOWN) -> str:
-    """Return the text, cut to `limit` characters.
-
-    A longer text is its beginning and `...`.
-    """
+    """Return the text, cut to `limit` characters with a final `...`."""
     return text if len(text) <= limit else f"{text[: max(0, limit - 3)]}..."
 
 
@@ -57,10 +54,7 @@ class ContentImageUrl(StateModel):
 
     @classmethod
     def from_bytes(cls, data: bytes, mimetype: str, *, detail: Detail = "auto") -> Self:
-        """Return an image from its bytes and their type.
-
-        The type is a text such as `image/png`.
-        """
+        """Return an image from its bytes and a type such as `image/png`."""
         return cls.from_url(f"data:{mimetype};base64,{base64.b64encode(data).decode()}", detail=detail)
 
     @classmethod
@@ -152,10 +146,7 @@ class ContentAudioInput(StateModel):
         return base64.b64decode(self.input_audio.data)
 
     def save(self, path: Path | str) -> None:
-        """Write the audio's bytes to a file.
-
-        Its folder is made if there is none.
-        """
+        """Write the audio's bytes to a file, and make its folder."""
         _write(path, self.to_bytes())
 
 
@@ -190,7 +181,7 @@ def content_part(part: Content | str | Mapping[str, Any]) -> Content:
 
 
 def openai_part(part: Content) -> dict[str, Any]:
-    """Return the part as OpenAI writes it.
+    """Return the part in OpenAI's form.
 
     Empty fields and an audio's transcript are left out.
     """

@@ -1,6 +1,6 @@
-"""JSON forms that events, reactions and trajectories share.
+"""JSON forms of messages, calls, usage and arbitrary values.
 
-They are the forms of messages, calls, usage and arbitrary values.
+Events, reactions and trajectories share these forms.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ def message_to_dict(message: Message) -> dict[str, Any]:
 
 
 def message_from(value: Any) -> Message:
-    """Return a message from a message, its document, or what `Message.fit` takes."""
+    """Return a message from its document, or from a value for `Message.fit`."""
     if isinstance(value, Mapping) and "content" not in value and "role" in value:
         return Message.from_dict(dict(value))
     return Message.fit(value)
 
 
 def messages_from(value: Any) -> list[Message]:
-    """Return messages from one or several of what `message_from` takes.
+    """Return messages from one or several values for `message_from`.
 
     A frozen list of a state is returned as it is: a copy at each step would cost as much as the whole conversation.
     """
@@ -71,7 +71,7 @@ def usage_to_dict(usage: Usage) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it.
+    """Return a value as JSON values.
 
     A value without a JSON form becomes its text; NaN and infinities become `"NaN"` and so on.
     """
@@ -90,10 +90,7 @@ def plain_object(value: Any) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Return the value without lone surrogates and infinite floats.
-
-    No trace file can hold these.
-    """
+    """Return the value without lone surrogates and infinite floats."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

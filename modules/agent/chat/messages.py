@@ -1,7 +1,4 @@
-"""Messages between people, models and tools.
-
-They are frozen and JSON-exact, so a state can hold them.
-"""
+"""Messages between people, models and tools, as frozen JSON values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -129,10 +126,7 @@ class Message(StateModel):
         return self.model_copy(update={"body": _body(content)})
 
     def apply(self, **values: str) -> Self:
-        """Return a copy with each `$name` in the text replaced.
-
-        A name without a value does not change.
-        """
+        """Return a copy with each `$name` replaced that has a value."""
         return self.with_content(Template(self.content).safe_substitute(**values))
 
     def truncate(self, max_length: int, suffix: str = "\n[truncated]") -> Self:
@@ -224,7 +218,7 @@ def _parts(body: str | list[Content]) -> list[Content]:
 def _simplest(parts: list[Content]) -> str | list[Content]:
     """Return a single unmarked text part as its text.
 
-    Equal messages then have equal documents.
+    So equal messages have equal documents.
     """
     if not parts:
         return ""

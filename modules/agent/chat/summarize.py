@@ -105,9 +105,9 @@ def _inside(tag: str, text: str) -> str | None:
 
 
 def conversation_text(messages: Sequence[Message]) -> str:
-    """Return the messages as the summariser sees them.
+    """Return the messages as text for the summariser, in lines.
 
-    Each has one or more lines; images and audio appear without their bytes.
+    Images and audio appear without their bytes.
     """
     return "\n".join(map(str, messages))
 

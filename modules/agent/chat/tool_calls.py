@@ -11,7 +11,7 @@ from .content import shortened
 class FunctionCall(StateModel):
     """A tool's name and the arguments as the model wrote them.
 
-    The text of the arguments should be a JSON object, but may be anything.
+    The arguments should be a JSON object, but may be any text.
     """
 
     name: str
@@ -37,9 +37,9 @@ class ToolCall(StateModel):
 
     @classmethod
     def of_recorded(cls, id: str, name: str, arguments: str) -> Self:
-        """Return a recorded decision's call without validation; see `of_exact`.
+        """Return a call of a recorded decision without validation.
 
-        The texts of a recorded decision are known to fit.
+        The texts of a recorded decision are known to fit; see `of_exact`.
         """
         return cls.of_exact(id=id, function=FunctionCall.of_exact(name=name, arguments=arguments))
 

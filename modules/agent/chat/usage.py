@@ -34,10 +34,7 @@ class Usage(StateModel):
         )
 
     def count(self, used: "Usage") -> None:
-        """Add usage to a draft of this usage.
-
-        Only the changed fields are written.
-        """
+        """Add usage to a draft of this usage, writing only changed fields."""
         cost = _cost(self, used)
         for name in _COUNTS:
             if more := getattr(used, name):

@@ -6,7 +6,7 @@ from .messages import Message
 from .tool_calls import ToolCall
 
 INTERRUPTED = "[Tool execution was interrupted]"
-"""The result that stands in for a missing one."""
+"""The result that replaces a missing one."""
 
 INVALID_NAME = "invalid_tool_call"
 """The name of a call whose name is blank."""

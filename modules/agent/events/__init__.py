@@ -1,6 +1,6 @@
-"""The events of an agent.
+"""The events of an agent, with forms for display and storage.
 
-Each has its own attributes, a form for display (`as_dict`) and a form for storage (`to_dict`).
+`as_dict` returns the form for display, and `to_dict` the form for storage.
 """
 
 from .base import AgentEvent, AgentStatus, AgentStep, AgentStopReason

@@ -1,6 +1,6 @@
 """The base classes of events and of steps.
 
-An event is something that happened to an agent; a step is an event that adds to the conversation.
+An event tells of something that happened to an agent; a step is an event that adds to the conversation.
 """
 
 from datetime import UTC, datetime
@@ -49,10 +49,7 @@ class AgentEvent(BaseModel):
     """The classes of events by name, including users' own classes."""
 
     told_as_none: ClassVar[frozenset[str]] = frozenset()
-    """The fields that a document keeps even if they are None.
-
-    A document without them would be read as another value.
-    """
+    """The fields that a document keeps even if they are None; without them, it would have another meaning."""
 
     timestamp: Moment = Field(default_factory=lambda: datetime.now(UTC))
     agent_id: UUID = Field(default_factory=uuid4)
@@ -174,10 +171,7 @@ def told(**values: Any) -> dict[str, Any]:
 
 
 def shown_call(call: ToolCall, *, arguments: bool = True, hidden: bool = False) -> dict[str, Any]:
-    """Return a call for display.
-
-    Its secrets are masked; with `hidden`, all of its arguments are.
-    """
+    """Return a call for display, with secrets or all arguments masked."""
     shown = {"id": call.id, "name": call.name}
     if arguments:
         shown["arguments"] = MASK if hidden else masked_arguments(call.arguments)

@@ -14,11 +14,11 @@ from .base import AgentEvent
 class EventFormatError(UsageError, ValueError):
     """A document is not an event of the class it names.
 
-    `type` is the name of the class; the message tells what does not fit.
+    `type` is the name of the class; the message says what does not fit.
     """
 
     def __init__(self, type: str, problem: str) -> None:
-        super().__init__(f"the document must be of the class {type}, got another form: {problem}")
+        super().__init__(f"the document does not fit the class {type}: {problem}")
         self.type = type
 
 

@@ -1,7 +1,4 @@
-"""The contents of a turn's events as plain values.
-
-Hooks and readers of a trace get the same values.
-"""
+"""The contents of a turn's events, the same for hooks and readers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +26,7 @@ DENIED_MARK = "denied"
 def is_tool_error(result: ActionResult) -> bool:
     """Return whether a call failed with an error that nothing caught.
 
-    Either the tool is unknown, or it lets the error through.
+    Then either the tool is unknown, or it does not catch the error.
     """
     return not result.ok and result.error_type is not None
 
@@ -90,9 +87,9 @@ def incomplete_of(turn: Turn) -> str | None:
 def message_as_told(
     message: Message, stop_reason: str | None, extra: Mapping[str, Any], name: str, model: str
 ) -> Message:
-    """Return the assistant's message as events show it.
+    """Return the assistant's message with the metadata of events.
 
-    Its metadata has the agent, the model and the other members of the reply.
+    The metadata has the agent, the model and the other members of the reply.
     """
     metadata: dict[str, Any] = {"agent": name, "model": model, **extra}
     if stop_reason is not None:
@@ -101,10 +98,7 @@ def message_as_told(
 
 
 def start_params(agent: AgentFacts, limit: int, tools: Sequence[str], goal: Message | None) -> dict[str, Any]:
-    """Return the `params` of an AgentStart.
-
-    They are the agent's configuration and the metadata of the goal's message.
-    """
+    """Return an AgentStart's `params`: configuration and goal's metadata."""
     params: dict[str, Any] = {"session_id": agent.session_id, "max_steps": limit, "model": agent.model}
     params = {name: value for name, value in params.items() if value is not None}
     if tools:

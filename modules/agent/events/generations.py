@@ -156,9 +156,9 @@ class GenerationError(AgentEvent):
 
 
 class GenerationRetry(AgentEvent):
-    """A request will be repeated after a wait; it costs no step.
+    """A request will be repeated after a transient error and a wait.
 
-    The error is one that may pass.
+    The repeat costs no step.
 
     Attributes:
         step: the number of the agent's step.

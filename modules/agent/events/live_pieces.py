@@ -1,7 +1,4 @@
-"""Pieces of answers in a stream of events, between the run's records.
-
-They are live only.
-"""
+"""Live pieces of answers, between the records in a stream of events."""
 
 from time import time
 
@@ -28,10 +25,9 @@ class Pieces:
         self._outer = outer
 
     def take(self, piece: Delta) -> None:
-        """Add a piece to the stream and pass it on.
+        """Add a piece to the stream, and tell the outer listener.
 
-        The piece goes to the outer listener, too. Pieces of generations in hooks and tools are not the agent's, and
-        stay out of the stream.
+        Pieces of generations in hooks and tools are not the agent's, and stay out of the stream.
         """
         if self._outer is not None:
             self._outer(piece)

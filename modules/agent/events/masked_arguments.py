@@ -24,9 +24,8 @@ _IN_BROKEN = re.compile(
 def masked_arguments(arguments: str) -> str:
     """Return the text of a call's arguments with secrets masked.
 
-    The names of the values tell which are secret. Values of names such as `password`, `api_key` and `token` are
-    replaced by `***`. So is the word after a flag such as `--password`, in a list of arguments or in a command. Text
-    other than JSON is searched as text.
+    Values of names such as `password`, `api_key` and `token` become `***`, and so does the word after a flag such as
+    `--password`, in a list of arguments or in a command. Arguments other than JSON are searched as text.
     """
     try:
         document = json.loads(arguments)
@@ -54,18 +53,15 @@ def masked(value: Any) -> Any:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a value of this name is a secret.
+    """Return whether a name, in any spelling, is that of a secret.
 
-    The spelling does not matter: `api_key`, `apiKey`, `API-KEY`.
+    Examples are `api_key`, `apiKey` and `API-KEY`.
     """
     return _NAME.search(_CAMEL.sub("_", name)) is not None
 
 
 def _is_harmless(name: str, value: Any) -> bool:
-    """Return whether a value under a secret name needs no mask.
-
-    Empty values and numbers of tokens need none.
-    """
+    """Return whether a value is empty or a number of tokens."""
     return value in (None, "", [], {}) or (isinstance(value, int | float) and name.lower().endswith("tokens"))
 
 

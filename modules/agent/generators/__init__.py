@@ -1,6 +1,6 @@
 """Generators: litellm for real models; scripts, functions and cassettes.
 
-The latter are for tests and demos.
+Scripts, functions and cassettes serve tests and demos.
 """
 
 from .answers import Answer

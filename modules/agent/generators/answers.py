@@ -54,7 +54,7 @@ def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) 
 def _again(error: BaseException) -> BaseException:
     """Return a copy of an error if possible.
 
-    An exception that is raised twice would collect the tracebacks of both.
+    An exception that is raised twice would collect both tracebacks.
     """
     try:
         return copy(error)

@@ -1,7 +1,4 @@
-"""Errors of requests to models, classed by their remedy.
-
-They are the same live and replayed.
-"""
+"""Errors of requests to models, classed by their remedy."""
 
 import re
 from collections.abc import Mapping
@@ -35,10 +32,10 @@ _REFUSING = re.compile(
 
 
 class GeneratorError(ExternalError):
-    """A request to a model failed; the class tells the remedy.
+    """A request to a model failed; the class shows the remedy.
 
-    `status` is the HTTP status, if there was one; `retry_after` the provider's requested wait in seconds;
-    `provider_error` the class of the original error; `seconds` the duration of the attempt. A trace records whole
+    `status` is the HTTP status, if there was one, `retry_after` the wait in seconds that the provider requested,
+    `provider_error` the class of the original error, and `seconds` the duration of the attempt. A trace records whole
     seconds only, so that equal runs have equal traces.
     """
 
@@ -75,10 +72,7 @@ class GeneratorError(ExternalError):
 
 
 class TransientGeneratorError(GeneratorError):
-    """An error that a retry may overcome.
-
-    The server was busy, slow or unreachable, or its answer broke off.
-    """
+    """An error that a retry may overcome, as of a slow server."""
 
     transient = True
 

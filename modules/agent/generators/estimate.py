@@ -16,7 +16,7 @@ _PICTURE = 1000
 def estimate_tokens(messages: Sequence[Message]) -> int:
     """Return the approximate number of tokens of messages.
 
-    It is a quarter of their characters; an image or a piece of audio counts as 1,000.
+    This is a quarter of their characters; an image or a piece of audio counts as 1,000 tokens.
     """
     return sum(map(_tokens, messages))
 

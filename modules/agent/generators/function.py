@@ -21,8 +21,8 @@ AnswerFunction: TypeAlias = Callable[[Sequence[Message], GenerateParams], Answer
 class FunctionGenerator:
     """Answers with `fn(messages, params)`, any `Answer`.
 
-    That is a text, calls, a Message, a Generation, a dict, or an exception. A sync function runs in a worker thread,
-    which is abandoned at a deadline.
+    An Answer is a text, calls, a Message, a Generation, a dict, or an exception. A sync function runs in a worker
+    thread, which is abandoned at a deadline.
     """
 
     def __init__(self, fn: AnswerFunction, *, model: str | None = None, function_calling: bool | None = True) -> None:
@@ -33,10 +33,7 @@ class FunctionGenerator:
         self._function_calling = function_calling
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """Return the function's answer.
-
-        Raises the function's errors, and an exception that it returns.
-        """
+        """Return the function's answer, or raise its error."""
         call = partial(self.fn, messages, params)
         if inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None)):  # noqa: B004
             answer = call()

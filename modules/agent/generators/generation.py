@@ -52,7 +52,7 @@ class CallDelta:
 class Delta:
     """A piece of an answer.
 
-    All pieces of one kind add up to that part of the generation.
+    The pieces of one kind add up to that part of the generation.
     """
 
     text: str = ""

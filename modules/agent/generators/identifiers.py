@@ -80,7 +80,7 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
     if options:
         (name, *_) = options
         near = get_close_matches(name, [*_PARAMS, "api_key"], 1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; what a provider alone knows is written as extra.NAME"
+        hint = f"; did you mean {near[0]!r}?" if near else "; write a provider's own setting as extra.NAME"
         raise GeneratorNameError(f"{provider} has no setting {name!r}, as in {identifier!r}{hint}")
     return generator
 
@@ -88,7 +88,8 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
 def get_identifier(generator: Generator, params: GenerateParams | None = None) -> str:
     """Return a generator's identifier without keys, logins, tools and `extra`.
 
-    `get_generator` takes it. For a generator made in code only, such as a FunctionGenerator, it is the model's name.
+    `get_generator` takes the identifier. For a generator that only code can make, such as a FunctionGenerator, it is
+    the model's name.
     """
     if isinstance(generator, CassetteGenerator):
         return f"cassette!{generator.path}"

@@ -1,7 +1,4 @@
-"""A generation as one journaled, idempotent effect.
-
-The effect reports its usage and reserves tokens.
-"""
+"""A generation as one journaled, idempotent effect with usage."""
 
 import logging
 import math
@@ -39,8 +36,8 @@ def generation_effect(generator: Generator, render: Render | None = None) -> Cal
 
     Its arguments, all by name, are `messages` and optionally `params`, `system` (a message before the others), `model`
     (for the trace), `number` (of the request in its run) and `reserve` (tokens; by default estimated from the
-    messages). Parts of the committed state are journaled as references to it, so pass `state.messages` and not a copy.
-    If the chat is to be sent in another form, such as with tool calls as text, `render` makes that form inside the
+    messages). Parts of the committed state are journaled as references to the state, so pass `state.messages` and not a
+    copy. If the chat must be sent in another form, such as with tool calls as text, `render` makes that form inside the
     effect, and the argument `mode` names it in the trace. The function raises only the classes in `errors`.
     """
     return _Asked(generator, render).generate
@@ -112,7 +109,7 @@ class _Asked:
             told.seconds = perf_counter() - began
             raise told from (error if told is not error else None)
         if generation.usage is not None and not _can_be(generation.usage):
-            unread = [*generation.extra.get("unread", ()), f"a usage that cannot be: {generation.usage}"]
+            unread = [*generation.extra.get("unread", ()), f"an impossible usage: {generation.usage}"]
             generation = generation.model_copy(update={"usage": None, "extra": {**generation.extra, "unread": unread}})
         if not _is_told(generation.usage):  # unreported usage is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
@@ -148,7 +145,7 @@ async def _in_turn(
 async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:
     """Return the generator's answer within its timeout.
 
-    The timeout is the one in `params`, otherwise the generator's own.
+    The timeout is that of `params`, otherwise the generator's own.
     """
     own = getattr(generator, "params", None)
     timeout = params.timeout if params.timeout is not None or own is None else own.timeout

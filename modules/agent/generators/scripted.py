@@ -23,9 +23,7 @@ class ScriptedGenerator:
 
     Each element is an `Answer`; an exception is raised. The number of the request (see `generate`) selects the answer,
     so a resumed or forked run continues at the right place in the script. Requests without a number are counted for
-    each run.
-
-    `usage` is the usage of answers that state none.
+    each run. `usage` is the usage of answers that have none.
     """
 
     def __init__(
@@ -98,7 +96,7 @@ class ScriptedGenerator:
         return Capabilities(function_calling=self._function_calling, source="script")
 
     def _count(self, messages: Sequence[Message]) -> int:
-        """Count an answer of this run; return the number before it.
+        """Count an answer of this run; return the number of earlier answers.
 
         For a new run, the assistant messages in its chat count.
         """

@@ -1,7 +1,4 @@
-"""The usage of all generations inside a block.
-
-The block may be a call of a tool or a hook.
-"""
+"""The usage of all generations inside a block."""
 
 from contextvars import ContextVar
 

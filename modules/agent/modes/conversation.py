@@ -46,7 +46,7 @@ class Answer:
 
 
 def prompt_for(mode: ToolMode, messages: Iterable[Message], tools: Sequence[ToolDefinition]) -> Prompt:
-    """Return a conversation as it is written in `mode`.
+    """Return a conversation in the form of `mode`.
 
     The given messages do not change. In `api` mode, the prompt is the conversation and the tools. In a text mode, a
     section on the tools ends the system message (which is added if there is none), earlier calls are part of their
@@ -108,7 +108,7 @@ def read_answer(
 def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[ToolDefinition] = ()) -> Message:
     """Return the feedback for calls that could not be read.
 
-    It names each problem and shows how to write a call.
+    The feedback names each problem and shows how to write a call.
     """
     several = len(problems) > 1
     lines = ["Calls of tools in your answer could not be read:" if several else "A call could not be read:"]
@@ -162,10 +162,7 @@ def _harmless(part: Content) -> Content:
 
 
 def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
-    """Return the parts with adjacent texts joined.
-
-    If only one text remains, it is returned itself.
-    """
+    """Return the parts with adjacent texts joined, or the only text."""
     joined: list[str | Content] = []
     for part in parts:
         text = part if isinstance(part, str) else part.text if isinstance(part, ContentText) else None

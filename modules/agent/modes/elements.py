@@ -47,10 +47,7 @@ class Element:
 
     @property
     def key(self) -> str:
-        """The argument's or member's name.
-
-        It is the element's name, or the `key` attribute of an entry.
-        """
+        """The name of the argument or member, or the entry's `key`."""
         if self.tag.name == ENTRY and "key" in self.tag.attributes:
             return self.tag.attributes["key"]
         return self.tag.name

@@ -37,7 +37,7 @@ class Found:
 class _Ahead:
     """The first match of a pattern from a position on.
 
-    As long as the positions only grow, the text is searched once.
+    While the positions grow, the text is searched only once.
     """
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
@@ -118,7 +118,7 @@ def _said(error: ValueError) -> str:
 def _names_a_call(named: re.Match[str] | None, given: re.Match[str] | None, names: Collection[str]) -> bool:
     """Return whether a broken object starts like a call.
 
-    A call has a name and arguments, or the name of a tool.
+    A call has a name and arguments, or only the name of a tool.
     """
     return named is not None and (named[1] in names or given is not None)
 
@@ -126,7 +126,7 @@ def _names_a_call(named: re.Match[str] | None, given: re.Match[str] | None, name
 def matching_brace(text: str, start: int) -> int | None:
     """Return the end of the object at `start`, by its braces.
 
-    Braces in strings are skipped. None if the object does not end.
+    Braces in strings are skipped. Returns None if the object does not end.
     """
     depth, at, quoted = 0, start, False
     while at < len(text):
@@ -174,10 +174,7 @@ def call_in(
 
 
 def dumped(value: Any) -> str:
-    """Return a value as JSON text that can be sent.
-
-    Lone surrogates are escaped.
-    """
+    """Return a value as JSON text with lone surrogates escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(value)
 

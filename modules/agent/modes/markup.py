@@ -1,7 +1,4 @@
-"""Markup as models write it, within text that need not be XML.
-
-It has tags with attributes, character references and CDATA sections.
-"""
+"""Tags, references and CDATA in a text that need not be XML."""
 
 import re
 from collections.abc import Iterator
@@ -29,10 +26,7 @@ class Tag:
 
 
 def tag_pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern for opening and closing tags.
-
-    `name` is a pattern for their names.
-    """
+    """Return a pattern for tags whose names match the pattern `name`."""
     return re.compile(rf"<(?P<slash>/?)(?P<name>{name})(?P<attributes>(?:\s+{_ATTRIBUTE})*)\s*(?P<empty>/?)>")
 
 
@@ -60,9 +54,9 @@ def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
 
 @cache
 def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """Return a pattern for tags, and for CDATA sections and comments.
+    """Return one pattern for tags, CDATA sections and comments.
 
-    One pattern for both lets one pass read the text.
+    It lets one pass read the text.
     """
     return re.compile(rf"(?s:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))|{pattern.pattern}")
 
@@ -85,7 +79,7 @@ def escape_attribute(text: str) -> str:
 def numbered_breaks(text: str) -> str:
     """Return the text with outer line breaks as numeric references.
 
-    A reader then does not take them for layout.
+    So a reader does not take them for layout.
     """
     inner = text.strip()
     if not inner:

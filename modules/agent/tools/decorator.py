@@ -39,7 +39,7 @@ def tool(
 ) -> Callable[[Callable[P, R]], Tool[P, R]] | Tool[P, R]:
     """Make a Tool from a function: `@tool`, or `@tool(name=..., ...)`.
 
-    From a Tool, make a copy with these settings.
+    From a Tool, makes a copy with these settings.
 
     Args:
         func: the function, sync or async.

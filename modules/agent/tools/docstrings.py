@@ -7,9 +7,9 @@ from typing import Any
 
 
 def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function behind a partial or a callable object.
+    """Return the function behind a partial or callable object.
 
-    It is the function that has the annotations and the docstring.
+    That function has the annotations and the docstring.
     """
     while isinstance(fn, partial):
         fn = fn.func
@@ -20,10 +20,7 @@ def target_of(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def description_of(fn: Callable[..., Any]) -> str:
-    """Return the dedented docstring; empty if there is none.
-
-    Lines and their relative indentation are kept.
-    """
+    """Return the dedented docstring, or an empty text."""
     behind = target_of(fn)
     text = inspect.getdoc(behind) or ""
     if not inspect.isroutine(fn) and not isinstance(fn, partial) and not inspect.isclass(fn):

@@ -10,9 +10,9 @@ SYNC = ("__enter__", "__exit__")
 
 
 class Entry:
-    """The number of entries of an object, and the first's result.
+    """The number of entries of an object, and the first entry's result.
 
-    For one event loop at a time.
+    An Entry serves one event loop at a time.
     """
 
     def __init__(self) -> None:

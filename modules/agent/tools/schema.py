@@ -23,7 +23,7 @@ from .docstrings import parameter_texts, target_of
 class ToolDefinitionError(DefinitionError, TypeError):
     """A function cannot be a tool.
 
-    `tool` is its name, and `parameter` the parameter that is to blame, or None.
+    `tool` is its name, and `parameter` the bad parameter, or None.
     """
 
     def __init__(self, tool: str, why: str, parameter: str | None = None) -> None:
@@ -37,8 +37,8 @@ class ToolDefinitionError(DefinitionError, TypeError):
 class Parameters:
     """A tool's parameters.
 
-    `signature` has all of them with resolved types; the ones with a Context marker are hidden from the model. `adapter`
-    turns a JSON object of arguments into values by name, and `schema` describes that object.
+    `signature` has all parameters with resolved types; parameters with a Context marker are hidden from the model.
+    `adapter` turns a JSON object of arguments into values by name, and `schema` describes that object.
     """
 
     signature: Signature
@@ -65,8 +65,8 @@ def parameters_of(
 ) -> Parameters:
     """Return a function's parameters.
 
-    `method` leaves out the first, `names` resolves local names in annotations. Raises ToolDefinitionError that names
-    the parameter for which there is no JSON.
+    `method` leaves out the first parameter, and `names` resolves local names in annotations. Raises
+    ToolDefinitionError, with the parameter's name, for a parameter without a JSON form.
     """
     signature = _resolved(fn, name, names or {}, method)
     texts = parameter_texts(fn)
@@ -211,10 +211,7 @@ def _adapter(fields: dict[str, Any], rest: Any) -> TypeAdapter[Any]:
 
 
 def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:
-    """Return the checks that a bare JSON Schema allows.
-
-    They are for missing and for unknown arguments.
-    """
+    """Return checks for missing and unknown arguments of a JSON Schema."""
     required = schema.get("required", ())
     names = dict.fromkeys([*schema.get("properties", {}), *required])
     return _of_names(tuple(names), frozenset(required), schema.get("additionalProperties", True) is not False)
@@ -222,10 +219,7 @@ def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:
 
 @lru_cache(maxsize=1024)
 def _of_names(names: tuple[str, ...], required: frozenset[str], is_open: bool) -> TypeAdapter[Any]:
-    """Return an adapter for these names.
-
-    It is cached, because making one takes longer than a call.
-    """
+    """Return a cached adapter for these names: making one takes long."""
     fields = {name: Required[Any] if name in required else NotRequired[Any] for name in names}
     return _adapter(fields, Any if is_open else None)
 

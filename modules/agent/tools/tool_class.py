@@ -174,8 +174,7 @@ class Tool(BaseModel, Generic[P, R]):
     def wire_name(self) -> str:
         """The name that models see, made from `namespace` and `name`.
 
-        It is made at each access. Raises WireNameError, a ValueError, if there is no such name of at most 64
-        characters.
+        Raises WireNameError, a ValueError, if there is no such name of at most 64 characters.
         """
         return wire_name(self.name, self.namespace)
 
@@ -232,15 +231,15 @@ class Tool(BaseModel, Generic[P, R]):
     async def handle_tool_call(self, tool_call: ToolCall) -> tuple[Message, bool]:
         """Answer a model's call.
 
-        Returns the message and whether to stop the run. Inside a run, this is one journaled call, and an exception
-        that `catch` does not cover arrives as an EffectError. Outside a run, it is raised unchanged.
+        Returns the message and whether to stop the run. Inside a run, the call is one journaled call, and an exception
+        that `catch` does not cover arrives as an EffectError. Outside a run, such an exception is raised unchanged.
         """
         arguments = dict(action_for(tool_call).args)
         outcome = ToolOutcome.from_dict(await perform(self.to_action(tool_call.id), **arguments))
         return outcome.message(tool_call.id), outcome.stop
 
     def to_action(self, tool_call_id: str | None = None) -> Callable[..., Any]:
-        """Return the tool as the engine calls it.
+        """Return the tool as a function for the engine.
 
         The function takes JSON arguments by name and returns the JSON form of a ToolOutcome. Without an id, the call's
         key in the journal is its id.

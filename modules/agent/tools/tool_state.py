@@ -1,12 +1,11 @@
 """State that tools keep between calls, in the run's state.
 
-A runner of tools has a field of its state for it, such as `kept: dict[str, Any] = {}`, and
+A runner of tools has a field of its state for these values, such as `kept: dict[str, Any] = {}`, and
 
-- in `act` passes it to the tools: `with tool_context(ToolContext(facts={"kept": state.kept})): ...`
+- in `act` passes them to the tools: `with tool_context(ToolContext(facts={"kept": state.kept})): ...`
 - in `reduce` applies the tools' changes: `fold_kept(state.kept, outcome)` for each outcome, in the calls' order.
 
-An Agent does both. The value is then in every commit, and survives replay, resume and fork as all state does. The calls
-of one step see the value at the start of the step.
+An Agent does both. The values are then part of the run's state. The calls of one step see the values at its start.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -32,7 +31,7 @@ def kept() -> Mapping[str, Any] | None:
 def keeping(result: T, change: Mapping[str, Any]) -> T:
     """Return a tool's result with a change to the kept values.
 
-    The change is a JSON merge patch (RFC 7396). The tool's function returns the result as it is.
+    The change is a JSON merge patch (RFC 7396). The tool's function returns the result of `keeping`.
     """
     outcome = outcome_of(result)
     asked = ToolOutcome(outcome.content, outcome.stop, {**(outcome.signal or {}), KEPT: dict(change)}, outcome.metadata)

@@ -94,7 +94,7 @@ class Toolset(BaseModel):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Replace each `Config` by a field before pydantic builds the class.
 
-        Otherwise pydantic would take the mark itself as the default.
+        Otherwise pydantic would take the Config itself as the default.
         """
         for attribute, value in list(vars(cls).items()):
             if isinstance(value, Config):
@@ -147,7 +147,7 @@ def _methods(classes: Iterable[type]) -> dict[str, ToolMethod[..., Any]]:
 
 
 def _afresh(toolset: Toolset) -> Toolset:
-    """Return the copy of a toolset as not entered."""
+    """Mark a copied toolset as not entered, and return it."""
     toolset._refold_entry = Entry()
     return toolset
 

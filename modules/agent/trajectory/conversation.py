@@ -28,7 +28,7 @@ _OF_A_TURN = (GenerationEnd, ToolStart, ToolEnd, ToolError)
 def conversation(events: Sequence[AgentEvent]) -> list[Message]:
     """Return all messages in reading order.
 
-    Each goal is where its run starts; each answer is followed by its results in call order. The order of events
+    Each goal is at the start of its run; each answer is followed by its results in call order. The order of events
     differs: tools end before the step of their generation, and hooks react in between. Messages of hooks follow the
     results. A call that was cut off gets a result that says so. If a run has not ended, finished calls of its last turn
     are in an assistant message of their own.
@@ -37,18 +37,12 @@ def conversation(events: Sequence[AgentEvent]) -> list[Message]:
 
 
 def context(events: Sequence[AgentEvent]) -> list[Message]:
-    """Return the messages of the next request.
-
-    They are the conversation with its summarised parts replaced by summaries.
-    """
+    """Return the next request's messages: the conversation with summaries."""
     return _Reading(events, shortened=True).read()
 
 
 def is_silent(message: Message) -> bool:
-    """Return whether an assistant message has nothing to send to a model.
-
-    Some providers refuse such a message.
-    """
+    """Return whether an assistant message is empty: some providers refuse it."""
     said = message.body or message.tool_calls or any(message.metadata.get(name) for name in _THOUGHTS)
     return message.role == "assistant" and not said
 
@@ -104,7 +98,7 @@ class _Reading:
     def _goal_of(self, place: int, start: AgentStart) -> Message | None:
         """Return the goal's message from the run's first steps.
 
-        If the run did not get that far, return a new message.
+        If the run did not get that far, returns a new message.
         """
         goal = start.inputs.get("goal")
         if not isinstance(goal, str):
@@ -168,9 +162,9 @@ class _Reading:
             self.results[key] = message
 
     def _flush_results(self) -> None:
-        """Add the results that no generation claimed.
+        """Add the results of a generation that was cut off.
 
-        Their generation was cut off; their steps know the calls.
+        The steps of these results know their calls.
         """
         cut_off = [self.calls[id_] for id_ in self.results if id_ in self.calls]
         self.chat += [Message("assistant", "", tool_calls=cut_off)] if cut_off else []

@@ -80,7 +80,7 @@ def _chats(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
 def chat_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record's conversation, roles and contents only, with labels.
 
-    The labels come from the record's metadata.
+    The labels are from the record's metadata.
     """
     metadata = record.get("metadata") or {}
     said = [_said(message) for message in record.get("messages") or ()]
@@ -117,10 +117,7 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said_kind(library: Any, rows: Sequence[Mapping[str, Any]], column: str) -> Any:
-    """Return the column type of messages: role and content.
-
-    Both are texts; with parts in any message, the type is JSON.
-    """
+    """Return the column type of messages: texts, or JSON for any parts."""
     if all(isinstance(message["content"], str) for row in rows for message in row[column]):
         return library.List({"role": library.Value("string"), "content": library.Value("string")})
     return library.List(library.Json())

@@ -297,9 +297,9 @@ class Projector:
             yield from self._end_tools()
 
     def _result(self, action: str, record: Record) -> ActionResult | None:
-        """Return the outcome of a call.
+        """Return the outcome of a call, or None if unresolved.
 
-        Returns None if it is too large for its record and cannot be resolved.
+        A large outcome is not in its record.
         """
         error = record.get("error")
         if error is not None:

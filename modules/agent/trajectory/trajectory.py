@@ -169,7 +169,7 @@ class Trajectory(BaseModel):
     def trace_or_none(self) -> Trace | None:
         """The trace of the last run, or None.
 
-        It is None if the trajectory was made by hand or loaded.
+        A trajectory that was made by hand or loaded has no trace.
         """
         return self._trace
 
@@ -202,8 +202,8 @@ class Trajectory(BaseModel):
     def answer(self) -> str | None:
         """The model's text that ended the last run.
 
-        It is None if the run waits, failed or was cancelled, or if its last message is a goal, a hook's message
-        or a tool's result. `incomplete` tells whether the answer is incomplete.
+        It is None if the run waits, failed or was cancelled, or if its last message is a goal, a hook's message or a
+        tool's result. `incomplete` says whether the answer is incomplete.
         """
         status = self.status
         if (unread := self._unread) is not None and may_have_answered(status):
@@ -251,17 +251,14 @@ class Trajectory(BaseModel):
     def follow(self, trace: Trace | None) -> None:
         """Take the standing from a run's trace.
 
-        None marks the start of a run without a trace yet.
+        None marks the start of a run that has no trace yet.
         """
         self.last_run = None if trace is None else RunStanding.of(trace)
         self._trace = self._trace if trace is None else trace
 
     @property
     def steps(self) -> list[AgentStep]:
-        """The events that are steps, each generation once.
-
-        A generation is its GenerationStep; its GenerationEnd is left out.
-        """
+        """The events that are steps, without each GenerationEnd."""
         return steps_among(self.events)
 
     @property

@@ -1,6 +1,6 @@
 """A run whose events have not been made yet.
 
-Its stop reason, answer and messages come straight from its trace and last state.
+Its stop reason, answer and messages come from its trace and last state.
 """
 
 from collections.abc import Iterator
@@ -92,10 +92,7 @@ class UnreadRun:
         return tuple(found)
 
     def _committed(self) -> Iterator[dict[str, Any]]:
-        """Yield the decisions of the run's steps.
-
-        Raises EventsNeeded if the last one was not committed.
-        """
+        """Yield the decisions of the run's steps, or raise EventsNeeded."""
         data = self.trace.data
         if data.count(_DECIDE) != data.count(_COMMIT):
             raise EventsNeeded

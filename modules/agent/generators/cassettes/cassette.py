@@ -18,9 +18,9 @@ from .file import CassetteFile, Entry, difference
 class CassetteGenerator:
     """Plays back the answers in `path`, and records new ones.
 
-    Only with a `generator` are unknown requests made and recorded. A request is the model's name, the messages and the
+    With a `generator`, unknown requests are made and recorded. A request is the model's name, the messages and the
     parameters without `api_base` and `timeout`. If a run makes the same request several times, it gets the recorded
-    answers in order; when they are used up, the generator is asked again, or without a generator the last answer is
+    answers in order. When they are used up, the generator is asked again; without a generator, the last answer is
     repeated. Answers and ContextOverflowErrors are recorded; other errors are not, because every playback would repeat
     them.
 

@@ -8,8 +8,9 @@ Lines are only ever appended:
     {"request": KEY, "chat": KEY, "params": KEY, "model": ..., "generation": {...} | "error": {...}}
     {"capabilities": {...}}
 
-A key is BLAKE2b-128, in hex, of the canonical JSON; that of a message covers all messages before it, so that a growing
-conversation costs each message once. A last line without its newline was cut off: it goes with the next recording.
+A key is BLAKE2b-128, in hex, of the canonical JSON. The key of a message covers all messages before it, so that a
+growing conversation costs each message once. A last line without its newline was cut off; the next recording removes
+it.
 """
 
 import json
@@ -38,10 +39,7 @@ def _digest(value: Any) -> str:
 
 
 class CassetteFile:
-    """A cassette's contents in memory, and the file to append to.
-
-    The first recording makes the file.
-    """
+    """A cassette's contents, and the file to which recordings are appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -123,7 +121,7 @@ class CassetteFile:
     def links(self, messages: Sequence[Message]) -> tuple[str | None, list[tuple[str, str | None, dict[str, Any]]]]:
         """Return a chat's key, and its messages each with two keys.
 
-        The keys are those of the chat up to and including the message, and of the chat before it.
+        These are the key of the chat up to and including the message, and of the chat before the message.
         """
         after: str | None = None
         links: list[tuple[str, str | None, dict[str, Any]]] = []

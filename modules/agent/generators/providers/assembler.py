@@ -1,7 +1,7 @@
 """Reads a provider's answer, whole or in pieces, into one Generation.
 
-The result for an answer is the same either way. Members that a message cannot hold are kept in `extra`; unreadable
-parts are listed there under `unread`.
+A whole answer and its pieces give the same result. Members that a message cannot hold are kept in `extra`, which lists
+unreadable parts under `unread`.
 """
 
 import json
@@ -20,7 +20,7 @@ _READ = frozenset(
 _LEFT_OUT = frozenset(("provider_specific_fields", "name"))
 _TEXTS = ("text", "output_text")
 _MOST_TOKENS = 10**12
-"""More than any model reads: a larger number is not a count of tokens."""
+"""The largest number that counts as a number of tokens, far above any model's limit."""
 
 
 class _Call:
@@ -35,10 +35,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """True if the arguments are complete JSON.
-
-        No piece can then follow.
-        """
+        """True if the arguments are complete JSON: no piece can follow."""
         try:
             json.loads("".join(self.arguments))
         except ValueError:
@@ -157,7 +154,7 @@ class Assembler:
     def _call_at(self, place: Any, id_: str, name: str) -> _Call:
         """Return the call to which a piece belongs.
 
-        Some servers number none of their calls, or give all the same number.
+        Some servers do not number their calls, or give all of them the same number.
         """
         last = next((c for c in reversed(self._calls) if c.place == place), None)
         if last is not None:
@@ -218,10 +215,7 @@ class Assembler:
 
 
 def told_usage(told: Any) -> tuple[Usage | None, str | None]:
-    """Return the usage that a provider reported, and its defect.
-
-    Each is None if there is none.
-    """
+    """Return the reported usage and its defect, or None for each."""
     if told is None:
         return None, None
     document = told if isinstance(told, Mapping) else getattr(told, "model_dump", dict)()
@@ -236,7 +230,7 @@ def told_usage(told: Any) -> tuple[Usage | None, str | None]:
     }
     counts = {name: _count(value) for name, value in numbers.items()}
     if not isinstance(told, Mapping | object) or any(count is None for count in counts.values()):
-        return None, f"a usage that cannot be: {_shown(document)}"
+        return None, f"an impossible usage: {_shown(document)}"
     total = max(counts["total"] or 0, (counts["input"] or 0) + (counts["output"] or 0))
     if not total:
         return None, None

@@ -1,6 +1,6 @@
 """Retries of transient errors after exponential waits.
 
-The jitter comes from the run's own randomness, and every wait is journaled.
+The jitter comes from the run's own random numbers, and every wait is journaled.
 """
 
 from collections.abc import Awaitable, Callable

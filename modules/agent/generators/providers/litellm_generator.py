@@ -91,10 +91,7 @@ class LiteLLMGenerator:
         return await aside(self._described)
 
     def request(self, messages: Sequence[Message], params: GenerateParams) -> dict[str, Any]:
-        """Return the arguments of litellm's `acompletion`.
-
-        They are a repaired chat and the merged parameters.
-        """
+        """Return litellm's arguments: a repaired chat and merged parameters."""
         merged = self.params.merge_with(params)
         chat = [message.to_openai() for message in sanitize_orphan_tool_messages(messages)]
         given = merged.given()
@@ -126,10 +123,7 @@ class LiteLLMGenerator:
         return self.params.api_base is not None or self.model.startswith(_OWN_SERVERS)
 
     def preload(self) -> None:
-        """Import litellm in the background before the first request.
-
-        The import takes seconds.
-        """
+        """Import litellm in the background before the first request."""
         preload_litellm()
 
     # in the other thread
@@ -168,7 +162,7 @@ class LiteLLMGenerator:
             answer = wire.answer if wire.is_read else answer
             is_over = wire.is_over if wire.is_read else getattr(stream, "received_finish_reason", True)
             if answer.has_answer and not is_over:
-                raise TransientGeneratorError("the answer broke off: its end never came", provider_error="CutOff")
+                raise TransientGeneratorError("the answer broke off before its end", provider_error="CutOff")
             return self._finished(litellm, answer)
         except GeneratorError:
             raise
@@ -178,7 +172,7 @@ class LiteLLMGenerator:
     def _cached_where_possible(self, litellm: Any, params: GenerateParams) -> GenerateParams:
         """Return the parameters without cache marks if the model has no caching.
 
-        A server without caching may refuse the marks. If the generator's own parameters ask for marks, any model gets
+        A server without caching may refuse the marks. If the generator's own parameters ask for marks, every model gets
         them.
         """
         if params.cache is None or self._listed(litellm).get("supports_prompt_caching"):
@@ -193,7 +187,7 @@ class LiteLLMGenerator:
     def _client(self, litellm: Any, request: dict[str, Any]) -> dict[str, Any]:
         """Return the client argument for a provider with OpenAI's API.
 
-        That client reads the answers itself; see `wire`. Other providers get no client.
+        That client reads the answers itself (see `wire`). For other providers the result is empty.
         """
         base = request.get("api_base")
         try:
@@ -212,7 +206,7 @@ class LiteLLMGenerator:
         facts = self._listed(load_litellm())
         source = f"litellm {litellm_version()}"
         if self._is_own_server and not facts.get("supports_function_calling"):
-            return Capabilities(function_calling=True, source="a server of one's own, whose models no list knows")
+            return Capabilities(function_calling=True, source="the user's own server, whose models are in no list")
         if not facts:
             return Capabilities(source=source)
         return Capabilities(

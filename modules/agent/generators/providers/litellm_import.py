@@ -1,6 +1,6 @@
 """Loading of litellm on first use.
 
-The import takes seconds and 200 MB, and would fetch prices from the network.
+The import takes seconds and 200 MB, and by default fetches prices from the network.
 """
 
 import os
@@ -37,10 +37,7 @@ def load_litellm() -> Any:
 
 
 def preload_litellm() -> None:
-    """Import litellm in a thread.
-
-    If it is not installed, the first request reports the error.
-    """
+    """Import litellm in a thread; the first request reports any error."""
     threading.Thread(target=_preload, name="refold-preload", daemon=True).start()
 
 

@@ -91,7 +91,7 @@ class Aside(Generic[P, T]):
 
 
 async def aside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return the coroutine's result after running it in the other loop.
+    """Run a coroutine in the other loop, and return its result.
 
     If the caller is cancelled, so is the coroutine.
     """

@@ -51,7 +51,7 @@ def classified(error: Exception) -> GeneratorError:
     """Return any exception of a generator as a GeneratorError.
 
     A custom generator may raise these classes, or give its exceptions `transient = True` and `retry_after`. Exceptions
-    of SDKs are recognised by status, headers and class names; those that may pass become transient errors.
+    of SDKs are recognised by status, headers and class names; errors that may pass become transient errors.
     """
     return error if isinstance(error, GeneratorError) else provider_error_of(error)
 
@@ -150,7 +150,7 @@ def _status(error: BaseException) -> int | None:
 def _lacks_key(error: BaseException) -> bool:
     """Return whether the request was never sent for lack of a key.
 
-    openai then raises the bare base class of its errors.
+    In this case openai raises the bare base class of its errors.
     """
     return any(type(e).__name__ == "OpenAIError" and type(e).__module__.startswith("openai") for e in _causes(error))
 
@@ -166,7 +166,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _retry_after(error: BaseException) -> float | None:
     """Return the provider's requested wait in seconds.
 
-    It is an attribute of an error, or in the headers of the response.
+    The wait is an attribute of an error, or in the headers of the response.
     """
     for cause in _causes(error):
         given = getattr(cause, "retry_after", None)
@@ -185,9 +185,9 @@ def _response_headers(error: BaseException) -> Any:
 
 
 def _seconds(headers: Any) -> float | None:
-    """Return the wait in `retry-after-ms` or `retry-after`.
+    """Return the wait in `retry-after-ms` or `retry-after`, in seconds.
 
-    The latter has seconds or a date (RFC 9110, 10.2.3).
+    `retry-after` has seconds or a date (RFC 9110, 10.2.3).
     """
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:

@@ -1,6 +1,6 @@
-"""Errors of tools: their text for the model, and which are caught.
+"""Errors and signals of tools: the text for models, what is caught.
 
-Signals, which steer the run and are not errors, are here as well.
+A signal steers the run and is no error.
 """
 
 import json
@@ -34,7 +34,7 @@ def _element(tag: str, attributes: str, text: str) -> str:
 class ToolSignal(Exception):
     """A request to steer the run, raised or returned by a tool.
 
-    A signal is not a failure, and no `catch` stops it. In a subclass, `stop` tells whether the run ends after the step,
+    A signal is not a failure, and no `catch` stops it. In a subclass, `stop` says whether the run ends after the step,
     `text()` is the call's result, and `signal()` is the request to the Agent, as JSON.
     """
 
@@ -132,7 +132,7 @@ class ValidationErrorModel(ErrorModel):
 class ArgumentsRefused(Exception):
     """A call's arguments do not fit the tool.
 
-    `error` is the original error; the message tells what would fit.
+    `error` is the original error; the message says which arguments would fit.
     """
 
     def __init__(self, error: Exception, message: str) -> None:
@@ -202,10 +202,7 @@ def _names(cls: type[Exception]) -> set[str]:
 
 
 def refused_json(error: Exception, text: str, wanted: str) -> str:
-    """Return the message about arguments that are not JSON.
-
-    The message also says what would fit.
-    """
+    """Return the message about arguments that are not JSON, with `wanted`."""
     if not text.strip():
         return f"the arguments are empty; a JSON object was expected, {{}} at least. {wanted}"
     if isinstance(error, json.JSONDecodeError):
@@ -244,7 +241,7 @@ def _shown(value: Any) -> str:
 
 
 def expected(name: str, schema: dict[str, Any]) -> str:
-    """Return a tool's arguments in a line.
+    """Return a tool's arguments in a line, for messages.
 
     An example is `find takes q (string), limit (integer, optional).`
     """

@@ -1,6 +1,6 @@
 """One call of a tool, from the model's arguments to the outcome.
 
-Arguments are checked, the function is called, and its result becomes text and is kept short.
+The arguments are checked, the function is called, and its result becomes a short text.
 """
 
 import inspect

@@ -1,7 +1,4 @@
-"""The outcome of a tool call as JSON.
-
-It holds the text for the model and tells whether the run ends.
-"""
+"""The outcome of a tool call as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +23,7 @@ _ERROR_TOLD = 30_000
 class ToolOutcome:
     """The outcome of a tool call.
 
-    `content` is the result for the model: a text, or parts. `stop` tells whether the run ends after this step; `signal`
+    `content` is the result for the model: a text, or parts. `stop` says whether the run ends after this step; `signal`
     is the tool's further request to the Agent, as JSON. `metadata` becomes the message's metadata: `error` and
     `error_type` if the call failed, `output_file` for the file with the whole output, `used` for the call's usage, and
     the metadata of the tool's own message.
@@ -120,7 +117,7 @@ class ToolOutcome:
     def of_error(cls, error: ErrorModel) -> "ToolOutcome":
         """Return the outcome of a failed call.
 
-        The metadata has at most 2,000 characters of the error's text.
+        The metadata has the first 2,000 characters of the error's text.
         """
         metadata = {"error": cut_middle(error.content, _ERROR_SHOWN), "error_type": error.type}
         return cls(content=error.to_xml(), metadata=metadata)

@@ -57,10 +57,7 @@ def text_of(value: Any) -> str:
 
 
 def clean(text: str) -> str:
-    """Return the text with lone surrogates replaced.
-
-    No file and no request can hold them.
-    """
+    """Return the text with lone surrogates replaced, as files need it."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -33,10 +33,7 @@ def told_outcome(tool: "Tool[..., Any]", result: Any) -> ToolOutcome:
 
 
 def _adapter_of(fn: Any) -> TypeAdapter[Any] | None:
-    """Return the validator of the function's results.
-
-    Returns None if the function declares no type that can be validated.
-    """
+    """Return the validator of the function's declared result, or None."""
     while hasattr(fn, "func") and hasattr(fn, "keywords"):  # a partial
         fn = fn.func
     try:

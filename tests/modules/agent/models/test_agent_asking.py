@@ -345,7 +345,7 @@ async def test_a_usage_that_cannot_be_loses_no_answer(usage: Usage) -> None:
     trajectory = await Agent(name="t", model=ScriptedGenerator([answer])).run("go")
     assert trajectory.messages[-1].content == "an answer"
     (step,) = trajectory.get_events_by_type(GenerationStep)
-    assert "a usage that cannot be" in step.extra["unread"][0]
+    assert "an impossible usage" in step.extra["unread"][0]
     assert trajectory.usage == Usage()
 
 

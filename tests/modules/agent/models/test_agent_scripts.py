@@ -283,7 +283,7 @@ def test_identifiers_name_generators_and_their_parameters() -> None:
     ("identifier", "message"),
     [
         ("openai/gpt-4o,temprature=1", "litellm has no setting 'temprature'.*; did you mean 'temperature'"),
-        ("openai/gpt-4o,zzzzzz=1", "written as extra.NAME"),
+        ("openai/gpt-4o,zzzzzz=1", "own setting as extra.NAME"),
         ("openai/gpt-4o,temperature=hot", "temperature=hot .*valid number"),
         ("openai/gpt-4o,temperature", "is not written as name=value"),
         ("litelm!gpt", "no provider 'litelm'.*did you mean 'litellm'"),
