@@ -17,7 +17,7 @@ module's version, the steps before it are passed over. Otherwise the other versi
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -39,6 +39,8 @@ from ..purity import reset_frame, set_frame
 from ..state.model import StateSchema, dump
 from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun
+
+R = TypeVar("R")
 
 
 def _untold(name: str, value: str) -> None:
@@ -198,12 +200,24 @@ class _Verification:
     ) -> Decision | Adopted:
         """Return the recorded choice; no candidate is explored, and no score computed."""
         if isinstance(want.decision.candidates, int):
-            recorded = next(decided)
+            recorded = self._there(next(decided, None), step)
             last = not any(r.kind == "decide" and "asked" in r and r.seq > recorded.seq for r in step.records)
             await self._candidates(step, want.state, nest, recorded["decision"]["candidates"], last)
-        if "candidate" in next(chosen)["chosen"]:
-            return Decision.from_dict(next(decided)["decision"])
+        if "candidate" in self._there(next(chosen, None), step)["chosen"]:
+            return Decision.from_dict(self._there(next(decided, None), step)["decision"])
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
+
+    def _there(self, found: R | None, step: Step) -> R:
+        """Return a record of a step's branch.
+
+        Raises TraceError if the trace does not have it.
+        """
+        if found is None:
+            raise TraceError(
+                f"run {self.trace.run_id}: step {step.index} branches, and does not say how it was decided; "
+                "look at the trace with `refold trace check`"
+            )
+        return found
 
     async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
         """Ask `decide` for each candidate again.

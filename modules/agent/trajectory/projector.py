@@ -375,13 +375,14 @@ class Projector:
         known = self._outcomes.get(doc) or self._results.get(call.id)
         if known is not None:
             return known
-        answer = next(
+        answers = [
             op["value"]
             for op in record["patch"]
             if op["path"].startswith("/messages/")
             and isinstance(op.get("value"), dict)
             and op["value"].get("tool_call_id") == call.id
-        )
+        ]
+        answer = answers[0]
         body = answer["body"] if isinstance(answer["body"], str) else [content_part(part) for part in answer["body"]]
         return ActionResult(call.id, call.name, ToolOutcome(body, metadata=answer["metadata"]).to_dict())
 
@@ -477,7 +478,7 @@ def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> l
     return kept.events
 
 
-_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, StopIteration, TypeError, ValueError)
+_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """The errors of reading records that no Agent wrote, including times out of the clock's range."""
 
 

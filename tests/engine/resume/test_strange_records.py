@@ -19,7 +19,7 @@ from refold import (
     start_child,
     wait_child,
 )
-from refold.errors import TraceCorruptError
+from refold.errors import TraceCorruptError, TraceError
 
 
 class Log(StateSchema):
@@ -116,3 +116,29 @@ def test_a_fork_that_does_not_tell_where_it_went_live_has_a_result(data: Any, tm
     rewritten(path, change)
     again = engine.resume(path)
     assert (again.status, again.live_from) == (RunStatus.completed, None)
+
+
+class Forked(Kid):
+    tools = {"note": lambda text: text}
+
+    def decide(self, state: Log) -> Decision:
+        if state.said:
+            return Decision.final("done")
+        return Decision.branch([Decision.act(Action("note", {"text": text})) for text in "ab"])
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_branch_that_does_not_say_how_it_was_decided_is_an_error_of_the_trace(left: int, tmp_path: Path) -> None:
+    path = Engine(Forked(), traces=tmp_path).run("go").trace.path
+    assert path is not None
+
+    def change(docs: list[dict[str, Any]]) -> None:
+        chosen = [doc for doc in docs if doc["step"] == 0 and doc["kind"] in ("branch", "decide")][1:]
+        assert len(chosen) == 2
+        lost = chosen[left]
+        docs[docs.index(lost)] = {"kind": "event", "step": 0, "at": lost["at"], "name": "something", "data": {}}
+
+    engine = Engine(Forked(), traces=tmp_path)
+    rewritten(path, change)
+    with pytest.raises(TraceError, match="step 0"):
+        engine.verify(path)

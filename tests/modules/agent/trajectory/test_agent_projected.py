@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+from hostile_traces import read_docs, write_docs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold import Engine
+from refold.errors import TraceCorruptError
 from refold.modules.agent import GenerateParams, Message, ScriptedGenerator, ToolCall, Trajectory, Usage, hook, tool
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEvent, CompactionEvent, GenerationEnd, GenerationStart, GenerationStep
@@ -129,3 +133,18 @@ async def test_what_was_summarised_is_in_the_messages_and_not_in_the_context() -
     assert chat_problems(trajectory.messages) == []
     assert Trajectory.from_dict(trajectory.to_dict()).context == trajectory.context
     assert trajectory.usage == result.state.usage
+
+
+async def test_a_commit_without_the_result_of_its_call_is_no_commit_of_an_agent(tmp_path: Path) -> None:
+    model = ScriptedGenerator([[ToolCall.of("1", "find", {"what": "tea"})], "done"])
+    setup = Setup("scout", model, tools=(find,), limit=9, instructions="Look.", tool_mode="api")
+    path = (await Engine(AgentLoop(setup), traces=tmp_path).arun("go")).trace.path
+    assert path is not None
+    docs = read_docs(path)
+    commit = next(doc for doc in docs if doc["kind"] == "commit")
+    commit["observation"]["results"] = [0]
+    commit["patch"] = [op for op in commit["patch"] if "tool_call_id" not in str(op.get("value"))]
+    docs = [{**doc, "kind": "event", "name": "x"} if doc["kind"] == "outcome" else doc for doc in docs]
+    write_docs(path, docs)
+    with pytest.raises(TraceCorruptError, match="the commit record tells of nothing that an Agent does"):
+        assert Trajectory.of(path).messages
