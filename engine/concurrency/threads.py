@@ -11,7 +11,7 @@ process; further jobs queue. Some jobs do not count towards `MOST`, since they c
     a job whose thread waits       see `waits_in_thread`; it may wait for a person's answer
     a job inside another job       the outer job runs an event loop, and counts for both
 
-On trio, anyio's threads do the work, with a semaphore of `MOST`.
+On trio, anyio's threads do the work: see `trio_threads`.
 """
 
 import asyncio
@@ -25,29 +25,15 @@ from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import anyio.to_thread
-from anyio.lowlevel import RunVar
-
 from ...errors import NoThreadError
 from ...tasks.processes.apart import kill_work_of
-from . import forks
-from .forks import end_child
+from .thread_calls import MOST, RUNNING, awaitable, outcome_of
+from .trio_threads import in_trio_thread
 
 try:
     from sniffio import current_async_library_cvar as _loop_name
 except ImportError:  # without sniffio, anyio looks for a running loop, and a worker thread has none
     _loop_name = None  # type: ignore[assignment]
-
-RUNNING: dict[int, Context] = {}
-"""The context of the job in each worker thread that is at work, by the thread's ident."""
-MOST = 500
-"""The highest number of jobs at work at a time.
-
-Each job takes a thread, and many systems refuse some thousand threads.
-"""
-_AGAIN_SECONDS = 0.01
-"""The seconds after which a job on trio tries again to start a thread."""
-
 
 _IDLE_SECONDS = 20.0
 """The seconds for which a worker waits for its next job before it ends."""
@@ -137,7 +123,7 @@ class Job(asyncio.Future[Any]):
             try:
                 self._apart.run(self.then, self, value)
             except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
-                self.ended = None, raised
+                self.ended = None, awaitable(raised)
         if self.further is not None:
             self.further.ended = _done(self.further)
 
@@ -151,18 +137,12 @@ class Job(asyncio.Future[Any]):
         del self.ended
         if error is None:
             self.set_result(value)
-        elif isinstance(error, (StopIteration, GeneratorExit)):  # thrown into a coroutine, both mean something else
-            self.set_exception(_left_by(error))
         else:
             self.set_exception(error)
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             resume, context = waiter
             context.run(resume, self)
-
-
-def _left_by(error: BaseException) -> RuntimeError:
-    return RuntimeError(f"{type(error).__name__} left a sync function")
 
 
 class _Worker(threading.Thread):
@@ -190,22 +170,10 @@ class _Worker(threading.Thread):
 
 
 def _done(job: Job) -> tuple[Any, BaseException | None]:
-    """Do a job, unless it was abandoned; return its value and error.
-
-    A process that the job has forked ends here.
-    """
-    value, error, began, ident = None, None, forks.number, threading.get_ident()
-    if not _pool.begins(job, ident):
+    """Do a job, unless it was abandoned; return its value and error."""
+    if not _pool.begins(job, threading.get_ident()):
         return None, None
-    RUNNING[ident] = job.context
-    try:
-        value = job.context.run(job.fn, **job.kwargs)
-    except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
-        error = raised
-    if forks.number != began:
-        end_child(error)
-    RUNNING.pop(ident, None)
-    return value, error
+    return outcome_of(job.fn, job.kwargs, job.context)
 
 
 class _Pool:
@@ -361,78 +329,10 @@ def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any], then: Then | None 
         context.run(_loop_name.set, None)
     loop = events._get_running_loop()
     if loop is None:
-        return _in_thread_of_trio(fn, kwargs, context)
+        return in_trio_thread(fn, kwargs, context)
     # A loop in a worker thread: the worker's own job counts for both.
     job = Job(fn, kwargs, context, loop, threading.get_ident() not in RUNNING)
     if then is not None:
         job.continued_by(then)
     _pool.give(job)
     return job
-
-
-_room: RunVar[anyio.Semaphore] = RunVar("refold_room")
-
-
-async def _in_thread_of_trio(fn: Callable[..., Any], kwargs: dict[str, Any], context: Context) -> Any:
-    """Run a job in one of anyio's threads.
-
-    While no thread can be started, the job tries again every _AGAIN_SECONDS.
-    """
-    lock, began, over, left = threading.Lock(), list[int](), False, False
-
-    def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
-        nonlocal over
-        with lock:
-            if left:
-                return (None,)
-            began.append(threading.get_ident())
-        try:
-            return (_tracked(context, fn, kwargs),)
-        except GeneratorExit as error:
-            raise _left_by(error) from error
-        finally:
-            with lock:
-                over = True
-
-    try:
-        room = _room.get()
-    except LookupError:
-        room = anyio.Semaphore(MOST)
-        _room.set(room)
-    async with room:
-        while True:
-            try:
-                limiter = anyio.CapacityLimiter(1)
-                return (await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter))[0]
-            except anyio.get_cancelled_exc_class():
-                with lock:
-                    left = True
-                    if began and not over:
-                        kill_work_of(began[0])
-                raise
-            except RuntimeError as error:
-                if began:
-                    raise
-                if room.value == MOST - 1:
-                    raise NoThreadError(f"this process can start no thread for sync code: {error}") from error
-            await anyio.sleep(_AGAIN_SECONDS)
-
-
-def _tracked(context: Context, fn: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    """Call `fn` in `context`, with the thread in RUNNING.
-
-    A process that `fn` has forked ends here.
-    """
-    ident, before = threading.get_ident(), forks.number
-    RUNNING[ident] = context
-    try:
-        value = context.run(fn, **kwargs)
-    except BaseException as error:
-        if forks.number != before:
-            end_child(error)
-        raise
-    finally:
-        RUNNING.pop(ident, None)
-    if forks.number != before:
-        end_child(None)
-    return value

@@ -33,7 +33,7 @@ from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.tasks import current_loop
-from ..concurrency.threads import RUNNING
+from ..concurrency.thread_calls import RUNNING
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside

@@ -158,14 +158,15 @@ def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does
     assert killed == []
 
 
-def test_an_error_that_would_end_a_coroutine_is_an_error_like_others() -> None:
+@pytest.mark.parametrize("kind", [GeneratorExit, StopIteration])
+def test_an_error_that_would_end_a_coroutine_is_an_error_like_others(kind: type[BaseException]) -> None:
     def leaves() -> None:
-        raise GeneratorExit
+        raise kind
 
     async def main() -> str:
         with pytest.raises(RuntimeError) as error:
             await in_thread(leaves, {})
         return str(error.value)
 
-    assert asyncio.run(main()) == "GeneratorExit left a sync function"
-    assert anyio.run(main, backend="trio") == "GeneratorExit left a sync function"
+    assert asyncio.run(main()) == f"{kind.__name__} left a sync function"
+    assert anyio.run(main, backend="trio") == f"{kind.__name__} left a sync function"

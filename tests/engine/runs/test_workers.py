@@ -24,6 +24,7 @@ from refold import (
     perform_sync,
 )
 from refold.engine.concurrency import threads as workers
+from refold.engine.concurrency import trio_threads
 from refold.errors import NoThreadError
 
 
@@ -71,7 +72,8 @@ class Counted:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(workers, "MOST", 4)
-    monkeypatch.setattr(workers, "_room", anyio.lowlevel.RunVar("room of a test"))
+    monkeypatch.setattr(trio_threads, "MOST", 4)
+    monkeypatch.setattr(trio_threads, "_room", anyio.lowlevel.RunVar("room of a test"))
     return 4
 
 
