@@ -28,7 +28,7 @@ from typing import Any
 from ...errors import NoThreadError
 from ...tasks.processes.apart import kill_work_of
 from .thread_calls import MOST, RUNNING, awaitable, outcome_of
-from .trio_threads import in_trio_thread
+from .trio_threads import GRANTS, in_trio_thread
 
 try:
     from sniffio import current_async_library_cvar as _loop_name
@@ -294,15 +294,23 @@ class _Pool:
 
         Does nothing outside of a worker's job.
         """
-        if threading.get_ident() not in RUNNING or not _is_worker():
+        ident = threading.get_ident()
+        if ident in GRANTS:
+            grant = GRANTS[ident]
+            grant(1)
+            try:
+                yield
+            finally:
+                grant(-1)
+        elif ident in RUNNING and _is_worker():
+            self._make_room()
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._at_work += 1
+        else:
             yield
-            return
-        self._make_room()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._at_work += 1
 
 
 def _is_worker() -> bool:

@@ -1,7 +1,9 @@
 """Sync calls on trio, in at most `MOST` of anyio's threads."""
 
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
@@ -16,7 +18,11 @@ from .thread_calls import MOST, outcome_of
 _AGAIN_SECONDS = 0.01
 """The seconds after which a job on trio tries again to start a thread."""
 
-_room: RunVar[anyio.Semaphore] = RunVar("refold_room")
+_room: RunVar[anyio.CapacityLimiter] = RunVar("refold_room")
+GRANTS: dict[int, Callable[[int], None]] = {}
+"""For each thread at work on a job: a function that grants the thread's loop so many more jobs, or fewer."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=GRANTS.clear)
 
 
 async def in_trio_thread(fn: Callable[..., Any], kwargs: dict[str, Any], context: Context) -> Any:
@@ -24,6 +30,9 @@ async def in_trio_thread(fn: Callable[..., Any], kwargs: dict[str, Any], context
 
     While no thread can be started, the job tries again every _AGAIN_SECONDS.
     """
+    from trio import RunFinishedError
+    from trio.lowlevel import current_trio_token
+
     lock, began, over, left = threading.Lock(), list[int](), False, False
 
     def work() -> tuple[Any]:  # in a tuple, since trio refuses a thread's result that is a coroutine
@@ -31,20 +40,30 @@ async def in_trio_thread(fn: Callable[..., Any], kwargs: dict[str, Any], context
         with lock:
             if left:
                 return (None,)
-            began.append(threading.get_ident())
+            began.append(ident := threading.get_ident())
+        GRANTS[ident] = grant
         value, error = outcome_of(fn, kwargs, context)
+        GRANTS.pop(ident, None)
         with lock:
             over = True
         if error is not None:
             raise error
         return (value,)
 
+    in_loop = current_trio_token().run_sync_soon
+
+    def grant(more: int) -> None:
+        with suppress(RunFinishedError):
+            in_loop(_grant, room, more)
+
     try:
         room = _room.get()
     except LookupError:
-        room = anyio.Semaphore(MOST)
+        room = anyio.CapacityLimiter(MOST)
         _room.set(room)
-    async with room:
+    place = object()
+    await room.acquire_on_behalf_of(place)
+    try:
         while True:
             try:
                 limiter = anyio.CapacityLimiter(1)
@@ -58,6 +77,12 @@ async def in_trio_thread(fn: Callable[..., Any], kwargs: dict[str, Any], context
             except RuntimeError as error:
                 if began:
                     raise
-                if room.value == MOST - 1:
+                if room.borrowed_tokens <= 1:
                     raise NoThreadError(f"this process can start no thread for sync code: {error}") from error
             await anyio.sleep(_AGAIN_SECONDS)
+    finally:
+        room.release_on_behalf_of(place)
+
+
+def _grant(room: anyio.CapacityLimiter, more: int) -> None:
+    room.total_tokens += more

@@ -92,12 +92,18 @@ def test_no_more_than_a_bound_are_at_work_and_all_have_their_turn(few: int, back
     assert counted.most <= few
 
 
-def test_who_waits_for_a_person_keeps_nobody_from_work(few: int) -> None:
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_who_waits_for_a_person_keeps_nobody_from_work(few: int, backend: str) -> None:
     def work(n: int) -> str:
         return str(ask_sync(f"{n}?"))
 
     engine = Engine(Many(work, 20))
-    first = engine.run("t")
+
+    async def main() -> RunResult[Any]:
+        with anyio.fail_after(60):
+            return await engine.arun("t")
+
+    first = anyio.run(main, backend=backend)
     assert first.status == "waiting"
     assert len(first.waiting) == 20, "each has asked, though 4 may be at work"
     result = engine.resume(first.trace, {request.id: request.prompt for request in first.waiting})
