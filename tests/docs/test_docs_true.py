@@ -60,6 +60,16 @@ def test_every_path_of_the_project_that_is_named_is_there(page: Path) -> None:
         assert (ROOT / path).exists(), path
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_name_beside_a_link_to_a_file_is_in_that_file(page: Path) -> None:
+    for line in page.read_text(encoding="utf-8").splitlines():
+        linked = [page.parent / target for target in re.findall(r"\]\(([^)#]+\.py)\)", line)]
+        code = "".join(file.read_text(encoding="utf-8") for file in linked)
+        for name in re.findall(r"`([A-Za-z_][\w.]*)(?:\(\))?`", line) if linked else ():
+            parts = [] if name.endswith(".py") else name.split(".")
+            assert all(re.search(rf"\b{part}\b", code) for part in parts), f"{name}, in {line}"
+
+
 def test_every_command_of_the_readme_is_there() -> None:
     commands = re.findall(r"^\| `refold ([a-z]+(?: [a-z]+)?) ?[^`]*` \|", README, re.MULTILINE)
     assert len(commands) == 24
