@@ -73,7 +73,7 @@ class SessionPolicy(BaseModel):
         """
         found: dict[str, Any] = {}
         for cls in type(self).__mro__:
-            for name, member in vars(cls).items():
+            for name, member in vars(cls).copy().items():
                 found.setdefault(name, member)
         kept = [name for name, member in found.items() if isinstance(member, Hook)]
         if self.rules is None and found.get("check_rules") is vars(SessionPolicy)["check_rules"]:

@@ -57,7 +57,7 @@ def refuse_class(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
                 f"{cls.__name__}.{name}", "custom serializers would write what cannot be read back; drop them"
             )
     for base in cls.__mro__[: cls.__mro__.index(model_base)]:
-        for name, member in vars(base).items():
+        for name, member in vars(base).copy().items():  # another thread may set `__annotations__` meanwhile
             if isinstance(member, cached_property):
                 raise StateDefinitionError(
                     f"{cls.__name__}.{name}", "a cached_property writes into the instance; use a property"

@@ -66,7 +66,7 @@ def _object_apart(value: Any) -> Any:
         made = copy(value)
     except Exception:  # noqa: BLE001 - what cannot be copied is shared
         return value
-    for name, held in list(vars(made).items()):
+    for name, held in vars(made).copy().items():
         if isinstance(held, _CONTAINERS):
             vars(made)[name] = _data_apart(held)
     return made

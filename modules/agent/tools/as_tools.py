@@ -25,7 +25,7 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
     if isinstance(items, list | tuple):
         return [tool for item in items for tool in as_tools(item)]
     if not isinstance(items, type) and any(
-        isinstance(member, ToolMethod) for cls in type(items).__mro__ for member in vars(cls).values()
+        isinstance(member, ToolMethod) for cls in type(items).__mro__ for member in vars(cls).copy().values()
     ):
         return discover_tools_on_obj(items)
     if not callable(items) and isinstance(items, str | bytes | Mapping | BaseModel):

@@ -96,7 +96,7 @@ class Toolset(BaseModel):
 
         Otherwise pydantic would take the Config itself as the default.
         """
-        for attribute, value in list(vars(cls).items()):
+        for attribute, value in vars(cls).copy().items():
             if isinstance(value, Config):
                 setattr(cls, attribute, value.as_field())
         super().__init_subclass__(**kwargs)
@@ -139,7 +139,7 @@ def _methods(classes: Iterable[type]) -> dict[str, ToolMethod[..., Any]]:
     found: dict[str, ToolMethod[..., Any]] = {}
     seen: set[str] = set()
     for base in classes:
-        for name, member in vars(base).items():
+        for name, member in vars(base).copy().items():
             if name not in seen and isinstance(member, ToolMethod):
                 found[name] = member
         seen.update(vars(base))
@@ -155,6 +155,6 @@ def _afresh(toolset: Toolset) -> Toolset:
 def _keep_overridden(cls: type) -> None:
     """Turn each plain method that overrides a tool method into one."""
     inherited = _methods(cls.__mro__[1:])
-    for name, member in list(vars(cls).items()):
+    for name, member in vars(cls).copy().items():
         if isinstance(member, FunctionType) and name in inherited:
             setattr(cls, name, inherited[name].overridden(member))

@@ -17,7 +17,7 @@ def tools_of_module(module: ModuleType, left_out: Callable[[type[Any], str | Exc
     with an instance is not instantiated again. `left_out` is called with each class that cannot be instantiated, and
     the reason.
     """
-    made: list[Collected] = [value for value in vars(module).values() if isinstance(value, Tool | Toolset)]
+    made: list[Collected] = [value for value in vars(module).copy().values() if isinstance(value, Tool | Toolset)]
     yield from made
     for cls in defined_in(module):
         if not issubclass(cls, Toolset) or inspect.isabstract(cls) or any(type(one) is cls for one in made):
@@ -32,6 +32,6 @@ def tools_of_module(module: ModuleType, left_out: Callable[[type[Any], str | Exc
 
 def defined_in(module: ModuleType) -> Iterator[type[Any]]:
     """Return the classes that a module defines itself."""
-    for value in list(vars(module).values()):
+    for value in vars(module).copy().values():
         if isinstance(value, type) and value.__module__ == module.__name__:
             yield value

@@ -47,7 +47,7 @@ class Collector:
         """Return the module-level hooks, in their order."""
         found: dict[int, Hook] = {}
         for module, file in self._modules("hooks", paths):
-            for name, value in vars(module).items():
+            for name, value in vars(module).copy().items():
                 if isinstance(value, Hook) and id(value) not in found:
                     found[id(value)] = value
                     self._health.ok("hooks", name, file)

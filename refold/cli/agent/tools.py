@@ -174,7 +174,7 @@ def _words(command: str) -> list[str]:
 def _offers(module: ModuleType, wanted: str) -> str:
     own = [
         name
-        for name, value in vars(module).items()
+        for name, value in vars(module).copy().items()
         if not name.startswith("_")
         and (
             isinstance(value, Tool | Toolset)

@@ -94,7 +94,7 @@ def _of_module(name: str) -> list[Any]:
 def _offers(module: ModuleType, wanted: str) -> str:
     from ...modules.agent.tools import Tool, Toolset
 
-    known = [name for name, value in vars(module).items() if isinstance(value, Tool | Toolset)]
+    known = [name for name, value in vars(module).copy().items() if isinstance(value, Tool | Toolset)]
     near = get_close_matches(wanted, known, 1)
     if near:
         return f"did you mean {near[0]}?"

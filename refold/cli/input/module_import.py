@@ -167,7 +167,7 @@ def _import(name: str, why: str) -> ModuleType:
 def _offers(module: ModuleType, wanted: str) -> str:
     classes = [
         each
-        for each, value in vars(module).items()
+        for each, value in vars(module).copy().items()
         if isinstance(value, type) and issubclass(value, AgentModule) and value is not AgentModule
     ]
     if not classes:

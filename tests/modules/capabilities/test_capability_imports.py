@@ -397,7 +397,8 @@ def word() -> str:
         thread.start()
     for thread in threads:
         thread.join()
-    assert faults == []
+    if faults:
+        raise BaseExceptionGroup("in threads", faults)  # with their tracebacks
     assert found == {who: {who * 3} for who in made}
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("tools._shared")

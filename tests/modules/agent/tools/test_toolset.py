@@ -370,3 +370,33 @@ def test_an_agent_or_a_model_is_no_list_of_tools() -> None:
     ):
         with pytest.raises(ToolDefinitionError, match=told):
             as_tools([item])
+
+
+class Restless:
+    """Sets something on its owner at each `isinstance`, as another thread may at any time."""
+
+    owner: Any = None
+
+    @property
+    def __class__(self) -> Any:
+        if type(self).owner is not None:
+            setattr(type(self).owner, f"more{len(vars(type(self).owner))}", 1)
+        return Restless
+
+
+def test_a_class_that_gains_attributes_while_its_tools_are_sought_gives_its_tools(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Plain:
+        restless = Restless()
+
+        @tool_method
+        def word(self) -> str:
+            """Says a word."""
+            return "word"
+
+    monkeypatch.setattr(Restless, "owner", Plain)
+    names = len(vars(Plain))
+    assert [tool.name for tool in discover_tools_on_obj(Plain())] == ["word"]
+    assert [tool.name for tool in as_tools([Plain()])] == ["word"]
+    assert len(vars(Plain)) > names
