@@ -377,11 +377,11 @@ class Restless:
 
     owner: Any = None
 
-    @property
-    def __class__(self) -> Any:
-        if type(self).owner is not None:
-            setattr(type(self).owner, f"more{len(vars(type(self).owner))}", 1)
-        return Restless
+    def __getattribute__(self, name: str) -> Any:
+        owner = Restless.owner
+        if name == "__class__" and owner is not None:
+            setattr(owner, f"more{len(vars(owner))}", 1)
+        return object.__getattribute__(self, name)
 
 
 def test_a_class_that_gains_attributes_while_its_tools_are_sought_gives_its_tools(
