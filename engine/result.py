@@ -8,10 +8,10 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..card import Block, Card, block_of
 from ..endings import RunStatus, StopReason
 from ..errors import RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
+from ..notebook_card import Block, Card, block_of
 from ..printable import message_of
 from ..tasks import TaskResult
 from ..traces import Record, Trace

@@ -18,7 +18,7 @@ from .file.writer import Durability
 from .json_patch.apply import apply_patch
 from .json_patch.changed import changed_between
 from .json_patch.share import Change, changes_of
-from .replay import Replay, replay
+from .replay_cursor import Replay, replay
 from .step import Effect, Step
 from .trace import Trace
 

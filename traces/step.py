@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ..errors import TraceCorruptError, TraceNotFoundError
-from .cards import step_card
 from .file.record import BEAT, Record
 from .json_patch.changed import changed_between
 from .json_patch.share import Change
+from .notebook_cards import step_card
 
 
 class Documents(Protocol):

@@ -19,8 +19,8 @@ from ..replay.reuse import Reuse
 from ..result import RunResult
 from ..run.live_run import LiveRun
 from ..run.start.plan import Parent, RunPlan
+from .child_id import child_id
 from .child_run import ChildRun, child_plan
-from .parent import child_id
 
 
 @dataclass(frozen=True, slots=True)

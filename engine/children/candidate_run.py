@@ -22,8 +22,8 @@ from ..run.live_run import LiveRun
 from ..run.runner import Runner
 from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
 from ..state.model import StateSchema, dump
+from .child_id import child_id
 from .child_run import ChildRun, child_plan
-from .parent import child_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,12 @@ from ...endings import StopReason
 from ...errors import BudgetExceededError, DecisionError
 from ...traces import Trace
 from ..concurrency.tasks import several, the_one_of
+from ..current_frame import reset_frame, set_frame
 from ..effects.budget import EndedFromAbove
 from ..effects.call import leave
 from ..effects.context import Frame
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
-from ..purity import reset_frame, set_frame
 from ..run.finish import with_reason
 from ..run.live_run import LiveRun
 from ..run.start.plan import Limit

@@ -23,11 +23,11 @@ from ..run.start.usage import background_of, relative_or_none, used_so_far
 from ..state.model import StateSchema
 from .background import BackgroundChild
 from .called_run import CalledRun, Place
+from .child_id import child_id
 from .child_result import ChildResult, Reads
 from .child_run import check_place
 from .environments import Worlds
 from .exploration import Exploration, adopted
-from .parent import child_id
 
 
 class ChildRegistry:

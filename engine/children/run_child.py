@@ -13,8 +13,8 @@ from ...traces.file.children import CALLED
 from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
 from ..effects.call import Call, replayed
+from ..effects.carry_out import carry_out, reserve, started
 from ..effects.context import Frame, frame_or_none
-from ..effects.perform import carry_out, reserve, started
 from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools

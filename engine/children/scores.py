@@ -11,9 +11,9 @@ from typing import Any
 
 from ...errors import DecisionError
 from ..concurrency.tasks import several
+from ..current_frame import reset_frame, set_frame
 from ..effects.call import leave
 from ..effects.context import Frame
-from ..purity import reset_frame, set_frame
 from ..run.live_run import LiveRun
 from ..strategies.protocol import CandidateScore, Score
 

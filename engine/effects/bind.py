@@ -7,8 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from ...errors import StateValueError
 from ..state.digest import value_digest
+from .arguments_json import json_form
 from .lanes import Lane, frame_here, lane_in, set_lane
-from .state_refs import json_form
 
 P = ParamSpec("P")
 R = TypeVar("R")

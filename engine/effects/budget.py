@@ -7,6 +7,9 @@ stays free for it:
 
     used     = settled tokens + charges of running calls           (a limit is reached at used >= limit)
     unused   = reservations - the charged part of each             (a call starts if used + unused + its own <= limit)
+
+Tokens and cost are enforced here. Steps, and all limits between two steps, are checked by `Runner._check` in
+`run/runner.py`; time within a step is watched by `TimeLimit` in `run/time_limit.py`.
 """
 
 import math

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import EffectNotAllowedError, NoRunError
-from ..purity import NOWHERE, frame_variable
+from ..current_frame import NOWHERE, frame_variable
 from .lanes import Lane
 
 if TYPE_CHECKING:

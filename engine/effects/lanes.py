@@ -20,7 +20,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..purity import frame_variable
+from ..current_frame import frame_variable
 
 
 class Lane:

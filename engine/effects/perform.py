@@ -1,27 +1,20 @@
 """The functions that hooks and tools call to touch the world."""
 
-import asyncio
 import functools
 import inspect
 import random
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
-
-from ...errors import EngineUsageError, NoRunError, RunAbortedError
+from ...errors import EngineUsageError, NoRunError
 from ...traces import Follower
-from ..concurrency import forks
-from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.forks import end_child
 from ..concurrency.threads import in_thread, waits_in_thread
-from ..purity import frame_variable, reset_frame, set_frame
-from .call import Call, CallInfo, replayed, typed
-from .context import OUTSIDE, Frame, frame_inside, frame_or_none, in_event_loop
+from ..current_frame import frame_variable
+from .call import CallInfo, replayed, typed
+from .carry_out import carry_out, carry_out_here, reserve, started
+from .context import OUTSIDE, Frame, frame_or_none, in_event_loop
 from .lanes import lane_in
 from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
 from .usage import Usage
@@ -29,13 +22,6 @@ from .usage import Usage
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_POLL_SECONDS = 0.005
-"""How often, in seconds, a call that waits for tokens tries to reserve them again.
-
-Tokens are released in any thread and by any run of the family, without a signal. The value is not measured: it is far
-below the seconds of the model calls for which such a call waits.
-"""
-_CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
 _VERSION_8 = 8 << 76 | 2 << 62
 _NOT_VERSION = ~(15 << 76 | 3 << 62)
 
@@ -136,142 +122,8 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if call.order is not None and not in_event_loop():
         with waits_in_thread():
             call.order.all_in_thread()
-    while not started(call, args, kwargs):
-        time.sleep(_POLL_SECONDS)
-    token = set_frame(frame_inside(call))
-    try:
-        value = _called_here(fn, args, kwargs)
-    except Exception as error:
-        if _is_cut_off(error):
-            call.cancelled(_CUT_OFF)
-            raise
-        call.fail(error)
-    except BaseException:
-        call.cancelled("the call was interrupted")
-        raise
-    finally:
-        reset_frame(token)
-    held, data, _ = call.finish(value)
+    held, data = carry_out_here(call, fn, args, kwargs)
     return cast(R, typed(spec, data, held))
-
-
-def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function.
-
-    If it forks this process (`os.fork`), the child process ends with the function.
-    """
-    before = forks.number
-    try:
-        value = fn(*args, **kwargs)
-    except BaseException as error:
-        if forks.number != before:
-            end_child(error)
-        raise
-    if forks.number != before:
-        end_child(None)
-    return value
-
-
-def tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Return how many tokens a call reserves, by its `tokens` mark.
-
-    Inside a call that has a reservation, this is 0.
-    """
-    tokens = spec.marks.tokens
-    frame = frame_or_none()
-    outer = frame.call if frame is not None else None
-    while outer is not None:
-        if outer.reserved:
-            return 0
-        outer = outer.frame.call
-    return tokens(*args, **kwargs) if callable(tokens) else tokens
-
-
-def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Reserve the call's tokens and write its intent.
-
-    Returns False while other calls hold the remaining tokens.
-    """
-    run = call.run
-    assert run is not None
-    if run.is_limited and not run.reserve(call, tokens_needed(call.spec, args, kwargs)):
-        return False
-    run.open(call)
-    return True
-
-
-async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Wait until the call can start, and start it; see `started`."""
-    while not started(call, args, kwargs):
-        await anyio.sleep(_POLL_SECONDS)
-
-
-async def carry_out(
-    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, alone: bool = False
-) -> tuple[Any, bytes, int]:
-    """Run a started call to its outcome, here or in a thread.
-
-    Returns the result of `Call.finish`. If `alone`, only the call awaits in this task: a cancellation that no scope
-    requested came from the call's own code and is the call's error.
-    """
-    spec, task = call.spec, own_task()
-    # a tool started by the thread of `decide` may have been cancelled already: see `run.onward`
-    before = 0 if task is None or call.work is not None else task.cancelling()
-    process = forks.number
-    token = set_frame(frame_inside(call))
-    try:
-        try:
-            if spec.is_async:
-                work = call.running(fn(**kwargs))
-            else:
-                work = in_thread(fn, kwargs) if call.work is None else call.work
-            if spec.marks.timeout is None:
-                value = await work
-            else:
-                with anyio.fail_after(spec.marks.timeout):
-                    value = await work
-        except BaseException as error:
-            if forks.number != process:
-                end_child(error)
-            raise
-        if forks.number != process:
-            end_child(None)
-    except (Exception, SystemExit) as error:
-        if _is_cut_off(error):
-            call.cancelled(_CUT_OFF)
-            raise
-        if is_cancelled() or (not alone and cancel_requests() > before):
-            call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
-            await checkpoint_if_cancelled()
-            raise
-        if isinstance(error, SystemExit):
-            error = RuntimeError(f"SystemExit: {error.code}")
-        if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
-            error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
-        call.fail(error)
-    except asyncio.CancelledError as error:
-        if not is_cancelled() and (alone or cancel_requests() <= before):
-            call.fail(stray(call.spec.name, error))
-        call.cancelled(_CUT_OFF)
-        raise
-    except BaseException:
-        call.cancelled(_CUT_OFF)
-        raise
-    finally:
-        reset_frame(token)
-        if alone and task is not None and task.cancelling() > before and not is_cancelled():
-            await withdraw(before)  # the call has cancelled this task, which the run still needs
-    return call.finish(value)
-
-
-def _is_cut_off(error: BaseException) -> bool:
-    """Return whether the run cut the call off.
-
-    A task group may have wrapped the error in an ExceptionGroup.
-    """
-    if isinstance(error, ExceptionGroup):
-        return error.subgroup(RunAbortedError) is not None
-    return isinstance(error, RunAbortedError)
 
 
 def now() -> datetime:

@@ -11,14 +11,14 @@ from pydantic import PydanticUserError
 from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
 from ..concurrency.cancellation import is_cancelled, stray
 from ..concurrency.tasks import the_one_of
+from ..current_frame import reset_frame, set_frame
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
-from ..purity import reset_frame, set_frame
+from .arguments_json import request_digest
 from .call import Call, leave, plain, replayed
+from .carry_out import carry_out, reserve, started
 from .context import Frame, frame_or_none
 from .lanes import lane_in
-from .perform import carry_out, reserve, started
 from .spec import spec_of
-from .state_refs import request_digest
 from .tool_arguments import signature_of
 
 Tools = Mapping[str, Callable[..., Any]]

@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
-from ...card import short_text
 from ...errors import DecisionError, StateValueError
-from ...traces.cards import decision_card
+from ...notebook_card import short_text
+from ...traces.notebook_cards import decision_card
 from ..state.model import json_value
 from .json_schema import check_schema
 

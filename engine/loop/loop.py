@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...endings import StopReason
-from ...traces.json_patch.make import Op
-from ..purity import NOWHERE, reset_frame, set_frame
+from ...traces.json_patch.diff import Op
+from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..state.commit import fold_step
 from ..state.model import StateSchema
 from .decision import Decision, Observation

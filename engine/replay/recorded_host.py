@@ -7,11 +7,11 @@ import orjson
 
 from ...errors import DivergenceError
 from ...traces import Effect
+from ..effects.arguments_json import Learn, StateRefs, asked_for
 from ..effects.call import Call
 from ..effects.context import Frame
 from ..effects.journal.journal import Journal, Request
 from ..effects.spec import EffectSpec
-from ..effects.state_refs import Learn, StateRefs, asked_for
 from ..effects.tool_arguments import Signature
 from ..state.model import StateSchema
 from .divergence import Divergence

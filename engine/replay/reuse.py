@@ -24,12 +24,12 @@ import orjson
 from ...errors import TraceError, TraceNotFoundError
 from ...traces import Record, Trace
 from ...traces.analysis.locate import branches_folder
-from ...traces.file.store import SUFFIX
+from ...traces.file.byte_store import SUFFIX
 from ...traces.stores import RunRef
+from ..effects.arguments_json import part_at, pointers
 from ..effects.call import Recorded
 from ..effects.journal.journal import Entry, Request
-from ..effects.journal.unmarked import fits
-from ..effects.state_refs import part_at, pointers
+from ..effects.journal.redacted_match import fits
 from ..result import WaitRequest, told_live
 from ..state.digest import value_digest
 from .child_ends import has_ended

@@ -25,17 +25,17 @@ from ...errors import RefoldError, StateValueError, TraceError
 from ...printable import error_line
 from ...tasks import Task
 from ...traces import Record, Step, Trace
-from ...traces.json_patch.make import make_patch
+from ...traces.json_patch.diff import make_patch
+from ..current_frame import reset_frame, set_frame
+from ..effects.arguments_json import Learn
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame
-from ..effects.journal.unmarked import fits
+from ..effects.journal.redacted_match import fits
 from ..effects.lanes import named_lanes
-from ..effects.state_refs import Learn
 from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..module import Module
-from ..purity import reset_frame, set_frame
 from ..state.model import StateSchema, dump
 from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun

@@ -12,10 +12,10 @@ from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
 from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, typed
+from ..effects.carry_out import started
 from ..effects.context import Frame, frame_or_none
 from ..effects.journal.journal import ASK
 from ..effects.json_values import json_result
-from ..effects.perform import started
 from ..effects.spec import EffectSpec, Marks
 from ..loop.decision import check_wait, json_schema
 from ..result import UNANSWERED, WaitRequest

@@ -34,6 +34,8 @@ from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.tasks import current_loop
 from ..concurrency.thread_calls import RUNNING
+from ..current_frame import frame_variable
+from ..effects.arguments_json import Asked, StateRefs, action_asked, asked_for, request_digest
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside
@@ -41,10 +43,8 @@ from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.lanes import lane_in
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
-from ..effects.state_refs import Asked, StateRefs, action_asked, asked_for, request_digest
 from ..effects.tool_arguments import Signature
 from ..effects.usage import RunUsage, Usage
-from ..purity import frame_variable
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan

@@ -35,6 +35,7 @@ from ...tasks import Environment
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.tasks import several, soon
 from ..concurrency.threads import in_thread
+from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..effects.call import leave
 from ..effects.context import Frame
 from ..effects.json_values import own_observation
@@ -45,12 +46,11 @@ from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..loop.stop_criteria import FinalResultCriteria
 from ..module import Module
-from ..purity import NOWHERE, reset_frame, set_frame
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .finish import Outcome
 from .live_run import LiveRun
-from .onward import Onward
+from .same_thread_tool import SameThreadTool
 from .start.plan import Limit
 from .time_limit import Beat, TimeLimit
 
@@ -104,8 +104,8 @@ class Runner:
         self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
         self._own_act = type(self.module).act is not Module.act
         self._goes_on = self._sync["decide"] and not (self._own_act or run.is_limited or run.observers)
-        """Whether the thread of `decide` may start the tool; see `onward`."""
-        self._onward: Onward | None = None
+        """Whether the thread of `decide` may start the tool; see `same_thread_tool`."""
+        self._tool_begun: SameThreadTool | None = None
         """The action that the thread of `decide` has started."""
 
     # from start to end
@@ -220,19 +220,19 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
-                if self._onward is None and self.may_be_cancelled():  # a started action is cancelled by `act`
+                if self._tool_begun is None and self.may_be_cancelled():  # a started action is cancelled by `act`
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
             elif isinstance(want, Act):
                 if self._own_act:
                     reply = await self._act(want)
                 else:
-                    onward, self._onward = self._onward, None
+                    same_thread, self._tool_begun = self._tool_begun, None
                     self.phase = "act"
-                    if onward is None:
+                    if same_thread is None:
                         reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
                     else:
-                        reply = await act(onward.frame, self.module.tools, want.decision, onward.begun)
+                        reply = await act(same_thread.frame, self.module.tools, want.decision, same_thread.begun)
                 if self.may_be_cancelled():
                     await checkpoint_if_cancelled()
                 self.phase = "reduce"
@@ -340,15 +340,15 @@ class Runner:
             return self.write_decision(candidate.decision, candidate=candidate.number)
         run = self.run
         kwargs = {"state": state} if self._only_state else self._decide_arguments(state, None)
-        onward = Onward(self) if self._goes_on and run.journal is None and run.reuse is None else None
+        same_thread = SameThreadTool(self) if self._goes_on and run.journal is None and run.reuse is None else None
         try:
-            value = await self._call("decide", self.module.decide, kwargs, onward=onward)
+            value = await self._call("decide", self.module.decide, kwargs, same_thread=same_thread)
         except asyncio.CancelledError:
-            if onward is None or onward.decision is None:
+            if same_thread is None or same_thread.decision is None:
                 raise  # if the thread has started the tool, `act` raises this error again when it awaits the tool
-        if onward is not None and onward.decision is not None:
-            self._onward = onward
-            return onward.decision
+        if same_thread is not None and same_thread.decision is not None:
+            self._tool_begun = same_thread
+            return same_thread.decision
         if run.journal is not None or run.diverged is not None:
             run.all_asked_for("decide")
         return self.write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
@@ -483,15 +483,15 @@ class Runner:
         hook: Callable[..., Any],
         kwargs: dict[str, Any],
         prefix: bytes = b"",
-        onward: Onward | None = None,
+        same_thread: SameThreadTool | None = None,
     ) -> Any:
         run = self.run
         frame = Frame(run, run.step, phase, None, prefix)
-        if onward is not None:
-            onward.follow(frame)
+        if same_thread is not None:
+            same_thread.follow(frame)
         token = set_frame(frame)
         try:
-            value = await in_thread(hook, kwargs, onward) if self._sync[phase] else hook(**kwargs)
+            value = await in_thread(hook, kwargs, same_thread) if self._sync[phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
                 task = own_task() if prefix else self._working  # candidates are asked in tasks of their own

@@ -32,12 +32,12 @@ import anyio
 
 from ...errors import RunClosedError, StateValueError
 from ..concurrency.threads import in_thread
+from ..current_frame import reset_frame, set_frame
 from ..effects.call import Call
 from ..effects.context import OUTSIDE
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..loop.json_schema import schema_problem
-from ..purity import reset_frame, set_frame
 from ..result import UNANSWERED, WaitRequest
 from ..state.model import json_value
 from .clock import Clock

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from ...errors import EngineOwnedFieldError, ReduceError, StateValueError
-from ...traces.json_patch.make import Op
+from ...traces.json_patch.diff import Op
 from .drafts.draft import Scope
 from .drafts.draft_model import draft_model
-from .drafts.finalize import settle_model
+from .drafts.freeze_and_patch import settle_model
 from .drafts.revoke import expire
 from .freezer import MAX_DEPTH, Freezer
 from .model import StateModel, StateSchema, assemble

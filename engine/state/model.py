@@ -24,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
-from ...card import Card, rows_of, short_text
 from ...endings import StopReason
 from ...errors import FrozenStateError, StateDefinitionError, StateValueError
+from ...notebook_card import Card, rows_of, short_text
 from .freezer import Freezer
 from .frozen import BY_IDENTITY, FrozenDict, FrozenSet, frozen_dict, thaw
 from .migrations import Document, Migration, migrated

@@ -7,7 +7,7 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from ...errors import RefoldError, StateValueError
-from ...traces.json_patch.make import Comparison
+from ...traces.json_patch.diff import Comparison
 from .freezer import MAX_DEPTH
 
 # Dates and dataclasses are passed to `json_default`, so that pydantic writes them in the form that it reads.

@@ -7,8 +7,8 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from ...tasks import Task, as_task
+from .agent_protocol import RunsGoals
 from .events import AgentEvent
-from .runs_goals import RunsGoals
 from .trajectory.trajectory import Trajectory
 
 Told = tuple[int, AgentEvent]

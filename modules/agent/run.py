@@ -11,18 +11,18 @@ import anyio
 from ...engine import Engine, RunResult, RunStream
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
-from ...traces.file.store import SUFFIX
+from ...traces.file.byte_store import SUFFIX
 from ...traces.stores.opening import is_url, split_run
+from .agent_protocol import RunsGoals
 from .chat.json_forms import message_to_dict
 from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
 from .events.live_pieces import Pieces
 from .generators.request_context import listener, listening
 from .options import heartbeat_of
 from .reactions import Reaction
-from .runs_goals import RunsGoals
+from .trajectory.lazy_run import LazyRun
 from .trajectory.projector import KEPT, Projector, events_of
 from .trajectory.trajectory import Trajectory
-from .trajectory.unread import UnreadRun
 
 log = logging.getLogger("refold")
 
@@ -82,7 +82,7 @@ class Running:
         return self.trajectory
 
     async def _told(self, result: RunResult) -> None:
-        self.trajectory.take(UnreadRun(result.trace, self.agent.generator, result.state))
+        self.trajectory.take(LazyRun(result.trace, self.agent.generator, result.state))
         if any(hook.listens_to(AgentEnd) for hook in self.agent.all_hooks):
             await tell_end(self.agent, self.trajectory.events[-1:])
 

@@ -1,7 +1,7 @@
 """An agent as a task: an evaluation or a study calls it."""
 
 from ...tasks import Task
-from .runs_goals import RunsGoals
+from .agent_protocol import RunsGoals
 from .trajectory.trajectory import Trajectory
 
 

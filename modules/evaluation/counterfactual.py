@@ -20,7 +20,7 @@ from ...engine import Engine
 from ...errors import RefoldError, TraceError
 from ...printable import message_of
 from ...traces import Trace
-from ...traces.file.store import SUFFIX
+from ...traces.file.byte_store import SUFFIX
 from ..run_sets.code import code_of
 from .comparison import trace_of
 from .datasets import Dataset, Row

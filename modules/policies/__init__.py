@@ -3,11 +3,11 @@
 They range from rules about tools to a model that judges each call.
 """
 
-from .gate import process_judge_hook
 from .guard import GuardSessionPolicy
 from .headless import HeadlessSessionPolicy
 from .judge.judge import JudgeError, ProcessDecision, ProcessJudge
 from .judge.transcripts import TranscriptStrategy
+from .judge_hook import process_judge_hook
 from .registry import (
     PolicySpec,
     get_policy_class,

@@ -8,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 from ..agent.generators import GenerateParams, Generator, get_generator, get_identifier
 from ..agent.hooks import Hook
 from ..agent.tools import Tool
-from .gate import AskBehavior, OnDeny, OnJudgeError, is_named, process_judge_hook
 from .headless import HeadlessSessionPolicy
 from .judge.judge import ProcessJudge
 from .judge.transcripts import TranscriptStrategy
+from .judge_hook import AskBehavior, OnDeny, OnJudgeError, is_named, process_judge_hook
 
 
 class GuardSessionPolicy(HeadlessSessionPolicy):

@@ -15,7 +15,7 @@ from ..agent.reactions import Reaction
 from ..agent.tools import Tool
 from .approval import asked, denied
 from .rules import ToolRules, verdict_of
-from .rules.hops import guarded_hops
+from .rules.redirects import guarded_hops
 
 
 class SessionPolicy(BaseModel):

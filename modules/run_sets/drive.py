@@ -26,7 +26,7 @@ from .executors import Executor, executor_of
 from .outage import through_outage
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
-from .purse import Purse
+from .shared_budget import Purse
 from .stop import Stop, run_until_signals
 from .table import (
     Changed,

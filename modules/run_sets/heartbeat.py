@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from ...traces.stores import TaskTable
-from .purse import STALE_SECONDS
+from .shared_budget import STALE_SECONDS
 
 log = logging.getLogger("refold")
 _LONGEST = STALE_SECONDS / 3

@@ -38,11 +38,11 @@ from .ends import (
     status_of,
     usage_so_far,
 )
-from .gate import RunGate
 from .heartbeat import Heartbeat
 from .outage import through_outage
 from .plan import SetPlan
-from .purse import Purse
+from .request_gate import RunGate
+from .shared_budget import Purse
 from .stop import Stop
 from .table import all_rows
 

@@ -12,10 +12,10 @@ from .agent.app import add_to as add_agent_commands
 from .commands.eval.app import eval_app
 from .commands.mcp import mcp_app
 from .commands.set.app import set_app
-from .commands.stores.app import traces_app
 from .commands.trace.app import trace_app
+from .commands.traces.app import traces_app
 from .exit_codes import CommandWithCodes
-from .input.finding import RUNS, find_run, find_runs
+from .input.find_trace import RUNS, find_run, find_runs
 
 app = typer.Typer(
     help="Run LLM agents. Every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
@@ -124,8 +124,8 @@ def resume(
     run that has not completed.
     """
     from ..engine import UNANSWERED
-    from .commands.continuation import Resume
     from .commands.resume import resume_trace
+    from .commands.resume_and_fork import Resume
     from .commands.run import Manner
     from .input.values import read_json
 
@@ -187,8 +187,8 @@ def fork(
 
     The other run stays as it is.
     """
-    from .commands.continuation import Fork
     from .commands.fork import fork_trace, read_edits
+    from .commands.resume_and_fork import Fork
     from .commands.run import Manner
 
     wanted = Fork(

@@ -19,7 +19,7 @@ from ..engine.module import Module
 from ..errors import RefoldError, TraceLockedError, WaitAnsweredError
 from ..tasks import Task
 from ..traces import Record, Trace
-from ..traces.json_patch.make import make_patch
+from ..traces.json_patch.diff import make_patch
 from ..traces.stores import TraceStore
 from .copies import FileCopies, MemoryCopies, StoreCopies
 from .recovery import Answers, Recovery, maker

@@ -13,7 +13,7 @@ from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.rate_limits import request_slot
 from refold.modules.run_sets import SetResult, run_set
-from refold.modules.run_sets.purse import Purse, Room
+from refold.modules.run_sets.shared_budget import Purse, Room
 from refold.modules.run_sets.table import all_rows
 from refold.traces.stores import open_store
 

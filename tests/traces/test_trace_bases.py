@@ -13,7 +13,7 @@ from refold.traces import Record, Trace, list_traces, repair, replay
 from refold.traces.analysis.locate import branches_folder, find_relative
 from refold.traces.file.writer import TraceWriter
 from refold.traces.json_patch.apply import copy_json
-from refold.traces.json_patch.make import make_patch
+from refold.traces.json_patch.diff import make_patch
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, "a", "/~", '","state":', "\u2028"]),

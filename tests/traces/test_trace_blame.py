@@ -13,7 +13,7 @@ from refold.traces.analysis.blame import _MISSING, _differences
 from refold.traces.file.writer import TraceWriter
 from refold.traces.json_patch import share
 from refold.traces.json_patch.apply import copy_json
-from refold.traces.json_patch.make import make_patch
+from refold.traces.json_patch.diff import make_patch
 from refold.traces.json_patch.share import patched
 
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["a", "b"])

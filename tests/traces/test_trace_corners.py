@@ -13,7 +13,7 @@ from refold.traces import Trace, apply_patch
 from refold.traces.analysis.children import called_children
 from refold.traces.file.writer import TraceWriter
 from refold.traces.json_patch.apply import same_json
-from refold.traces.json_patch.make import Comparison, Span
+from refold.traces.json_patch.diff import Comparison, Span
 from refold.traces.states.fold import fold_patches
 
 WriteRun = Callable[..., Trace]

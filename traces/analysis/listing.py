@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import NotATraceError, TraceCorruptError, TraceError
+from ..file.byte_store import SUFFIX, trace_name
 from ..file.lines import START, Lines
 from ..file.lock import lock_holder
 from ..file.opening import open_file
-from ..file.store import SUFFIX, trace_name
 from ..file.tail import read_ending
 from ..states.fold import count_commits
 

@@ -14,7 +14,7 @@ import orjson
 
 from ..file.record import Record
 from ..json_patch.apply import escape, same_json
-from ..json_patch.make import make_patch
+from ..json_patch.diff import make_patch
 from ..json_patch.share import Change, changes_of
 from ..step import Effect, Step
 from .differences import ABSENT, Difference, Twins, differences

@@ -11,7 +11,7 @@ from ..file.record import Record
 from ..json_patch.apply import copy_json
 from .positions import Positions, SnapshotAt, StaleIndexError
 from .trace_file import TraceFile
-from .writers import INITIAL, Writers, apply_written
+from .value_writers import INITIAL, Writers, apply_written
 
 _PATCHING = (b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')
 

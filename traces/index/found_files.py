@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..analysis.locate import BRANCHES, branches_folder
-from ..file.store import SUFFIX
+from ..file.byte_store import SUFFIX
 
 EVALUATION, RUNS = "evaluation.json", "runs"
 """The file by which the folder of an evaluation is known, and the folder in it that has the traces."""

@@ -13,10 +13,10 @@ from typing import Any
 from ...errors import RecordError, TraceCorruptError, TraceError
 from ..analysis.locate import find_relative
 from ..file.blob import FolderBlobs
+from ..file.byte_store import trace_name
 from ..file.lines import Lines
 from ..file.opening import read_file
 from ..file.record import BEAT, Record
-from ..file.store import trace_name
 from ..file.tail import Ending, find_end, read_ending
 from ..json_patch.apply import copy_json
 from ..json_patch.share import patched
@@ -29,8 +29,8 @@ from .positions import Positions, StaleIndexError
 from .reach import Reach
 from .step_facts import StepFacts
 from .trace_file import CHUNK, TraceFile
+from .value_writers import Writers
 from .walk import Tally, Walk
-from .writers import Writers
 
 
 class IndexedTrace:

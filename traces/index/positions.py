@@ -14,8 +14,8 @@ import orjson
 from ...errors import TraceError
 from .database import Database
 from .step_facts import RARE, StepFacts
+from .value_writers import Writers
 from .walk import Snapshot, Walk
-from .writers import Writers
 
 _COLUMNS = (
     "k, start, commit_at, stop, mode, kind, label, errors, seconds, tokens_in, tokens_out, cost, actions, at, "

@@ -12,9 +12,9 @@ from typing import Any
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..analysis.listing import one_line
+from ..file.byte_store import trace_name
 from ..file.lines import START, Lines
 from ..file.record import Record
-from ..file.store import trace_name
 from ..file.tail import read_ending
 from ..states.fold import COMMIT
 from .found_files import as_text

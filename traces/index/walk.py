@@ -16,7 +16,7 @@ from ...errors import PatchError, TraceCorruptError
 from ..file.record import BEAT, HASH_LENGTH, Record, line_hash
 from ..json_patch.apply import copy_json, split_pointer
 from .step_facts import OpenStep, StepFacts, Used
-from .writers import INITIAL, Writers, apply_written
+from .value_writers import INITIAL, Writers, apply_written
 
 _INTENT, _OUTCOME = b'{"kind":"intent",', b'{"kind":"outcome",'
 _PATTERNS = 2_000

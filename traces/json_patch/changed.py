@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from .apply import escape, same_json
-from .make import Comparison, Span
+from .diff import Comparison, Span
 from .share import Change
 
 LEVELS = 50

@@ -35,12 +35,12 @@ import orjson
 from ....traces import Effect
 from ....traces.file.children import CALLED
 from ...state.serialization import dump
+from ..arguments_json import Asked, read_form
 from ..call import LAST, Recorded
 from ..context import Frame
 from ..lanes import Lane, asked_as, lane_in, lane_name, started_in
-from ..state_refs import Asked, read_form
 from .recorded_order import RecordedOrder
-from .unmarked import MARKED, fits
+from .redacted_match import MARKED, fits
 
 Number = int | str
 Match = tuple[str, Number]

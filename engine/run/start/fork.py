@@ -14,12 +14,12 @@ from ....errors import EngineOwnedFieldError, EngineUsageError, PatchError, Redu
 from ....tasks import Task
 from ....traces import Trace
 from ....traces.json_patch.apply import split_pointer
-from ....traces.json_patch.make import make_patch
+from ....traces.json_patch.diff import make_patch
 from ....traces.json_patch.share import patched
+from ...current_frame import NOWHERE, reset_frame, set_frame
 from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
-from ...purity import NOWHERE, reset_frame, set_frame
 from ...replay.recorded_step import Settled
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step

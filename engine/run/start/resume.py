@@ -41,12 +41,12 @@ from ....tasks import Task, TaskResult
 from ....traces import Record, Trace
 from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
-from ....traces.json_patch.make import make_patch
+from ....traces.json_patch.diff import make_patch
 from ....traces.stores import RunRef
+from ...effects.arguments_json import Learn
 from ...effects.budget import RuntimeBudget
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
-from ...effects.state_refs import Learn
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.child_ends import has_ended

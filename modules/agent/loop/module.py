@@ -12,7 +12,7 @@ from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..modes import ToolMode, choose_mode
 from ..tools import Tool, Toolset
-from ..tools.results.recorded_tools import told_outcome
+from ..tools.results.reported_outcome import told_outcome
 from .act import observed
 from .decide import Deciding
 from .reduce import is_empty, reduce_turn

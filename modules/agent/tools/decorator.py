@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import overload
 
-from .from_function import names_around
+from .function_names import names_around
 from .tool_class import Catch, P, R, Tool
 
 

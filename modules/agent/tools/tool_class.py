@@ -15,7 +15,7 @@ from ..chat.messages import Message
 from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from .actions import action_for, text_of_args
 from .docstrings import description_of
-from .from_function import is_async, name_of, names_around, refuse_generators
+from .function_names import is_async, name_of, names_around, refuse_generators
 from .names import wire_name
 from .results.errors import catch_policy
 from .results.execution import awaited, called, marks_of

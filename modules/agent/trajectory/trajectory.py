@@ -18,9 +18,9 @@ from pydantic import (
     model_serializer,
 )
 
-from ....card import Card, block_of
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....errors import EngineUsageError, RunNotCompletedError, TraceError
+from ....notebook_card import Card, block_of
 from ....traces import Trace
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
@@ -39,13 +39,13 @@ from ..events import (
     steps_among,
 )
 from ..events.event_json import EventFormatError
-from ..loop.run_standing import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
+from ..loop.last_run import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
 from ..reactions import Reaction
 from ..tools.results.truncation import cut_middle
 from .conversation import context, conversation
+from .lazy_run import EventsNeeded, LazyRun
 from .projector import events_of
 from .tables import rows_of, summary_of
-from .unread import EventsNeeded, UnreadRun
 
 _NOTHING = usage_from(None)
 E = TypeVar("E", bound=AgentEvent)
@@ -107,17 +107,17 @@ class Trajectory(BaseModel):
     ] = None
 
     _trace: Trace | None = PrivateAttr(default=None)
-    _taken: UnreadRun | None = PrivateAttr(default=None)
+    _taken: LazyRun | None = PrivateAttr(default=None)
     """The run added last; its events follow `_known` until they are made."""
     _known: list[AgentEvent] = PrivateAttr(default_factory=list)
-    """The events before the unread run's events."""
+    """The events before the lazy run's events."""
 
     if not TYPE_CHECKING:  # for type checkers, every attribute would be known
 
         def __getattr__(self, name: str) -> Any:
-            """Make the events, which are missing while a run is unread."""
-            if name == "events" and (unread := self._unread) is not None:
-                self._known += unread.events()
+            """Make the events, which are missing while a run is lazy."""
+            if name == "events" and (lazy := self._lazy_run) is not None:
+                self._known += lazy.events()
                 self.events, self._taken = self._known, None
                 return self.events
             return super().__getattr__(name)
@@ -137,10 +137,10 @@ class Trajectory(BaseModel):
         return super().__copy__()
 
     @property
-    def _unread(self) -> UnreadRun | None:
+    def _lazy_run(self) -> LazyRun | None:
         return None if "events" in self.__dict__ else self._taken
 
-    def take(self, run: UnreadRun) -> None:
+    def take(self, run: LazyRun) -> None:
         """Append a run that has just ended or waits."""
         self.follow(run.trace)
         self._known, self._taken = self.events, run
@@ -185,8 +185,8 @@ class Trajectory(BaseModel):
     @property
     def stop_reason(self) -> AgentStopReason | None:
         """The stop reason in the last run's AgentEnd, or None."""
-        if (unread := self._unread) is not None:
-            return unread.stop_reason
+        if (lazy := self._lazy_run) is not None:
+            return lazy.stop_reason
         end = end_of(self.events)
         return None if end is None else end.stop_reason
 
@@ -206,9 +206,9 @@ class Trajectory(BaseModel):
         tool's result. `incomplete` says whether the answer is incomplete.
         """
         status = self.status
-        if (unread := self._unread) is not None and may_have_answered(status):
+        if (lazy := self._lazy_run) is not None and may_have_answered(status):
             with suppress(EventsNeeded):
-                return unread.answer()
+                return lazy.answer()
         return answer_of(self.events, status)
 
     @property
@@ -276,9 +276,9 @@ class Trajectory(BaseModel):
 
         Each call is followed by its result.
         """
-        if (unread := self._unread) is not None and not self._known:
+        if (lazy := self._lazy_run) is not None and not self._known:
             with suppress(EventsNeeded):
-                return unread.messages()
+                return lazy.messages()
         return conversation(self.events)
 
     @property

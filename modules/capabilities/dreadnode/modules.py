@@ -34,7 +34,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode.agents.tools": (f"{_AGENT}.tools", _AGENT),
     "dreadnode.agents.trajectory": (f"{_AGENT}.trajectory", _AGENT),
     "dreadnode.app": (),
-    "dreadnode.app.env": (f"{_HERE}.programs",),
+    "dreadnode.app.env": (f"{_HERE}.app_env",),
     "dreadnode.capabilities": (f"{_REFOLD}.modules.capabilities",),
     "dreadnode.core": (),
     "dreadnode.core.conditions": (f"{_AGENT}.conditions",),

@@ -6,7 +6,7 @@ import typer
 
 from .. import options as o
 from ..exit_codes import CommandWithCodes
-from ..input.finding import RUNS
+from ..input.find_trace import RUNS
 from . import options as a
 
 

@@ -11,7 +11,7 @@ from ...engine import UNANSWERED, RuntimeBudget
 from ...modules.agent import Agent, Trajectory
 from ...traces import Trace
 from ...traces.stores import RunRef, TraceStore
-from ..commands.continuation import Fork, Resume
+from ..commands.resume_and_fork import Fork, Resume
 from ..commands.run import Manner, hushed
 from ..errors import INTERRUPTED
 from ..render.output import console

@@ -15,7 +15,7 @@ from rich.text import Text
 from ...traces import Trace
 from ...traces.export.files import export_file
 from ..errors import InputError
-from ..input.finding import TracePlace, load_trace
+from ..input.find_trace import TracePlace, load_trace
 from ..render.output import console, say
 from ..render.text import clean, count_text, size_text
 

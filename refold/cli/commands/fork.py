@@ -8,16 +8,16 @@ from typing import Any
 from ...engine import AgentModule, Engine, RunResult
 from ...traces import Record
 from ...traces.analysis.locate import branches_folder
-from ...traces.file.store import SUFFIX
+from ...traces.file.byte_store import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
 from ...traces.stores.opening import is_url
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
-from ..input.finding import RUNS, TracePlace, find_run, load_trace
+from ..input.find_trace import RUNS, TracePlace, find_run, load_trace
 from ..input.values import strict_json
 from ..render.output import write_json
-from .continuation import Fork, Going, Resume, budget_over
 from .resume import runner_of
+from .resume_and_fork import Fork, Going, Resume, budget_over
 from .run import Manner, folder, hushed, tell, watched
 
 

@@ -15,7 +15,7 @@ from ..input.module_import import as_module, is_agent, load_module, thing_at
 from ..render.output import write_json
 from ..render.summary import Summary
 from ..render.text import clean
-from .continuation import Going, Resume, budget_over
+from .resume_and_fork import Going, Resume, budget_over
 from .run import Manner, hushed, tell
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..input.keys import keyboard
 from ..render.output import can_ask, console, is_terminal, say, table, write_json
 from ..render.phrases import status_text
 from ..render.text import brief, clean, count_text, seconds_text
-from .watched import Standing, WatchedFolder
+from .watched_run import Standing, WatchedFolder
 
 _HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "steps/min", "time", "objective")
 _NUMBERS = (2, 4, 5, 6, 7)

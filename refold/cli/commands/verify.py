@@ -11,7 +11,7 @@ from ...errors import PatchError, RefoldError
 from ...traces import Trace, changes_of
 from ...traces.stores import RunRef
 from ..errors import BAD_INPUT, one_line
-from ..input.finding import load_trace
+from ..input.find_trace import load_trace
 from ..render.output import console, say, stdout_to_stderr, write_json
 from ..render.step_view import change_lines
 from ..render.text import LONG, clean, count_text, cut, value_text

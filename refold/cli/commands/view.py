@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ...traces import Trace
 from ...traces.analysis.locate import BRANCHES, branches_folder
-from ...traces.file.store import SUFFIX
+from ...traces.file.byte_store import SUFFIX
 from ...traces.index.found_files import evaluations_in
 from ...traces.stores import RunRef, open_store
 from ...traces.stores.mirror import NEWEST, Mirror, family_of
@@ -18,7 +18,7 @@ from ...view.actions import Modules
 from ...view.following import Following
 from ...view.serve import serve
 from ..errors import InputError
-from ..input.finding import find_run, find_trace
+from ..input.find_trace import find_run, find_trace
 from ..input.module_import import thing_at
 
 ASK = "ask"

@@ -17,7 +17,7 @@ from ...errors import PatchError, TraceCorruptError
 from ...traces.analysis.blame import Walk, is_missing
 from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.apply import join_pointer
-from .candidates import candidates
+from .line_prefilter import candidates
 from .nodes import Json, Nodes
 from .values import tokens_of
 

@@ -7,7 +7,7 @@ A text is cut, a container has its first members, and one answer holds so many n
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...traces.index.writers import Writers, last_writer, writers_of_member
+from ...traces.index.value_writers import Writers, last_writer, writers_of_member
 from ...traces.json_patch.apply import escape
 
 Json = dict[str, Any]

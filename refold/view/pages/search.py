@@ -18,7 +18,7 @@ from ...traces.file.record import Record
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.wanted import check_wanted
 from ...traces.json_patch.apply import escape
-from .candidates import candidates
+from .line_prefilter import candidates
 from .nodes import Json
 from .problems import wrong
 

@@ -10,7 +10,7 @@ import orjson
 
 from ...errors import PatchError
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.writers import writers_at
+from ...traces.index.value_writers import writers_at
 from ...traces.json_patch.apply import look, split_pointer
 from .nodes import MEMBERS, Json, Nodes, cut_text
 from .problems import ProblemError, wrong

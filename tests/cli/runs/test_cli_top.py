@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from refold.cli.commands.top import _screen
-from refold.cli.commands.watched import Standing, WatchedFolder
+from refold.cli.commands.watched_run import Standing, WatchedFolder
 from refold.traces.file.writer import TraceWriter
 
 

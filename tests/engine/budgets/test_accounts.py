@@ -31,8 +31,8 @@ from refold import (
     wait_child,
 )
 from refold.engine import Usage
+from refold.engine.current_frame import frame_variable
 from refold.engine.effects.budget import Account
-from refold.engine.purity import frame_variable
 from refold.engine.run import drive
 from refold.engine.run.start.usage import used_so_far
 from refold.engine.run.waits import Waits
@@ -264,7 +264,7 @@ def test_what_fails_around_the_run_is_its_end_too(
 
 
 def test_a_last_flush_that_fails_is_told_where_it_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces.file.store import FileStore
+    from refold.traces.file.byte_store import FileStore
 
     def full(store: FileStore) -> None:
         raise OSError(28, "No space left on device")

@@ -23,7 +23,7 @@ from refold.engine.state.model import StateModel, StateSchema, dump, json_value
 from refold.engine.state.serialization import COMPARISON
 from refold.errors import StateValueError
 from refold.traces.json_patch.apply import apply_patch
-from refold.traces.json_patch.make import make_patch
+from refold.traces.json_patch.diff import make_patch
 
 
 class Color(Enum):

@@ -20,7 +20,7 @@ from refold.traces.export.parquet import rows_of
 from refold.traces.export.perfetto import write_perfetto
 from refold.traces.json_patch.apply import same_json
 from refold.traces.json_patch.changed import changed_between
-from refold.traces.json_patch.make import make_patch
+from refold.traces.json_patch.diff import make_patch
 from refold.view.pages.changes import change_tree
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from ....modules.agent import Trajectory
 from ....traces import Trace
-from ....traces.file.store import SUFFIX
+from ....traces.file.byte_store import SUFFIX
 from ...errors import InputError, one_line
-from ...input.finding import find_run
+from ...input.find_trace import find_run
 
 
 def conversation(named: str, traces: str) -> Trajectory:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ...commands.run import Manner
 from ...errors import InputError
-from ...input.finding import TracePlace
+from ...input.find_trace import TracePlace
 from ...render.output import console, say
 from ...render.text import brief, clean, count_text
 from ..build import policy_of

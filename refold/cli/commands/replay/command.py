@@ -10,7 +10,7 @@ from rich.text import Text
 from ....traces import Trace
 from ....traces.stores import RunRef
 from ...errors import INTERRUPTED, InputError
-from ...input.finding import load_trace
+from ...input.find_trace import load_trace
 from ...input.keys import ReadKey, keyboard, stop_process
 from ...render.line_breaks import hanging
 from ...render.output import can_ask, console, say, write_json, write_json_list

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ... import options as o
-from ...input.finding import RUNS, find_run, find_runs
+from ...input.find_trace import RUNS, find_run, find_runs
 
 trace_app = typer.Typer(help="Look into traces: ls, show, tree, blame, diff, check, repair.")
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from ....traces import Blame, Step, Trace
 from ....traces.json_patch.apply import split_pointer
 from ...errors import InputError
-from ...input.finding import TracePlace, load_trace
+from ...input.find_trace import TracePlace, load_trace
 from ...render.output import console, say, table, write_json_list
 from ...render.text import SHORT, clean, cut, value_text
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from ....errors import TraceCorruptError
 from ....traces import Trace, repair
 from ...errors import InputError
-from ...input.finding import TracePlace
+from ...input.find_trace import TracePlace
 from ...render.output import console, say, write_json
 from ...render.text import clean, count_text
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ....traces import ABSENT, Change, Difference, PhaseDiff, TraceDiff
 from ....traces.stores import RunRef
-from ...input.finding import load_trace
+from ...input.find_trace import load_trace
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.step_view import change_lines
 from ...render.text import LONG, SHORT, brief, clean, count_text, cut, value_text

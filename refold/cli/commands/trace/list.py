@@ -11,7 +11,7 @@ from ....traces import TraceSummary, list_traces
 from ....traces.stores import RunRow, open_store
 from ....traces.stores.opening import is_url
 from ...errors import InputError
-from ...input.finding import listed_runs
+from ...input.find_trace import listed_runs
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.phrases import status_text
 from ...render.text import brief, clean, moment_text, size_text

@@ -10,7 +10,7 @@ from rich.text import Text
 from ....traces import Step
 from ....traces.stores import RunRef
 from ...exit_codes import meaning
-from ...input.finding import load_trace
+from ...input.find_trace import load_trace
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.panel import summary_rows
 from ...render.phrases import decision_text, results_text

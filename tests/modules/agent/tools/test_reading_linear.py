@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from refold.cli.agent.chat.shown_words import sure_words
-from refold.engine.effects.journal.unmarked import text_fits
+from refold.engine.effects.journal.redacted_match import text_fits
 from refold.engine.effects.redaction import TOKEN_SHAPES
 from refold.modules.agent import judge as judging
 from refold.modules.agent import tool

@@ -6,7 +6,7 @@ They are made from plain values and know no trace.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..card import ROWS, Block, Card, block_of, count, short
+from ..notebook_card import ROWS, Block, Card, block_of, count, short
 from .json_patch.share import Change
 
 

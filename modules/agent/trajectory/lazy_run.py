@@ -31,7 +31,7 @@ class EventsNeeded(Exception):
 
 
 @dataclass(frozen=True)
-class UnreadRun:
+class LazyRun:
     """A whole run that has ended or waits; its events get `generator`.
 
     `answer` and `messages` equal the values from the events, in a tenth of the time. They work for runs without

@@ -29,7 +29,7 @@ def copy(
     copy that was cut off continues where it ended; a run that differs there is
     left as it is, and the exit code is 1. With --run, no sets are copied.
     """
-    from .keep import copy_runs
+    from .copy_and_gc import copy_runs
 
     return copy_runs(source, target, run or (), json)
 
@@ -55,6 +55,6 @@ def gc(
     and candidates. So are runs that have not ended, that are being written,
     that a set will resume, and that are corrupt.
     """
-    from .keep import collect
+    from .copy_and_gc import collect
 
     return collect(store, keep, dry_run, json)

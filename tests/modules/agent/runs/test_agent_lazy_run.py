@@ -27,9 +27,9 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.loop.run_standing import answer_of, end_of
+from refold.modules.agent.loop.last_run import answer_of, end_of
 from refold.modules.agent.trajectory.conversation import conversation
-from refold.modules.agent.trajectory.unread import EventsNeeded, UnreadRun
+from refold.modules.agent.trajectory.lazy_run import EventsNeeded, LazyRun
 
 pytestmark = pytest.mark.anyio
 
@@ -126,12 +126,12 @@ async def test_what_is_read_of_an_unread_run_is_what_its_events_tell(named: str,
     assert repr(trajectory) == shown
 
 
-def unmade(run: UnreadRun) -> Any:
+def unmade(run: LazyRun) -> Any:
     raise AssertionError("somebody made the events")
 
 
 async def test_most_of_what_callers_read_needs_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(UnreadRun, "events", unmade)
+    monkeypatch.setattr(LazyRun, "events", unmade)
     trajectory = await agent([[CALL], "done"]).run("do it")
     assert trajectory.answer == "done"
     assert [m.role for m in trajectory.messages] == ["user", "assistant", "tool", "assistant"]
@@ -143,12 +143,12 @@ async def test_most_of_what_callers_read_needs_no_events(monkeypatch: pytest.Mon
 
 async def test_a_run_with_reactions_is_told_by_its_events_alone() -> None:
     trajectory = await agent(["one", "two"], [insist]).run("do it")
-    unread = trajectory._unread
-    assert unread is not None
+    lazy = trajectory._lazy_run
+    assert lazy is not None
     with pytest.raises(EventsNeeded):
-        unread.messages()
+        lazy.messages()
     with pytest.raises(EventsNeeded):
-        unread.answer()
+        lazy.answer()
 
 
 async def test_events_are_there_though_the_folder_of_the_trace_is_gone(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_a_broken_trace_is_told_when_the_events_are_looked_at() -> None:
         raise TraceError("broken")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(UnreadRun, "events", broken)
+        patched.setattr(LazyRun, "events", broken)
         with pytest.raises(TraceError, match="broken"):
             _ = trajectory.events
     assert len(trajectory.events) == 4  # the look that failed has lost nothing

@@ -32,7 +32,7 @@ from sys import getrefcount
 from typing import Any
 
 from ....errors import StateValueError
-from ....traces.json_patch.make import Op, Span, key_token
+from ....traces.json_patch.diff import Op, Span, key_token
 from ..freezer import MAX_DEPTH, Freezer
 from ..frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
 from ..model import built

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from ...traces import Record
 from ..rate_limits import RateLimiter, RequestSlot
-from .purse import Purse, Room
+from .shared_budget import Purse, Room
 
 LOOK_SECONDS = 0.1
 """How often a request for which there is no money yet asks again."""

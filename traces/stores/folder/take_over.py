@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ....errors import TraceLockedError
-from ...file.store import FileStore
+from ...file.byte_store import FileStore
 
 
 def take_file(path: Path, fence: Callable[[], None], *, buffered: bool) -> FileStore:

@@ -34,7 +34,7 @@ from pydantic_core import to_jsonable_python
 
 from ...errors import StateValueError
 from ...traces.json_patch.apply import split_pointer
-from ...traces.json_patch.make import key_token
+from ...traces.json_patch.diff import key_token
 from ..state.digest import member_name, members_form
 from ..state.frozen import FrozenDict, FrozenList
 from ..state.model import StateModel

@@ -5,23 +5,23 @@ writes the decision, starts the call and runs the tool, and a step changes threa
 awaits the tool's result and writes the outcome, as for any other tool.
 
 The thread does so only in the usual step: one known sync tool without a timeout, and nothing that ends the run. In any
-other step, `Onward` writes nothing and leaves the step to the loop.
+other step, `SameThreadTool` writes nothing and leaves the step to the loop.
 """
 
 from typing import Any, Protocol
 
 from ..concurrency.threads import Job
+from ..current_frame import set_frame
 from ..effects.call import Call
 from ..effects.context import Frame, frame_inside
 from ..effects.tools import begin
 from ..loop.decision import ActionResult, Decision
 from ..module import Module
-from ..purity import set_frame
 from .live_run import LiveRun
 
 
 class Step(Protocol):
-    """The part of the runner that `Onward` needs."""
+    """The part of the runner that `SameThreadTool` needs."""
 
     run: LiveRun
     module: Module[Any]
@@ -36,7 +36,7 @@ class Step(Protocol):
         """Start the `act` phase, and return its frame."""
 
 
-class Onward:
+class SameThreadTool:
     """One step's decision and its action, started in the thread of `decide`.
 
     `decision` is None unless the thread has started the action.
