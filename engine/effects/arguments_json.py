@@ -59,6 +59,7 @@ class StateRefs:
     def __init__(self, state: Any) -> None:
         self.state = state
         """The committed state; None before the first."""
+        self._fields: dict[int, str] | None = None
         self._pointers: dict[int, str] | None = None
 
     def pointer(self, part: Any) -> str | None:
@@ -69,9 +70,12 @@ class StateRefs:
         state = self.state
         if state is None:
             return None
-        for name, value in state.__dict__.items():
-            if value is part:
-                return f"/{name if name.isidentifier() else key_token(name)}"
+        if self._fields is None:
+            members = state.__dict__
+            self._fields = dict(zip(map(id, members.values()), members, strict=True))
+        name = self._fields.get(id(part))
+        if name is not None:
+            return f"/{name}" if name.isidentifier() else f"/{key_token(name)}"
         if self._pointers is None:
             self._pointers = {}
             self._index(state, "", self._pointers)

@@ -49,7 +49,7 @@ def _of_frozen_list(value: Any) -> bytes:
     """Return a frozen list's digest.
 
     `value.known` is the number of items hashed so far, and their hash function. If a step only appended to the list,
-    `finalize` passes `known` on to the new list.
+    `freeze_and_patch` passes `known` on to the new list.
     """
     size = len(value)
     if size < _LONG:

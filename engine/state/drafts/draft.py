@@ -6,7 +6,7 @@ its own when `reduce` reads it. So a step costs as much as it touches, not as mu
 
     state.notes[3].text = "x"    # drafts of the state, of `notes` and of `notes[3]`; all else stays frozen and shared
 
-Each draft has a node, which records the members that were touched. `finalize` reads the nodes afterwards.
+Each draft has a node, which records the members that were touched. `freeze_and_patch` reads the nodes afterwards.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,8 @@ class Scope:
 class Node:
     """A draft's memory: its base, and the changes that its methods made.
 
-    Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here. `finalize` finds them.
+    Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here. `freeze_and_patch`
+    finds them.
 
     Attributes:
         base: The frozen value that the draft was made from; None for a model that is new in this reduce.

@@ -167,7 +167,7 @@ class DraftList(list[Any]):
     def reverse(self) -> None:
         """As list.reverse."""
         self.meta.check()
-        self.meta.moved = []  # no item is known to be the base's: finalize compares them all
+        self.meta.moved = []  # no item is known to be the base's: `freeze_and_patch` compares them all
         list.reverse(self)
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:

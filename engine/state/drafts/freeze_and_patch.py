@@ -465,9 +465,8 @@ def _fields(draft: Any, node: Node) -> dict[str, Any]:
                 raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
         values = {name: values[name] for name in shapes}
     if node.base is not None:
-        for name, value in node.base.__dict__.items():
-            if values[name] is not value:
-                node.touched[name] = None
+        base = node.base.__dict__
+        node.touched |= dict.fromkeys(compress(base, map(is_not, map(values.__getitem__, base), base.values())))
     return values
 
 

@@ -1,7 +1,7 @@
 """A fast check that a list still holds another's very objects.
 
 A draft's methods record what they change, but code in C (`heapq`, `bisect`) writes into lists and dicts past these
-methods. So `finalize` must check that the untouched items of a draft are still its base's objects.
+methods. So `freeze_and_patch` must check that the untouched items of a draft are still its base's objects.
 
 Comparing each pair by `is` costs some eight times as much as a copy of the list. `old == now` costs half as much as the
 copy: for each pair, C compares the two pointers first, and calls `__eq__` only if they differ. So `stands` uses `==`.
@@ -14,8 +14,8 @@ the base's items decide whether two equal objects matter:
     int alone                       1.0 or True for 1, other JSON: found by a look at the JSON      SAME or OTHER
     any others                      too many ways (-0.0 and 0.0, dates): `is`, pair by pair         SAME or OTHER
 
-After EQUAL, `finalize` puts the base's objects back, so that no instance of a subclass remains in the state. After
-SAME, equal integers may be two objects, but both are plain integers.
+After EQUAL, `freeze_and_patch` puts the base's objects back, so that no instance of a subclass remains in the state.
+After SAME, equal integers may be two objects, but both are plain integers.
 """
 
 from functools import lru_cache

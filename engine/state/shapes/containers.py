@@ -48,7 +48,7 @@ Resolver = Callable[[Any, Any, Freezer], Any]
 DRAFT_RESOLVERS: dict[type, Resolver] = {}
 """Functions that freeze a draft for a shape, by the draft's class.
 
-`finalize`, `draft_model` and `revoke` fill the table, so that shapes need not import the modules of drafts.
+`freeze_and_patch`, `draft_model` and `revoke` fill the table, so that shapes need not import the modules of drafts.
 """
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import orjson
+
 from ....traces import Trace
 from ..chat.messages import Message
 from ..events import AgentEvent
@@ -64,7 +66,7 @@ class LazyRun:
         last = self.trace.data.rfind(_DECIDE)
         if not self._is_plain or last < 0:
             raise EventsNeeded
-        turn = Turn.of_document(self.trace.record_at(last + 1)["decision"])
+        turn = Turn.of_document(self._decision_at(last + 1))
         if turn.message is None:
             raise EventsNeeded
         return None if turn.calls else turn.message.content or None
@@ -98,8 +100,17 @@ class LazyRun:
             raise EventsNeeded
         at = data.find(_DECIDE)
         while at >= 0:
-            yield self.trace.record_at(at + 1)["decision"]
+            yield self._decision_at(at + 1)
             at = data.find(_DECIDE, at + 1)
+
+    def _decision_at(self, start: int) -> dict[str, Any]:
+        """Return the decision of the record that begins at this byte.
+
+        The record is not checked: this process has written it, or has checked it to resume the run.
+        """
+        data = self.trace.data
+        decision: dict[str, Any] = orjson.loads(data[start : data.find(b"\n", start)])["decision"]
+        return decision
 
     def messages(self) -> list[Message]:
         """Return the conversation, goal first."""
