@@ -8,21 +8,25 @@
 | inner blanks | lines equal when each run of blanks is one | shifted likewise |
 | look-alikes | lines equal when typographic quotes, dashes and blanks are plain ones | shifted likewise |
 | escapes | the same characters once `\\n`, `\\t`, `\\"` and the like are undone | undone likewise |
-| anchors | as many lines, of which the first and the last are equal and those between nearly so | shifted likewise |
+| anchors | as many lines; first and last are equal, each between is nearly as the one in its place | shifted likewise |
 
 The first rung that matches anywhere decides. If it matches in two places, the edit is refused: no looser rung is tried,
 and no place is guessed. On the rungs that compare lines, lines that the edit does not change stay as the file has them.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import islice
 
 NEARLY = 0.85
 """The least similarity of the lines between two anchors, by difflib's ratio."""
 
 _LEAST_ANCHORED = 4
+_COMPARED = 1_000
+"""Characters of two lines that difflib compares: it takes time in proportion to their square."""
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
@@ -46,59 +50,84 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """The name of a rung, and all its places, overlapping ones included."""
+    """The name of a rung, and its places in order."""
 
     rung: str
     places: tuple[Place, ...]
 
-    @property
-    def apart(self) -> tuple[Place, ...]:
-        """The places in order, without any that overlap an earlier one."""
-        kept: list[Place] = []
-        for place in self.places:
-            if not kept or place.start >= kept[-1].end:
-                kept.append(place)
-        return tuple(kept)
+
+MOST_COUNTED = 1_000
+"""How many places are found if only one is wanted."""
 
 
-def find(text: str, old: str, new: str) -> Found | None:
+def find(text: str, old: str, new: str, *, every: bool = False) -> Found | None:
     """Return the places of `old` on the first rung that matches.
 
-    The line ends of all three texts are LF.
+    With `every`, these are all places that do not overlap an earlier one; otherwise the first `MOST_COUNTED` places,
+    overlapping ones included. The line ends of all three texts are LF.
     """
-    places = tuple(_exact(text, old, new))
+
+    def taken(places: Iterator[Place]) -> tuple[Place, ...]:
+        return tuple(places if every else islice(places, MOST_COUNTED))
+
+    places = taken(_exact(text, old, new, every))
     if places:
         return Found("exact", places)
     if not old.strip():
         return None
     lines = _Lines(text)
     for rung, key, shifts in _RUNGS:
-        places = tuple(_by_lines(lines, old, new, key, shifts))
+        places = taken(_by_lines(lines, old, new, key, shifts, every))
         if places:
             return Found(rung, places)
     undone = _undone(old)
     if undone != old and undone.strip():
-        places = tuple(_exact(text, undone, _undone(new)))
+        places = taken(_exact(text, undone, _undone(new), every))
         if places:
             return Found("escapes", places)
-    places = tuple(_anchored(lines, old, new))
+    places = taken(_anchored(lines, old, new, every))
     return Found("anchors", places) if places else None
 
 
 def windows(lines: Sequence[str], wanted: Sequence[str], key: Callable[[str], str]) -> Iterator[int]:
-    """Yield the positions of `wanted` in `lines`, compared by `key`."""
+    """Yield the positions of `wanted` in `lines`, compared by `key`.
+
+    Each line is looked at once, as Knuth, Morris and Pratt do it: where lines recur, a comparison of all of `wanted` at
+    each position would take the product of both lengths.
+    """
     keys = [key(line) for line in wanted]
-    own = [key(line) for line in lines]
-    for at in range(len(own) - len(keys) + 1):
-        if own[at : at + len(keys)] == keys:
-            yield at
+    borders = _borders(keys)
+    matched = 0
+    for at, line in enumerate(lines):
+        own = key(line)
+        while matched and (matched == len(keys) or keys[matched] != own):
+            matched = borders[matched - 1]
+        if keys[matched] == own:
+            matched += 1
+        if matched == len(keys):
+            yield at - matched + 1
 
 
-def _exact(text: str, old: str, new: str) -> Iterator[Place]:
+def _borders(keys: Sequence[str]) -> list[int]:
+    """Return the border of each beginning of `keys`.
+
+    It is the length of its longest proper beginning that is its end, too.
+    """
+    borders = [0] * len(keys)
+    matched = 0
+    for at in range(1, len(keys)):
+        while matched and keys[matched] != keys[at]:
+            matched = borders[matched - 1]
+        matched += keys[matched] == keys[at]
+        borders[at] = matched
+    return borders
+
+
+def _exact(text: str, old: str, new: str, every: bool) -> Iterator[Place]:
     at = text.find(old)
     while at >= 0:
         yield Place(at, at + len(old), new)
-        at = text.find(old, at + 1)
+        at = text.find(old, at + (len(old) if every else 1))
 
 
 class _Lines:
@@ -134,71 +163,83 @@ _RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (
 )
 
 
-def _by_lines(lines: _Lines, old: str, new: str, key: Callable[[str], str], shifts: bool) -> Iterator[Place]:
+def _by_lines(
+    lines: _Lines, old: str, new: str, key: Callable[[str], str], shifts: bool, every: bool
+) -> Iterator[Place]:
     """Yield the places whose lines equal those of `old`.
 
     With `shifts`, places with an unclear indentation are left out.
     """
-    wanted = old.split("\n")
-    whole = len(wanted) > 1 and wanted[-1] == ""  # the text ends with a line end
-    body = wanted[:-1] if whole else wanted
-    for at in windows(lines.lines, body, key):
-        place = _place(lines, at, body, new, whole, key, shifts)
-        if place is not None:
-            yield place
+    edit = _LineEdit(lines, old, new, key, shifts)
+    return edit.places(windows(lines.lines, edit.body, key), every)
 
 
-def _place(
-    lines: _Lines, at: int, body: Sequence[str], new: str, whole: bool, key: Callable[[str], str], shifts: bool
-) -> Place | None:
-    found = lines.lines[at : at + len(body)]
-    fresh = new.split("\n")
-    closes = whole and len(fresh) > 1 and fresh[-1] == ""
-    fresh = fresh[:-1] if closes else fresh
-    merged = _merged(body, found, fresh, key, _shift(body, found) if shifts else _same)
-    if merged is None:
-        return None
-    start, end = lines.starts[at], lines.starts[at + len(body)]
-    at_end = end > len(lines.text)
-    end = min(end, len(lines.text))
-    text = "\n".join(merged)
-    if not whole:
-        return Place(start, end if at_end else end - 1, text)
-    if closes and not at_end:
-        return Place(start, end, text + "\n")
-    return Place(start, end, "" if new == "" else text)
+class _LineEdit:
+    """An edit of whole lines.
 
-
-def _merged(
-    old: Sequence[str],
-    found: Sequence[str],
-    new: Sequence[str],
-    key: Callable[[str], str],
-    shift: Callable[[str], str | None] | None,
-) -> list[str] | None:
-    """Return the new lines, or None if one cannot be shifted.
-
-    Lines that `old` also has are taken from the file; the others are shifted.
+    `body` are the lines of `old`, `fresh` those of `new`. `whole` says that `old` ends with a line end, and `closes`
+    that `new` does, too.
     """
-    if shift is None:
-        return None
-    merged: list[str] = []
-    matcher = SequenceMatcher(None, [key(line) for line in old], [key(line) for line in new], autojunk=False)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag == "equal":
-            same = [i for i, j in zip(range(i1, i2), range(j1, j2), strict=True) if old[i] == new[j]]
-            for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
-                shifted = found[i] if i in same else shift(new[j])
-                if shifted is None:
-                    return None
-                merged.append(shifted)
-            continue
-        for line in new[j1:j2]:
-            shifted = shift(line)
+
+    def __init__(self, lines: _Lines, old: str, new: str, key: Callable[[str], str], shifts: bool) -> None:
+        self._lines, self._new, self._key, self._shifts = lines, new, key, shifts
+        wanted, fresh = old.split("\n"), new.split("\n")
+        self.whole = len(wanted) > 1 and wanted[-1] == ""
+        self.body = wanted[:-1] if self.whole else wanted
+        self.closes = self.whole and len(fresh) > 1 and fresh[-1] == ""
+        self.fresh = fresh[:-1] if self.closes else fresh
+
+    def places(self, found: Iterable[int], every: bool) -> Iterator[Place]:
+        """Yield the places that begin at the lines `found`.
+
+        With `every`, a place that overlaps an earlier one is left out.
+        """
+        free = 0
+        for at in found:
+            place = self._place(at) if at >= free else None
+            if place is not None:
+                free = at + len(self.body) if every else 0
+                yield place
+
+    def _place(self, at: int) -> Place | None:
+        lines = self._lines
+        merged = self._merged(lines.lines[at : at + len(self.body)])
+        if merged is None:
+            return None
+        start, end = lines.starts[at], lines.starts[at + len(self.body)]
+        at_end = end > len(lines.text)
+        end = min(end, len(lines.text))
+        text = "\n".join(merged)
+        if not self.whole:
+            return Place(start, end if at_end else end - 1, text)
+        if self.closes and not at_end:
+            return Place(start, end, text + "\n")
+        return Place(start, end, "" if self._new == "" else text)
+
+    @cached_property
+    def _kept(self) -> dict[int, int]:
+        """Map each new line that `old` also has to its line there."""
+        old, new = ([self._key(line) for line in text] for text in (self.body, self.fresh))
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+        pairs = [(block.b + number, block.a + number) for block in blocks for number in range(block.size)]
+        return {j: i for j, i in pairs if self.body[i] == self.fresh[j]}
+
+    def _merged(self, found: Sequence[str]) -> list[str] | None:
+        """Return the new lines, or None if one cannot be shifted.
+
+        Lines that `old` also has are taken from the file; the others are shifted.
+        """
+        shift = _shift(self.body, found) if self._shifts else _same
+        if shift is None:
+            return None
+        merged: list[str] = []
+        for number, line in enumerate(self.fresh):
+            kept = self._kept.get(number)
+            shifted = shift(line) if kept is None else found[kept]
             if shifted is None:
                 return None
             merged.append(shifted)
-    return merged
+        return merged
 
 
 def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | None] | None:
@@ -250,19 +291,54 @@ def _undone(text: str) -> str:
     return re.sub(r"\\([ntr'\"`\\$\n])", lambda match: _ESCAPES[match[1]], text)
 
 
-def _anchored(lines: _Lines, old: str, new: str) -> Iterator[Place]:
-    wanted = old.split("\n")
-    whole = len(wanted) > 1 and wanted[-1] == ""
-    body = wanted[:-1] if whole else wanted
-    if len(body) < _LEAST_ANCHORED or not (squeezed(body[0]) and squeezed(body[-1])):
-        return
-    middle = "\n".join(squeezed(line) for line in body[1:-1])
-    for at in range(len(lines.lines) - len(body) + 1):
-        found = lines.lines[at : at + len(body)]
-        if squeezed(found[0]) != squeezed(body[0]) or squeezed(found[-1]) != squeezed(body[-1]):
-            continue
-        if SequenceMatcher(None, middle, "\n".join(map(squeezed, found[1:-1])), autojunk=False).ratio() < NEARLY:
-            continue
-        place = _place(lines, at, body, new, whole, squeezed, True)
-        if place is not None:
-            yield place
+def _nearly(wanted: Sequence[str], found: Sequence[str]) -> bool:
+    """Return whether lines are similar, each to the one in its place."""
+    whole = sum(map(len, wanted)) + sum(map(len, found))
+    left = (1 - NEARLY) * whole  # characters that may differ
+    for mine, theirs in zip(wanted, found, strict=True):
+        if mine != theirs:
+            left -= _differing(mine, theirs, left)
+            if left < 0:
+                return False
+    return True
+
+
+def _differing(one: str, other: str, most: float) -> float:
+    """Return how many characters of two lines differ.
+
+    Beyond `most`, the number may be too small.
+    """
+    size = len(one) + len(other)
+    if size > _COMPARED:
+        return size - 2 * _same_ends(one, other)
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio):  # the quick ones are upper bounds
+        differing = (1 - ratio()) * size
+        if differing > most:
+            break
+    return differing
+
+
+def _same_ends(one: str, other: str) -> int:
+    """Return the number of equal characters at both ends of two texts."""
+    start = _same_start(one, other)
+    return start + _same_start(one[start:][::-1], other[start:][::-1])
+
+
+def _same_start(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _anchored(lines: _Lines, old: str, new: str, every: bool) -> Iterator[Place]:
+    edit = _LineEdit(lines, old, new, squeezed, True)
+    first, *middle, final = map(squeezed, edit.body) if len(edit.body) >= _LEAST_ANCHORED else ("", "")
+    if not (first and final):
+        return iter(())
+    own = list(map(squeezed, lines.lines))
+    further = len(edit.body) - 1
+    starts = (
+        at
+        for at in range(len(own) - further)
+        if own[at] == first and own[at + further] == final and _nearly(middle, own[at + 1 : at + further])
+    )
+    return edit.places(starts, every)

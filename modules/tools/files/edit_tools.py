@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from ....errors import UsageError
 from ...agent.tools import tool
 from .atomic_change import Change, change_files, one_at_a_time
-from .edit_place import Place, find
+from .edit_place import MOST_COUNTED, Place, find
 from .text import TextFile, plain
 from .workspace import current_workspace
 
@@ -85,15 +85,16 @@ def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> 
     if old == new:
         raise EditError("old_string and new_string are equal: there is nothing to change")
     text = file.text
-    found = find(text, old, new)
+    found = find(text, old, new, every=replace_all)
     if found is None:
         raise EditError(f"old_string was not found{_nearest(text, old)}; read the file, and copy the text as it is")
     if len(found.places) > 1 and not replace_all:
+        more = " or more" * (len(found.places) == MOST_COUNTED)
         raise EditError(
-            f"old_string is in {len(found.places)} places ({_lines(text, found.places)}); give more lines around "
+            f"old_string is in {len(found.places)}{more} places ({_lines(text, found.places)}); give more lines around "
             "it, or replace_all=True"
         )
-    places = found.apart
+    places = found.places
     file = file.spliced(*((place.start, place.end, place.new) for place in places))
     first = places[0]
     was, now = _count(text[first.start : first.end]), _count(first.new)
@@ -118,9 +119,9 @@ def _count(text: str) -> int:
 
 
 def _lines(text: str, places: Sequence[Place]) -> str:
-    numbers = [text.count("\n", 0, place.start) + 1 for place in places]
-    shown = ", ".join(map(str, numbers[:_SHOWN]))
-    return f"line{'s' * (len(numbers) > 1)} {shown}{', ...' * (len(numbers) > _SHOWN)}"
+    numbers = [text.count("\n", 0, place.start) + 1 for place in places[:_SHOWN]]
+    shown = ", ".join(map(str, numbers))
+    return f"line{'s' * (len(places) > 1)} {shown}{', ...' * (len(places) > _SHOWN)}"
 
 
 def _nearest(text: str, old: str) -> str:

@@ -117,9 +117,11 @@ def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[s
         seen = workspace.read(path, limit=SEARCHED_BYTES)
         if seen.more:
             notes.append(f"(searched are its first {SEARCHED_BYTES} bytes of {seen.stat.st_size})")
-        yield path, TextFile.of(seen.data[: seen.data.rfind(b"\n") + 1] if seen.more else seen.data, path).text
+        text = TextFile.of(seen.data, path, more=seen.more).text
+        yield path, text[: text.rfind("\n") + 1] if seen.more else text
         return
     wanted = pattern_of(include) if include else None
+    links = workspace.links()
     prefix = "" if path in (".", "./", "") else f"{path.rstrip('/')}/"
     for entry in walk(workspace, path):
         if wanted is not None and not (wanted.fullmatch(entry.path) or wanted.fullmatch(entry.name)):
@@ -128,7 +130,7 @@ def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[s
         if data is None:
             continue
         try:
-            workspace.check_links(entry.stat, entry.path)
+            links.check(entry.stat, entry.path)
             yield f"{prefix}{entry.path}", TextFile.of(data, entry.path).text
         except (OutsideWorkspaceError, NotTextError):
             continue

@@ -2,8 +2,8 @@
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from difflib import SequenceMatcher
 from typing import Annotated
 
 from ...agent.tools import tool
@@ -172,8 +172,8 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
             )
         if found:
             return found[0]
-    near = max(range(len(lines) or 1), key=lambda at: _likeness(lines[at : at + len(old)], old))
-    hint = f"; the nearest are at line {near + 1}" if _likeness(lines[near : near + len(old)], old) >= _NEAR else ""
+    near, likeness = _nearest(lines, old)
+    hint = f"; the nearest are at line {near + 1}" if likeness >= _NEAR else ""
     first = next((text for text in old if text.strip()), old[0])
     raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){hint}. Read the file")
 
@@ -186,5 +186,25 @@ def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
     raise PatchFormatError(f"{where}: the file has no line {anchor!r:.80}, which should precede it")
 
 
-def _likeness(lines: Sequence[str], old: Sequence[str]) -> float:
-    return SequenceMatcher(None, [line.strip() for line in lines], [line.strip() for line in old]).quick_ratio()
+def _nearest(lines: Sequence[str], old: Sequence[str]) -> tuple[int, float]:
+    """Return the place and the likeness of the lines most like `old`.
+
+    The likeness is difflib's quick ratio: twice the number of equal lines, in whatever order, by that of all lines. It
+    is counted on from each position to the next one.
+    """
+    plain = [line.strip() for line in lines]
+    wanted, there = Counter(line.strip() for line in old), Counter(plain[: len(old)])
+    equal = (wanted & there).total()
+    best = (0, 0.0)
+    for at, first in enumerate(plain):
+        end = min(at + len(old), len(plain))
+        likeness = 2 * equal / (end - at + len(old))
+        if likeness > best[1]:
+            best = (at, likeness)
+        equal -= there[first] <= wanted[first]
+        there[first] -= 1
+        if at + len(old) < len(plain):
+            entering = plain[at + len(old)]
+            there[entering] += 1
+            equal += there[entering] <= wanted[entering]
+    return best

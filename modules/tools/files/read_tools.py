@@ -45,7 +45,7 @@ def read(
         return ContentImageUrl.from_bytes(seen.data, kind)
     if seen.data.startswith(b"%PDF-"):
         return f"{seen.path} is a PDF; in base64:\n{base64.b64encode(seen.data).decode()}"
-    return _numbered(TextFile.of(seen.data, file_path).text, max(offset, 1), limit, more=seen.more)
+    return _numbered(TextFile.of(seen.data, file_path, more=seen.more).text, max(offset, 1), limit, more=seen.more)
 
 
 @tool
@@ -72,7 +72,8 @@ def write(
 def _before(workspace: Workspace, path: str) -> TextFile | None:
     """Return the existing text, if there is one."""
     try:
-        return TextFile.of(workspace.read(path, limit=READ_BYTES).data)
+        seen = workspace.read(path, limit=READ_BYTES)
+        return TextFile.of(seen.data, more=seen.more)
     except (FileNotFoundError, ValueError):
         return None
 

@@ -20,6 +20,8 @@ _BOMS = (
 )
 _DECLARED = re.compile(rb"coding[:=]\s*[\"']?([-\w.]+)")
 _DECLARED_WITHIN = 512
+_LONGEST_CHARACTER = 4
+"""Bytes of the longest character of an encoding."""
 
 
 class NotTextError(UsageError, ValueError):
@@ -40,15 +42,16 @@ class TextFile:
     bom: bytes = b""
 
     @classmethod
-    def of(cls, data: bytes, path: str = "the file") -> Self:
+    def of(cls, data: bytes, path: str = "the file", *, more: bool = False) -> Self:
         """Return bytes as text.
 
-        Raises NotTextError for bytes with NULs, or that do not fit their byte order mark.
+        `more` says that the file goes on after them: a character that they cut at their end is left out. Raises
+        NotTextError for bytes with NULs, or that do not fit their byte order mark.
         """
         for bom, encoding in _BOMS:
             if data.startswith(bom):
                 body = data[len(bom) :]
-                text = _decoded(body, encoding)
+                text = _decoded(body, encoding, more)
                 if text is None:
                     raise NotTextError(
                         f"{path} must be {encoding} text, as its byte order mark says, got other bytes; convert it"
@@ -59,7 +62,7 @@ class TextFile:
         declared = _DECLARED.search(data[:_DECLARED_WITHIN])
         names = ["utf-8", *([declared[1].decode()] if declared else []), "cp1252"]
         for name in names:
-            text = _decoded(data, name)
+            text = _decoded(data, name, more)
             if text is not None:
                 return cls(text, name)
         return cls(data.decode("latin-1"), "latin-1")
@@ -121,13 +124,20 @@ def _windows_breaks(raw: str) -> list[int]:
     return [match.start() - number for number, match in enumerate(re.finditer("\r\n", raw))]
 
 
-def _decoded(data: bytes, encoding: str) -> str | None:
+def _decoded(data: bytes, encoding: str, more: bool) -> str | None:
     """Return the text in an encoding that restores the bytes.
 
-    Returns None if the encoding does not.
+    Returns None if the encoding does not. With `more`, a character at the end may be cut.
     """
-    try:
-        text = data.decode(encoding)
-        return text if text.encode(encoding) == data else None
-    except (UnicodeError, LookupError):
-        return None
+    for cut in range(min(_LONGEST_CHARACTER, len(data) + 1) if more else 1):
+        whole = data[: len(data) - cut]
+        try:
+            text = whole.decode(encoding)
+            if text.encode(encoding) == whole:
+                return text
+        except UnicodeDecodeError as error:
+            if error.end < len(whole):  # not at the end
+                return None
+        except (UnicodeError, LookupError):
+            return None
+    return None

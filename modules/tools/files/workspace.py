@@ -2,11 +2,13 @@
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -121,14 +123,11 @@ class Workspace:
 
     def check_links(self, found: os.stat_result, path: str) -> None:
         """Raise OutsideWorkspaceError for a file with a name outside."""
-        if found.st_nlink > 1 and self.hard_links == "inside" and self._names(found) < found.st_nlink:
-            why = "has another name (a hard link) outside of the workspace"
-            raise OutsideWorkspaceError(path, self.root, why)
+        self.links().check(found, path)
 
-    def _names(self, found: os.stat_result) -> int:
-        who = (found.st_dev, found.st_ino)
-        with self.folder(".") as top:
-            return sum((each.stat.st_dev, each.stat.st_ino) == who for each in Descent(top).entries())
+    def links(self) -> "Links":
+        """Return the hard links of the workspace, to check several files."""
+        return Links(self)
 
     @contextmanager
     def folder(self, path: str, cwd: str | None = None) -> Iterator[int]:
@@ -158,6 +157,30 @@ class Workspace:
             except FileNotFoundError:
                 return None
         return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+class Links:
+    """The hard links of a workspace.
+
+    They are counted in one walk, at the first file that has several names.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def check(self, found: os.stat_result, path: str) -> None:
+        """Raise OutsideWorkspaceError for a file with a name outside."""
+        if found.st_nlink < 2 or self._workspace.hard_links == "any":
+            return
+        if self._names[found.st_dev, found.st_ino] < found.st_nlink:
+            why = "has another name (a hard link) outside of the workspace"
+            raise OutsideWorkspaceError(path, self._workspace.root, why)
+
+    @cached_property
+    def _names(self) -> Counter[tuple[int, int]]:
+        with self._workspace.folder(".") as top:
+            found = (entry.stat for entry in Descent(top).entries())
+            return Counter((each.st_dev, each.st_ino) for each in found if each.st_nlink > 1)
 
 
 def check_regular(found: os.stat_result, path: str) -> None:

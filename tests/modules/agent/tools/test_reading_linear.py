@@ -7,7 +7,8 @@ stopped.
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,6 +24,7 @@ from refold.modules.agent.events.masked_arguments import masked_arguments
 from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_mode import with_end
 from refold.modules.policies.judge.judge import read_decision
+from refold.modules.tools import EditError, PatchFormatError, apply_patch, edit_file, use_workspace
 
 LENGTH = 40_000
 STUCK = 5
@@ -95,3 +97,32 @@ def test_reading_takes_time_in_the_lengths_of_texts(reader: str) -> None:
         except StuckError:
             stuck.append(piece)
     assert not stuck
+
+
+SAME = "same\n" * LENGTH
+LINES = "".join(f"    line {number} of a text\n" for number in range(2_000))
+BLOCK = f"{{\n{LINES}}}\n"
+SOUGHT = {
+    "a letter": ("e" * 20 * LENGTH, "e"),
+    "blanks": (" " * LENGTH * 10, " " * LENGTH * 5),
+    "lines that recur": (SAME, "same\n" * 4_000 + "x"),
+    "the end of lines that recur": (f"{SAME}x", "same \n" * 4_000 + "x "),
+    "a block whose middle differs": (BLOCK.replace("text", "txet"), BLOCK),
+    "a block that is nearly everywhere": (BLOCK[:2_000].replace("text", "txet") * 20, BLOCK[:2_000]),
+}
+
+
+@pytest.mark.parametrize("case", SOUGHT)
+def test_the_place_of_an_edit_is_sought_in_time_in_the_lengths_of_texts(case: str, tmp_path: Path) -> None:
+    text, old = SOUGHT[case]
+    (tmp_path / "f").write_text(text)
+    with use_workspace(tmp_path), ended(), suppress(EditError):
+        edit_file("f", old, "new")
+
+
+@pytest.mark.parametrize("line", ["same", "lime"])
+def test_the_place_of_a_patch_is_sought_in_time_in_the_lengths_of_texts(line: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(SAME)
+    wanted = f"-{line}\n" * 4_000
+    with use_workspace(tmp_path), ended(), pytest.raises(PatchFormatError, match="not found"):
+        apply_patch(f"*** Begin Patch\n*** Update File: f\n{wanted}-x\n*** End Patch")

@@ -16,6 +16,7 @@ from refold.modules.tools import (
     apply_patch,
     delete_lines,
     edit_file,
+    grep,
     insert_lines,
     multiedit,
     read,
@@ -179,6 +180,21 @@ def test_a_file_written_anew_is_like_the_one_before(tmp_path: Path) -> None:
         path.write_bytes(before)
         write("f", content)
         assert path.read_bytes() == after
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_a_character_cut_where_reading_ends_changes_no_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    data = "é𝄞\nmore\n".encode(encoding)
+    for size in range(8, len(data)):
+        monkeypatch.setattr("refold.modules.tools.files.read_tools.READ_BYTES", size)
+        monkeypatch.setattr("refold.modules.tools.files.grep_tool.SEARCHED_BYTES", size)
+        (tmp_path / "f").write_bytes(data)
+        assert read("f", limit=1).startswith("     1→é"), size
+        assert grep("more", "f").endswith(f"(searched are its first {size} bytes of {len(data)})")
+        write("f", "ü𝄞")
+        assert (tmp_path / "f").read_bytes() == "ü𝄞".encode(encoding)
 
 
 @given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 20))

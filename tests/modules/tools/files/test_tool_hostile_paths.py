@@ -27,6 +27,7 @@ from refold.modules.tools import (
     write,
 )
 from refold.modules.tools.files.atomic_change import Change, change_files
+from refold.modules.tools.files.paths.descent import Descent
 
 SECRET = "the secret"
 REFUSED = (OutsideWorkspaceError, OSError, ValueError)
@@ -239,6 +240,23 @@ def test_a_hard_link_is_fine_where_all_its_names_are_inside(ground: Ground) -> N
     assert (ground.root / "a" / "ok.txt").read_text() == "fine\n", "the other name keeps the old file"
     with use_workspace(Workspace(ground.root, hard_links="any")):
         assert SECRET in read("hard.txt")
+
+
+def test_a_search_counts_hard_links_in_one_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.txt").write_text("needle\n")
+        os.link(tmp_path / f"{number}.txt", tmp_path / f"{number}-too.txt")
+    walks = []
+
+    class Counted(Descent):
+        def __init__(self, *given: Any) -> None:
+            walks.append(given)
+            super().__init__(*given)
+
+    monkeypatch.setattr("refold.modules.tools.files.workspace.Descent", Counted)
+    with use_workspace(tmp_path):
+        assert len(grep("needle").splitlines()) == 40
+    assert len(walks) == 1
 
 
 @pytest.mark.parametrize("victim", ["folder", "file"])
