@@ -3,6 +3,7 @@
 It reads the manifest, imports the files, and collects what they have.
 """
 
+import os
 from pathlib import Path
 
 from ..agent.tools import by_wire_name
@@ -31,7 +32,7 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
     Raises CapabilityError if the manifest is wrong, if paths lead out of the folder, or if there is nothing to load at
     all; WireNameError if two tools would have one name for a model.
     """
-    folder = Path(path).expanduser().absolute()
+    folder = Path(os.path.expanduser(path)).absolute()
     if folder.name == MANIFEST:
         folder = folder.parent
     manifest = read_manifest(folder)

@@ -28,7 +28,7 @@ def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()
     """
     own = (Path.cwd() if project is None else Path(project)) / ".refold" / "capabilities"
     named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
-    return [own, cache_folder() / "capabilities", *(Path(each).expanduser() for each in (*dirs, *named))]
+    return [own, cache_folder() / "capabilities", *(Path(os.path.expanduser(each)) for each in (*dirs, *named))]
 
 
 def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Capability]:
@@ -56,8 +56,8 @@ def find_capability(
 
     Raises CapabilityError, with a near name, if there is none; and what `load_capability` raises.
     """
-    path = Path(name_or_path).expanduser()
-    if (path / MANIFEST).is_file() or path.name == MANIFEST:
+    path = Path(os.path.expanduser(name_or_path))
+    if os.path.isfile(path / MANIFEST) or path.name == MANIFEST:
         return load_capability(path)
     places = capability_dirs(project, dirs)
     known: list[str] = []
@@ -80,12 +80,26 @@ def find_capability(
 def _folders(places: Sequence[Path]) -> list[Path]:
     """Return the folders with a manifest.
 
-    For each place this is the place itself, or the folders in it, sorted by name.
+    For each place this is the place itself, or the folders in it, sorted by name. The log names those that cannot be
+    read.
     """
     found: list[Path] = []
     for place in places:
-        if (place / MANIFEST).is_file():
+        if _has_manifest(place):
             found.append(place)
-        elif place.is_dir():
-            found += sorted(folder for folder in place.iterdir() if (folder / MANIFEST).is_file())
+            continue
+        try:
+            found += filter(_has_manifest, sorted(place.iterdir()))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            log.warning("capabilities in %s cannot be looked for: %s", place, error)
     return found
+
+
+def _has_manifest(folder: Path) -> bool:
+    try:
+        return (folder / MANIFEST).is_file()
+    except OSError as error:
+        log.warning("a capability is left out: %s", error)
+        return False

@@ -51,10 +51,8 @@ def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
 
 
 def _skills_at(path: Path) -> list[Skill]:
-    if not (path / SKILL_FILE).is_file():
-        return discover_skills(path)
     try:
-        return [load_skill(path)]
+        return [load_skill(path)] if (path / SKILL_FILE).is_file() else discover_skills(path)
     except (SkillFileError, OSError) as error:
         log.warning("a skill is left out: %s", error)
         return []

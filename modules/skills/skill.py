@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ SkillSource = Literal["builtin", "python", "bundled"]
 
 SKILL_FILE = "SKILL.md"
 _MOST_FILES = 10
+_PASSED_OVER = (".git", "__pycache__")
 
 
 @dataclass
@@ -120,17 +122,16 @@ def _files(directory: Path, own: Path | None) -> Iterator[Path]:
 
     A link to a folder is not followed.
     """
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        path = Path(entry.path).absolute()
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name not in (".git", "__pycache__"):
-                yield from _files(path, own)
-        elif entry.is_file() and (own is None or path != own.absolute()):
-            yield path
+    top = os.path.abspath(directory)
+    todo = [top]
+    while todo:
+        path = todo.pop()
+        if path == top or (os.path.isdir(path) and not os.path.islink(path)):
+            with suppress(OSError):
+                names = [] if os.path.basename(path) in _PASSED_OVER else sorted(os.listdir(path), reverse=True)
+                todo += [os.path.join(path, name) for name in names]
+        elif os.path.isfile(path) and (own is None or Path(path) != own.absolute()):
+            yield Path(path)
 
 
 def _first(files: Iterator[Path], most: int) -> tuple[list[Path], bool]:

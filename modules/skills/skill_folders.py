@@ -18,7 +18,7 @@ def discover_skills(directory: Path | None = None) -> list[Skill]:
     """
     root = Path.cwd() if directory is None else Path(directory)
     try:
-        folders = sorted(folder for folder in root.iterdir() if (folder / SKILL_FILE).is_file())
+        folders = sorted(root.iterdir())
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             log.warning("skills in %s cannot be looked for: %s", root, error)
@@ -26,7 +26,8 @@ def discover_skills(directory: Path | None = None) -> list[Skill]:
     found: list[Skill] = []
     for folder in folders:
         try:
-            found.append(load_skill(folder / SKILL_FILE))
+            if (folder / SKILL_FILE).is_file():
+                found.append(load_skill(folder / SKILL_FILE))
         except (SkillFileError, OSError) as error:
             log.warning("a skill is left out: %s", error)
     return found

@@ -1,6 +1,7 @@
 """What is loaded of a capability's folder, what is left out, and that nothing is left out silently."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,13 @@ from capability_folders import LOOKUP, MANIFEST, SKILL, put
 
 from refold.modules.agent import Agent, ScriptedGenerator, Tool, Toolset
 from refold.modules.agent.tools import WireNameError
-from refold.modules.capabilities import Capability, CapabilityError, load_capability
+from refold.modules.capabilities import (
+    Capability,
+    CapabilityError,
+    discover_capabilities,
+    find_capability,
+    load_capability,
+)
 
 
 def names(capability: Capability) -> list[str]:
@@ -268,6 +275,42 @@ def test_a_manifest_that_is_none_says_what_is_wrong(tmp_path: Path, manifest: st
 def test_a_folder_without_a_manifest_is_no_capability(tmp_path: Path) -> None:
     with pytest.raises(CapabilityError, match=r"no capability\.yaml"):
         load_capability(tmp_path)
+
+
+def test_a_folder_that_cannot_be_read_hides_no_other_capability(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "caps" / "intel", {"tools/a.py": LOOKUP})
+    for name in ("caps/closed", "shut"):
+        (tmp_path / name).mkdir()
+    is_file, iterdir = Path.is_file, Path.iterdir
+
+    def no_file(path: Path) -> bool:  # what a user who may not enter the folder gets; root may
+        if path.parent.name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
+
+    def no_list(path: Path) -> Iterator[Path]:
+        if path.name == "shut":
+            raise PermissionError(13, "Permission denied", str(path))
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "is_file", no_file)
+    monkeypatch.setattr(Path, "iterdir", no_list)
+    with caplog.at_level(logging.WARNING, "refold"):
+        places = [tmp_path / "shut", tmp_path / "caps"]
+        assert [found.name for found in discover_capabilities(tmp_path, places)] == ["intel"]
+        assert find_capability("intel", project=tmp_path, dirs=places).name == "intel"
+    assert "shut" in caplog.text
+    assert "closed" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["~nobody-here/intel", "x" * 300, "x\0y"])
+def test_a_name_that_no_folder_can_have_is_no_capability(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CapabilityError, match="no capability has this name"):
+        find_capability(name, project=tmp_path)
+    with pytest.raises(CapabilityError):
+        load_capability(name)
 
 
 def test_keys_that_are_not_known_and_parts_that_are_not_done_here_are_told_of(

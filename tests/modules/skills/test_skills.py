@@ -1,6 +1,7 @@
 """Skills are read as agentskills.io specifies them, found in a stated order, and shown to models escaped."""
 
 import logging
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -177,6 +178,33 @@ def test_content_lists_tools_and_at_most_ten_files(tmp_path: Path) -> None:
     assert path.parent.as_uri() in content
     assert ".git" not in content
     assert "SKILL.md" not in content
+
+
+def test_content_passes_over_links_that_lead_nowhere(tmp_path: Path) -> None:
+    skill = load_skill(put(tmp_path, FULL))
+    folder = tmp_path / "my-skill"
+    (folder / "loop").symlink_to("loop")
+    (folder / "up").symlink_to("..")
+    (folder / "notes").symlink_to("SKILL.md")
+    assert re.findall("<file>(.*)</file>", skill.render_content()) == [str(folder / "notes")]
+
+
+def test_a_folder_that_cannot_be_read_hides_no_other_skill(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, FULL)
+    (tmp_path / "closed").mkdir()
+    is_file = Path.is_file
+
+    def refused(path: Path) -> bool:  # what a user who may not enter the folder gets; root may
+        if path.parent.name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with caplog.at_level(logging.WARNING, "refold"):
+        assert [skill.name for skill in discover_skills(tmp_path)] == ["my-skill"]
+    assert "closed" in caplog.text
 
 
 def test_a_skill_without_a_file_has_no_folder() -> None:

@@ -4,6 +4,7 @@ They are for the chat itself; every other line goes to the model.
 """
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -112,7 +113,7 @@ def _save(chat: Chat, rest: str) -> None:
     """write the conversation to a file, for `refold agent --continue FILE`"""
     if not rest:
         raise InputError("name a file: /save FILE")
-    path = Path(rest).expanduser()
+    path = Path(os.path.expanduser(rest))
     save(chat.session.agent.trajectory, path)
     say(console(), Text(f"saved to {clean(str(path))}", "dim"))
 
