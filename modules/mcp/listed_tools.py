@@ -13,6 +13,7 @@ from typing import Any
 from mcp import Client
 from mcp.types import Tool as ServerTool
 
+from ..agent.chat.readable_schema import readable
 from ..agent.tools import Tool
 from .short_names import with_digest
 
@@ -64,15 +65,15 @@ def as_tools(
 ) -> list[Tool[..., Any]]:
     """Return refold's tools for those of a server.
 
-    A name that models do not accept is changed. Descriptions that are too long are cut; a tool whose parameters are too
-    long is left out. The log reports both.
+    A name that models do not accept is changed, and keywords of a schema that have a wrong form are left out.
+    Descriptions that are too long are cut; a tool whose parameters are too long is left out. The log reports both.
     """
     made: dict[str, Tool[..., Any]] = {}
     for tool in listed:
         name = _name(tool.name)
         if name in made:
             name = with_digest(name, _MOST_NAME, tool.name)
-        schema = _cut({**{"type": "object", "properties": {}}, **tool.input_schema})
+        schema = _cut({"type": "object", "properties": {}, **readable(tool.input_schema)})
         if (size := len(json.dumps(schema, ensure_ascii=False, default=str))) > MOST_SCHEMA:
             log.warning("MCP server %r: the parameters of %r take %d characters; it is left out", server, name, size)
             continue

@@ -12,6 +12,9 @@ from typing import IO, TextIO
 
 log = logging.getLogger("refold")
 KEPT_LINES = 50
+KEPT_CHARACTERS = 10_000
+"""How much of a line is kept: a server may never end one."""
+_PIECE = 65_536
 
 
 class Stderr:
@@ -39,13 +42,29 @@ class Stderr:
 
     def _read(self, reading: int) -> None:
         with os.fdopen(reading, encoding="utf-8", errors="replace") as source:
-            for line in source:
-                if line.strip():
-                    self.lines.append(line.rstrip("\r\n"))
-                if self._log is not None:
-                    self._log.write(line)
+            line = ""
+            for piece in iter(lambda: source.readline(_PIECE), ""):
+                self._write(piece)
+                line = f"{line}{piece}"[:KEPT_CHARACTERS]
+                if piece.endswith("\n"):
+                    self._keep(line)
+                    line = ""
+            self._keep(line)
         if self._log is not None:
             self._log.close()
+
+    def _keep(self, line: str) -> None:
+        if line.strip():
+            self.lines.append(line.rstrip("\r\n"))
+
+    def _write(self, piece: str) -> None:
+        """Write to the log, until that fails: the server is read on."""
+        try:
+            if self._log is not None:
+                self._log.write(piece)
+        except OSError as error:
+            log.warning("what an MCP server writes to its standard error is no longer logged: %s", error)
+            self._log = None
 
 
 def _opened(path: Path | None) -> IO[str] | None:

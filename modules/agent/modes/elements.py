@@ -6,13 +6,11 @@ An element holds either elements or text.
 import re
 from dataclasses import dataclass, field
 
+from ..chat.readable_schema import TYPES
 from .markup import ANY_TAG, Tag, tags
 
 ITEM, ENTRY = "item", "entry"
 """The elements for list items, and for members whose names are not element names."""
-
-TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
-"""The JSON types, as an element's `type` names them."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|(?P<open>\Z))", re.DOTALL)
 """A comment, or an open comment with the rest of the text.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..chat.readable_schema import readable
 from ..chat.tool_calls import ToolCall, ToolDefinition
 from .jsontext import arguments_json, dumped, listed
 from .mode import FoundCall, Problem, Reading
@@ -63,7 +64,7 @@ class PythonicMode:
 
     def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
         """See TextMode."""
-        parameters = {t.function.name: list((t.function.parameters or {}).get("properties", {})) for t in tools}
+        parameters = {t.function.name: list(readable(t.function.parameters).get("properties", {})) for t in tools}
         last: tuple[_Block, list[FoundCall | Problem]] | None = None
         at, unending = text.find("["), 0
         while at >= 0 and unending < _MAX_UNENDING:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..chat.readable_schema import TYPES, readable
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from .elements import ENTRY, ITEM, TYPES, Element, element_of
+from .elements import ENTRY, ITEM, Element, element_of
 from .jsontext import arguments_json, dumped
 from .markup import Tag, escape, escape_attribute, numbered_breaks, tag_pattern, tags
 from .mode import FoundCall, Problem, Reading
@@ -51,7 +52,7 @@ class XmlMode:
 
     def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
         """See TextMode."""
-        schemas = {tool.function.name: tool.function.parameters or {} for tool in tools}
+        schemas = {tool.function.name: readable(tool.function.parameters) for tool in tools}
         calls: list[FoundCall] = []
         problems: list[Problem] = []
         spans: list[tuple[int, int]] = []
@@ -166,7 +167,7 @@ def _element(tag: str, attributes: str, value: Any) -> str:
 
 def _definition(tool: ToolDefinition) -> str:
     function = tool.function
-    schema: dict[str, Any] = dict(function.parameters or {})
+    schema = readable(function.parameters)
     required = schema.get("required", ())
     lines = [f"<rg-tool name={escape_attribute(function.name)}>"]
     if function.description:

@@ -1,6 +1,9 @@
 """What a server over stdio may do wrong, and what comes of it: always an error that the model reads, never more."""
 
+import errno
+import io
 import logging
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,13 +12,17 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp.types import Tool as ServerTool
 from processes import children
 from warm_python import warm_python
 
 from refold.modules.agent.chat.content import ContentImageUrl
 from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.readable_schema import _FORMS
 from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.tools import WireNameError, by_wire_name
 from refold.modules.mcp import (
     MCPClient,
@@ -27,6 +34,14 @@ from refold.modules.mcp import (
     mcp,
 )
 from refold.modules.mcp.listed_tools import as_tools
+from refold.modules.mcp.stderr import KEPT_CHARACTERS, Stderr
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 1) | st.sampled_from(["a", "any", "string", "object", "#/$defs/a"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", *_FORMS]), inner, max_size=3),
+    max_leaves=8,
+)
+SCHEMAS = st.dictionaries(st.sampled_from(sorted(_FORMS.keys() - {"type"})), JSON, max_size=4)
 
 RAW = str(Path(__file__).parent / "raw_server.py")
 
@@ -270,6 +285,51 @@ async def test_a_command_that_is_not_there_is_named() -> None:
         await client.connect()
     assert client.status is MCPStatus.FAILED
     assert "/no/such/server" in str(client.error)
+
+
+def test_an_error_output_without_line_ends_is_kept_in_part_and_logged_whole(tmp_path: Path) -> None:
+    stderr = Stderr(tmp_path / "log")
+    stderr.writer.write(f"first\n{'x' * 300_000}")
+    stderr.writer.write("last words\n")
+    stderr.close()
+    stderr.settle(60)
+    assert list(stderr.lines) == ["first", "x" * KEPT_CHARACTERS]
+    assert (tmp_path / "log").read_text() == f"first\n{'x' * 300_000}last words\n"
+
+
+def test_an_error_output_is_read_on_when_its_log_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    stderr = Stderr(None)
+    stderr._log = Full()
+    with caplog.at_level(logging.WARNING, "refold"):
+        stderr.writer.write("one\ntwo\n")
+        stderr.close()
+        stderr.settle(60)
+    assert list(stderr.lines) == ["one", "two"]
+    assert caplog.text.count("no longer logged") == 1
+
+
+@given(SCHEMAS)
+def test_a_tool_with_a_schema_that_is_none_can_be_shown_and_called(schema: dict[str, Any]) -> None:
+    listed = ServerTool.model_construct(
+        name="odd", title=None, description="", input_schema={"type": "object", **schema}, annotations=None
+    )
+
+    async def answer(**arguments: Any) -> str:
+        return "called"
+
+    (tool,) = as_tools([listed], lambda _: answer, "server")
+    called = ToolCall.of("c1", "odd", {"a": "1"})
+    for mode in TEXT_MODES.values():
+        assert "odd" in mode.describe([tool.definition])
+        assert mode.read(mode.write([called]), [tool.definition]).calls
+    message, _ = anyio.run(tool.handle_tool_call, called)
+    assert message.content == "called" or "ValidationError" in message.content or "argument" in message.content
 
 
 async def test_a_thousand_tools_come_in_pages(tmp_path: Path) -> None:

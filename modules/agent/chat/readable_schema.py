@@ -1,0 +1,71 @@
+"""A tool's JSON Schema in a form that code can rely on.
+
+A schema may come from a stranger, such as an MCP server, and need not be one: keywords may have values of any form, and
+types any name. JSON Schema itself allows `true` where most code expects an object.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
+"""The names of JSON's types."""
+
+
+def readable(schema: Any) -> dict[str, Any]:
+    """Return a schema without the keywords whose values have a wrong form.
+
+    What is no schema, or `true` or `false`, becomes an empty one, which allows everything.
+    """
+    if not isinstance(schema, dict):
+        return {}
+    read = {key: _FORMS[key](value) if key in _FORMS else value for key, value in schema.items()}
+    return {key: value for key, value in read.items() if key not in _FORMS or value is not None}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _list(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None
+
+
+def _names(value: Any) -> list[str] | None:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else None
+
+
+def _types(value: Any) -> str | list[str] | None:
+    if isinstance(value, str):
+        return value if value in TYPES else None
+    named = _names(value)
+    return named if named and named == value and set(named) <= set(TYPES) else None
+
+
+def _by_name(value: Any) -> dict[str, Any] | None:
+    return {key: readable(each) for key, each in value.items()} if isinstance(value, dict) else None
+
+
+def _several(value: Any) -> list[dict[str, Any]] | None:
+    return [readable(each) for each in value] or None if isinstance(value, list) else None
+
+
+def _one(value: Any) -> bool | dict[str, Any] | None:
+    return value if isinstance(value, bool) else readable(value) if isinstance(value, dict) else None
+
+
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "type": _types,
+    "properties": _by_name,
+    "$defs": _by_name,
+    "required": _names,
+    "additionalProperties": _one,
+    "items": _one,
+    "anyOf": _several,
+    "oneOf": _several,
+    "allOf": _several,
+    "enum": _list,
+    "$ref": _text,
+    "title": _text,
+    "description": _text,
+}
+"""The functions that return keywords' values, or None for a wrong form."""
