@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 PageMaker = Callable[[Any], str | None]
-"""A function that returns a trace's page as one HTML document; None for a trace without a whole record."""
+"""A function that returns a trace's page as one HTML document; None for a trace without a complete record."""
 _makers: list[PageMaker] = []
 
 
@@ -24,7 +24,7 @@ def register_page_maker(maker: PageMaker) -> None:
 def page_of(trace: Any) -> str | None:
     """Return the page of a trace.
 
-    Returns None if the trace has no whole record.
+    Returns None if the trace has no complete record.
     """
     return _makers[-1](trace)
 

@@ -1,8 +1,9 @@
-"""The trace of a run, and everything that is read from it.
+"""The trace of a run, and all code that reads traces.
 
-`Trace` is the face for reading. The rooms: `file` holds a trace as bytes, `json_patch` makes and applies patches,
-`states` folds patches into states, and `analysis` answers questions about one trace or many. Nothing here imports user
-code: a trace is data, and can be read where the module that wrote it is not installed.
+`Trace` is the class for reading. The rooms: `file` holds a trace as bytes, `json_patch` makes and applies patches,
+`states` folds patches into states, `analysis` answers questions about one trace or many, `index` makes these answers
+fast, `stores` keeps traces in databases and buckets, and `export` writes other formats. Nothing here imports user code,
+so a trace can be read where its module is not installed.
 """
 
 from .analysis.blame import Blame

@@ -1,7 +1,4 @@
-"""The cards of traces and steps, for notebooks.
-
-They are made from plain values and know no trace.
-"""
+"""Notebook cards of traces and steps, made from plain values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +8,7 @@ from .json_patch.share import Change
 
 
 def decision_text(decision: Mapping[str, Any] | None) -> str:
-    """Return a decision in a line."""
+    """Return a decision as one line of text."""
     if not decision:
         return "no decision"
     mode = str(decision.get("mode"))

@@ -1,7 +1,4 @@
-"""A cursor that moves forward and back through a recorded run.
-
-No code of the run is executed.
-"""
+"""A cursor through a recorded run; no code is executed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +11,7 @@ from .trace import Trace, as_trace
 class Replay:
     """A cursor between the steps of a trace.
 
-    Position 0 is before the first step, position `len(trace.steps)` after the last. Iterating starts at the current
+    Position 0 is before the first step, position `len(trace.steps)` after the last. Iteration starts at the current
     position. The documents are shared with the steps: do not change them.
     """
 
@@ -31,20 +28,20 @@ class Replay:
         return self.trace.steps[self.position - 1]
 
     def back(self) -> Step | None:
-        """Move back over a step; return it, or None at the beginning."""
+        """Move back over a step; return it, or None at the start."""
         if self.position <= 0:
             return None
         self.position -= 1
         return self.trace.steps[self.position]
 
     def seek(self, position: int) -> None:
-        """Move to a position.
+        """Move to a position; -1 is the end.
 
-        -1 is the end. Raises `IndexError` for a position that the trace does not have.
+        Raises `IndexError` for a position that the trace does not have.
         """
         place = position + len(self) + 1 if position < 0 else position
         if not 0 <= place <= len(self):
-            raise IndexError(f"the trace has places 0 to {len(self)}, not {position}")
+            raise IndexError(f"the trace has positions 0 to {len(self)}, not {position}")
         self.position = place
 
     @property
@@ -61,7 +58,7 @@ class Replay:
 
 
 def replay(trace: Trace | Path | str, traces: Path | str = "runs") -> Replay:
-    """Return a cursor at the beginning of a trace.
+    """Return a cursor at the start of a trace.
 
     `trace` is a `Trace`, the path of a file, or the id of a run whose trace is in the folder `traces`.
     """

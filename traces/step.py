@@ -1,4 +1,4 @@
-"""One step of a run: decision, effects, and the changed state."""
+"""One step of a run: its decision, its effects, its states."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .notebook_cards import step_card
 
 
 class Documents(Protocol):
-    """The states round a step, as documents: a trace's `History`, for example."""
+    """The states around each step, as documents: a `History`, for example."""
 
     def before(self, step: int, /) -> Any:
         """Return the document before the commit of a step."""
@@ -30,8 +30,8 @@ class Effect:
     """One recorded call: its intent, and its outcome unless it is `open`.
 
     `seq` is the number of the intent's record, `outcome` the number of the outcome's. If the call carries out an action
-    of the decision, `action` is the action's id and `args` are the action's arguments. A large `result` is a reference
-    to a blob; `Trace.value` loads it. `seconds` is how long the call took. `children` are the calls made inside it.
+    of the decision, `action` is the action's id and `args` are its arguments. A large `result` is a reference to a
+    blob; `Trace.value` loads it. `seconds` is how long the call took. `children` are the calls made inside this one.
     """
 
     seq: int
@@ -54,7 +54,7 @@ class Effect:
     children: tuple["Effect", ...]
 
     def walk(self) -> Iterator["Effect"]:
-        """Yield this effect and all effects inside it, the outer ones first."""
+        """Yield this effect and all effects inside it, outer ones first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -63,8 +63,8 @@ class Effect:
 class Step:
     """One step, which leads from state k to state k + 1.
 
-    Its parts are computed on first use. The documents (`before`, `state`) share their unchanged parts: do not change
-    them. `committed` is False for the step that was under way when the trace ended.
+    Its attributes are computed on first use. The documents `before` and `state` share their unchanged parts: do not
+    change them. `committed` is False for the step that was under way when the trace ended.
     """
 
     def __init__(
@@ -91,17 +91,14 @@ class Step:
 
     @cached_property
     def decision(self) -> dict[str, Any] | None:
-        """The decision that was carried out.
-
-        It is None if the step ended before it was made.
-        """
+        """The decision that was carried out; None if none was made."""
         return next((record["decision"] for record in reversed(self.records) if record.kind == "decide"), None)
 
     @cached_property
     def decided(self) -> dict[str, Any] | None:
-        """The decision of `decide`.
+        """The decision that `decide` returned.
 
-        It is None if it was not asked, as in the first step of a candidate's run.
+        None if `decide` was not called, as in the first step of a candidate's run.
         """
         first = next((record for record in self.records if record.kind == "decide"), None)
         return None if first is None or "candidate" in first else first["decision"]
@@ -116,10 +113,7 @@ class Step:
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects of the step in the order of their intents.
-
-        Effects made inside another are its `children`.
-        """
+        """The effects in the order of their intents; nested ones are `children`."""
         return gather_effects(self.records)
 
     @cached_property
@@ -135,7 +129,7 @@ class Step:
 
     @property
     def errors(self) -> list[tuple[str, str] | None]:
-        """Each result's error type and message, or None; no blob is loaded."""
+        """Each result's error type and message, or None. Loads no blob."""
         found: list[tuple[str, str] | None] = []
         if self._commit is None:
             return found
@@ -152,10 +146,7 @@ class Step:
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        """The RFC 6902 patch from `before` to `state`.
-
-        Empty if the step was not committed.
-        """
+        """The RFC 6902 patch from `before` to `state`; empty if not committed."""
         return (self._commit.get("patch") or []) if self._commit is not None else []
 
     @property
@@ -172,8 +163,8 @@ class Step:
     def changes(self) -> tuple[Change, ...]:
         """The changed places of the state, with old and new values.
 
-        They are counted as everywhere in refold: see `changed_between`. The engine's counter is none of them. Raises
-        `TraceNotFoundError` if the run starts at a state of another run, whose trace is missing.
+        `changed_between` defines what counts as a change. The engine's step counter does not count. Raises
+        `TraceNotFoundError` if the run starts at a state of another run whose trace is missing.
         """
         return changed_between(self.before, self.state) if self.patch else ()
 
@@ -181,8 +172,8 @@ class Step:
     def change_count(self) -> int | None:
         """The number of changes; None if it is not known.
 
-        It is not known of a step that was not committed, nor if the run starts at a state of another run, whose trace
-        is missing.
+        The number is not known if the step was not committed, or if the run starts at a state of another run whose
+        trace is missing.
         """
         if not self.committed:
             return None
@@ -193,19 +184,14 @@ class Step:
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """The usage of the run when the step was committed.
-
-        It is None if the run had used nothing.
-        """
+        """The run's usage at the commit; None if nothing was used."""
         return self._commit.get("usage") if self._commit is not None else None
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events of the step.
+        """The events of the step, without the engine's heartbeats.
 
-        Each has `name`, `data`, the time `at`, and the `intent` of the call that emitted it, if a call did.
-
-        Heartbeats of the engine are left out.
+        Each has `name`, `data`, the time `at`, and, if a call emitted the event, the `intent` of the call.
         """
         return [
             {"name": record["name"], "data": record.get("data"), "intent": record.get("intent"), "at": record.at}
@@ -242,10 +228,7 @@ class Step:
 
 
 def told_error(output: Any) -> tuple[str, str] | None:
-    """Return the error that a tool reported to the model.
-
-    It has a type and a message.
-    """
+    """Return type and message of an error reported to the model."""
     told = output.get("metadata") if isinstance(output, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("error_type"), str):
         return None
@@ -253,15 +236,15 @@ def told_error(output: Any) -> tuple[str, str] | None:
 
 
 NESTED = 100
-"""How deep calls may nest: code that shows and compares them is recursive, and a trace may be a stranger's."""
+"""How deep calls may nest. Code that shows and compares calls is recursive, and a trace may come from a stranger."""
 
 
 def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
     """Pair intents with their outcomes, and nest effects in their callers.
 
-    A call may have several attempts, because a run was suspended inside the call, or because a crash left the call
-    open. All attempts make one effect: the attempt that has ended, or otherwise the last one. Its children are those of
-    all attempts. Raises `TraceCorruptError` if an intent is inside a later one, or more than `NESTED` deep.
+    A call may have several attempts: the run was suspended inside the call, or a crash left the call open. All attempts
+    make one effect, which is the attempt that has ended, or otherwise the last one. Its children are those of all
+    attempts. Raises `TraceCorruptError` if an intent is inside a later one, or more than `NESTED` deep.
     """
     actions = {
         action["id"]: action.get("args")
@@ -321,9 +304,9 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
 
 
 def call_of(intent: Record) -> Any:
-    """Return an id of an intent's call that all its attempts share.
+    """Return the id that all attempts of an intent's call share.
 
-    The id is the call's digest or, for an intent without one, the record's number.
+    The id is the call's digest or, for an intent without a digest, the record's number.
     """
     digest = intent.get("digest")
     return (intent["phase"], digest, intent.get("n", 0)) if digest else intent.seq

@@ -1,7 +1,7 @@
 """The trace of one run, for reading.
 
-Everything that is known of a run is computed from the records, when it is asked for: `status` from the last records,
-`state(k)` from a snapshot and the patches after it, `steps` and their `effects` from the records of each step.
+Everything known of a run is computed from its records on demand: `status` from the last records, `state(k)` from a
+snapshot and the patches after it, `steps` and their `effects` from the records of each step.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ class Trace:
     """The trace of one run, as it was when it was read.
 
     `Trace.load(path)` checks the first and the last line; `check()` checks the whole trace. Reading never changes a
-    file: an incomplete last line is ignored, and shown as `torn`.
+    file: an incomplete last line is ignored, and kept in `torn`.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Trace:
         size: int | None = None,
         place: RunRef | None = None,
     ) -> None:
-        """Make a trace from bytes, at most `size`, or their supplier."""
+        """Make a trace from bytes or their supplier, up to `size` bytes."""
         self.path = path
         self.place = place
-        """The run's place, if the trace is in a store; `path` is None if the store does not keep it in a file."""
+        """The run's place in a store; None if the trace is in no store."""
         self._source = source
         self._size = size
         self._memory = memory
@@ -81,9 +81,9 @@ class Trace:
     def load(cls, path: Path | str | RunRef) -> Self:
         """Read a trace: a file, or a run of a store.
 
-        A store's run may be a text such as `sqlite:///runs.db#RUN`. An incomplete last line is no error. Raises
-        `TraceNotFoundError`; `NotATraceError` if the file holds no record; `TraceCorruptError` if the first line does
-        not begin a record, or the last complete line is not as it was written.
+        A run of a store may be given as text such as `sqlite:///runs.db#RUN`. An incomplete last line is no error.
+        Raises `TraceNotFoundError`, `NotATraceError` if the file holds no record, and `TraceCorruptError` if the first
+        line does not begin a record, or the last complete line does not fit its hash.
         """
         place = path if isinstance(path, RunRef) else run_at(path)
         if place is not None:
@@ -100,7 +100,7 @@ class Trace:
     def from_bytes(cls, data: bytes, *, path: Path | None = None, blobs: dict[str, bytes] | None = None) -> Self:
         """Make a trace from a file's bytes, with `blobs` by their hash.
 
-        Checks the first and last line, as `load`.
+        Checks the first and the last line, as `load` does.
         """
         trace = cls(bytes(data), path=path, blobs=MemoryBlobs(blobs) if blobs is not None else None)
         trace._lines.check_tail()
@@ -145,7 +145,7 @@ class Trace:
         """
         if not self._lines.end:
             raise TraceError(
-                f"{self._name} holds no whole record: the run ended before its first one; delete the trace"
+                f"{self._name} holds no complete record: the run ended before its first one; delete the trace"
             )
         first = self._lines.record_at(0)
         if first.kind != "header":
@@ -154,9 +154,9 @@ class Trace:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process that is writing to the file.
+        """The id of the process that writes the file.
 
-        It is None if there is none, or the system does not say.
+        None if no process does, or the system does not say.
         """
         return lock_holder(self.path) if self.path is not None else None
 
@@ -187,10 +187,7 @@ class Trace:
 
     @cached_property
     def children(self) -> tuple[ChildStart, ...]:
-        """The starts of the run's child runs, in record order.
-
-        A child run that was started again occurs again.
-        """
+        """The starts of child runs, in record order, restarts included."""
         return tuple(children_in(self._lines))
 
     @cached_property
@@ -202,18 +199,18 @@ class Trace:
     def status(self) -> str:
         """The status in the end record.
 
-        Without one, `waiting` if a request is open, otherwise `interrupted`.
+        Without an end record, `waiting` if a request is open, and otherwise `interrupted`.
         """
         return self.ending.status
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the run ended; None if it has not."""
+        """The reason why the run ended; None if it has not."""
         return self.ending.stop_reason
 
     @property
     def waiting(self) -> tuple[dict[str, Any], ...]:
-        """The requests that nobody has answered yet."""
+        """The requests without an answer."""
         return self.ending.waiting
 
     @cached_property
@@ -241,7 +238,7 @@ class Trace:
     def state_record(self, step: int) -> Record:
         """Return the record that made state `step`.
 
-        That is a commit, the first snapshot, or a resume with a patch.
+        The record is a commit, the first snapshot, or a resume with a patch.
         """
         lines = self._lines
         if step:
@@ -249,7 +246,7 @@ class Trace:
         else:
             first = next((record for record in self.records if record.kind == "snapshot"), None)
             if first is None:
-                raise TraceError("the trace has no state: the run ended before init_state gave one")
+                raise TraceError("the trace has no state: the run ended before init_state returned one")
             record = first
         stop = commit_offset(lines, step) if step < self.step_count else lines.end
         while (at := lines.data.rfind(_RESUME, 0, stop) + 1) and (resumed := lines.record_at(at)).seq > record.seq:
@@ -260,10 +257,7 @@ class Trace:
 
     @property
     def final_state(self) -> dict[str, Any]:
-        """The last state, as a document, with all patches folded.
-
-        The patch of the end record is included.
-        """
+        """The last state as a document, the end record's patch included."""
         return self._fold(Fold(self._lines, self._lines.end, self.step_count))
 
     def _fold(self, fold: Fold) -> dict[str, Any]:
@@ -271,9 +265,9 @@ class Trace:
         return doc
 
     def _base(self) -> Any:
-        """Return the state of another run at which this run starts.
+        """Return the state of another run that this run starts from.
 
-        It is shared: do not change it.
+        The document is shared: do not change it.
         """
         return self._bases.first_document(self._member())
 
@@ -288,7 +282,7 @@ class Trace:
     def shared_state(self, step: int) -> Any:
         """Return state `step` (from 0), cheaply if a neighbour was read before.
 
-        It is shared: do not change it.
+        The document is shared: do not change it.
         """
         if step < self.step_count:
             return self.history.before(step)
@@ -302,19 +296,15 @@ class Trace:
 
     @property
     def unfinished(self) -> Step | None:
-        """The step that was under way when the trace ended.
-
-        It is None if there is none.
-        """
+        """The step under way when the trace ended, or None."""
         return self.steps.unfinished()
 
     @property
     def first_state(self) -> dict[str, Any] | None:
-        """State 0 of the run, as a document.
+        """State 0 of the run as a document, or None.
 
-        It comes from `init_state`, or from the run of which this one is a candidate's run or a fork.
-
-        None if the run ended before it had a state. The document is shared: do not change it.
+        State 0 comes from `init_state`, or from the run that this run forks or is a candidate of. The document is
+        shared: do not change it.
         """
         record = next((record for record in self.records if record.kind in ("snapshot", "commit")), None)
         if record is None or record.kind == "commit":
@@ -324,10 +314,7 @@ class Trace:
 
     @property
     def end(self) -> dict[str, Any]:
-        """The members of the end record.
-
-        If there is none, only the status.
-        """
+        """The members of the end record; without one, only the status."""
         return self.ending.record or {"status": self.status}
 
     def find(self, path: str) -> list[int]:
@@ -341,20 +328,18 @@ class Trace:
     def blame(self, path: str) -> list[Blame]:
         """Return each change of the values at a path, in order.
 
-        A change has the old and the new value. The path is as in `find`.
-
-        A value that no step is blamed for is still as it was in state 0.
+        A change has the old and the new value. The path is as in `find`. A value without a change is as in state 0.
         """
         return list(self.iter_blame(path))
 
     def iter_blame(self, path: str) -> Iterator[Blame]:
-        """Yield the changes of `blame`, holding one at a time in memory."""
+        """Yield the changes that `blame` returns, one at a time."""
         return blame(self._lines, self.history, path)
 
     def diff(self, other: "Trace | Path | str") -> TraceDiff:
         """Return where the other trace first differs, and how.
 
-        Returns False if the two are equal.
+        The result is False if the two traces are equal.
         """
         return diff_traces(self, as_trace(other))
 
@@ -377,7 +362,7 @@ class Trace:
     def check_lines(self) -> None:
         """Check the form, number and hash of each line.
 
-        This finds whatever was changed since it was written, and takes less than half the time of `check`. Raises
+        This finds every change made to a line since it was written, in less than half the time of `check`. Raises
         `TraceCorruptError` with the first bad line.
         """
         self._lines.check_chain()
@@ -385,20 +370,17 @@ class Trace:
     def blob(self, reference: dict[str, Any] | str) -> bytes:
         """Return the bytes of a blob.
 
-        `reference` is its hash, or `{"$blob": hash, "bytes": length}`.
-
-        Raises `TraceNotFoundError` if the blob is missing, `TraceCorruptError` if its content does not have this hash.
+        `reference` is the blob's hash, or `{"$blob": hash, "bytes": length}`. Raises `TraceNotFoundError` if the blob
+        is missing, `TraceCorruptError` if its content does not have this hash.
         """
         if isinstance(reference, str):
             return self._blobs.get(reference)
         if not is_blob(reference):
-            raise TraceError(f"a blob is named by its hash or its reference, got {reference!r:.80}")
+            raise TraceError(f"a blob is given by its hash or its reference, got {reference!r:.80}")
         return self._blobs.get(reference["$blob"], reference["bytes"])
 
     def value(self, recorded: Any) -> Any:
-        """Return the JSON value of a recorded blob reference.
-
-        Any other value is returned as it is.
+        """Return the JSON value of a blob reference; any other value unchanged.
 
         Raises as `blob` does, and `TraceCorruptError` if the blob is not JSON.
         """
@@ -414,9 +396,7 @@ class Trace:
         return value
 
     def until(self, hash: str) -> "Trace":
-        """Return the trace as it was when this record was its last.
-
-        The record is named by its hash.
+        """Return the trace as of the record with this hash.
 
         Raises `TraceError` if the trace has no such record: the file is no longer the one that was forked.
         """
@@ -431,12 +411,11 @@ class Trace:
     def relative(self, run_id: str) -> "Trace":
         """Return the present trace of another run of the family.
 
-        The other run may be a parent, a child or a sibling. In a store, the relative is looked for in the same store.
-        In memory, runs find each other if their writers were created with a `parent`. On the disk, the run is looked
-        for by the name of its file: in the same folder, in `<own name>.branches` below it, in the folder above if this
-        folder is a `.branches` folder, and in the other `.branches` folders there. A file that a header names is not
-        opened: a trace may come from a stranger, and could name any file. Raises `TraceNotFoundError`, which says
-        where the run was looked for.
+        In a store, the relative is looked for in the same store. In memory, runs find each other if their writers were
+        created with a `parent`. On the disk, the run is looked for by the name of its file: in the same folder, in
+        `<own name>.branches` below it, in the folder above if this folder is a `.branches` folder, and in the other
+        `.branches` folders there. The file that a header names is not opened: a trace may come from a stranger, and
+        could name any file. Raises `TraceNotFoundError`, which says where the run was looked for.
         """
         if self.path is None and self.place is not None:
             place = self.place.beside(run_id)
@@ -482,10 +461,7 @@ class Trace:
         return self._memory
 
     def view(self, height: int = 720) -> RunView:
-        """Return the run's page, for a notebook.
-
-        It is the page of `refold view` with this run in it. `height` is that of the frame, in pixels.
-        """
+        """Return the page of `refold view` for a notebook, `height` pixels high."""
         return RunView(self.run_id, page_of(self) or self._repr_html_(), height)
 
     def _repr_html_(self) -> str:
@@ -514,9 +490,9 @@ class Trace:
 
 
 def as_trace(named: Trace | Path | str, traces: Path | str = "runs") -> Trace:
-    """Return the trace that `named` means.
+    """Return the trace of `named`.
 
-    It may be a `Trace`, the path of a file, a run's URL in a store, or a run id in the folder `traces`.
+    `named` is a `Trace`, the path of a file, a run's URL in a store, or a run id in the folder `traces`.
     """
     if isinstance(named, Trace):
         return named

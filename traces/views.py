@@ -1,7 +1,4 @@
-"""The records and steps of a trace, as sequences.
-
-Each item is made on first use.
-"""
+"""A trace's records and steps, as sequences made on first use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
@@ -15,9 +12,9 @@ from .step import Step
 
 _KEPT = 64
 _BYTES = 2**20
-"""How many bytes the lines of the cached steps may have: parsed, they take some ten to forty times as much."""
+"""How many bytes the lines of the cached steps may have. Once parsed, they take ten to forty times as much."""
 _BLOBS = 2**20
-"""How many bytes of loaded blobs are kept for further steps; a single step may hold more."""
+"""How many bytes of loaded blobs are kept for later steps; a single step may hold more."""
 _WORK = frozenset(("decide", "intent", "outcome", "wait", "input", "branch"))
 
 
@@ -45,7 +42,7 @@ class Records(Sequence[Record]):
     def of_kind(self, kind: str, seq: int, by: Record) -> Record:
         """Return record `seq`, to which the record `by` refers.
 
-        Raises `TraceCorruptError` if it is of another kind.
+        Raises `TraceCorruptError` if record `seq` is of another kind.
         """
         found = self._lines.record(seq) if seq < by.seq and seq < len(self._lines) else None
         if found is None or found.kind != kind:
@@ -55,10 +52,7 @@ class Records(Sequence[Record]):
 
 
 class Loaded:
-    """A cache of loaded blobs.
-
-    The values are shared: do not change them.
-    """
+    """A cache of loaded blobs. Values are shared: do not change them."""
 
     def __init__(self, value: Callable[[Any], Any]) -> None:
         self.size = 0
@@ -66,7 +60,7 @@ class Loaded:
         self._known: dict[tuple[str, int], Any] = {}
 
     def __call__(self, recorded: Any) -> Any:
-        """Return the value that a recorded value stands for, as `Trace.value` does."""
+        """Return a recorded value with its blob loaded, as `Trace.value` does."""
         if not is_blob(recorded):
             return recorded
         name = recorded["$blob"], recorded["bytes"]
@@ -77,7 +71,7 @@ class Loaded:
 
 
 class Steps(Sequence[Step]):
-    """The committed steps of a trace; those used last are cached."""
+    """The committed steps of a trace; the most recently used are cached."""
 
     def __init__(self, records: Records, history: History, value: Callable[[Any], Any]) -> None:
         self._records = records
@@ -110,10 +104,7 @@ class Steps(Sequence[Step]):
         return Step(len(self), records, None, self._history, self._records.of_kind, self._value)
 
     def _start(self, k: int) -> int:
-        """Return the index of a step's first record.
-
-        That is the record after the previous commit, or after the header.
-        """
+        """Return the index of the record after the previous commit or header."""
         return self._history.commits[k - 1] + 1 if k else 1
 
     def _step(self, k: int) -> Step:

@@ -287,7 +287,7 @@ def _spread(size: int, most: int | None) -> list[int]:
 
 
 def _ends(trace: Trace) -> list[int]:
-    """Return where each whole record ends, in bytes."""
+    """Return where each complete record ends, in bytes."""
     data, ends, end = trace.data, list[int](), 0
     while end < trace.size:
         end = data.index(b"\n", end) + 1

@@ -182,7 +182,9 @@ def test_a_corrupt_blob_is_named_with_its_run_and_its_store(url: str, tmp_path: 
     edit(tmp_path / "runs.db", "UPDATE blobs SET data = x'00'")
     with pytest.raises(TraceCorruptError) as raised:
         store.blobs("one").get(digest)
-    assert str(raised.value).startswith(f"blob {digest} of run one in {store.url} is not what its name says; restore")
+    assert str(raised.value).startswith(
+        f"blob {digest} of run one in {store.url} does not fit the hash in its name; restore"
+    )
     store.close()
 
 

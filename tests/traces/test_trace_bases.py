@@ -284,7 +284,7 @@ def test_a_missing_parent_is_named(tmp_path: Path) -> None:
     for look in looks:
         with pytest.raises(TraceNotFoundError) as caught:
             look()
-        for part in ("run child begins with state 2 of run root", "root.trace.jsonl in ", str(tmp_path)):
+        for part in ("run child starts with state 2 of run root", "root.trace.jsonl in ", str(tmp_path)):
             assert part in str(caught.value)
     assert trace.status == "interrupted"
     assert [step.decision for step in trace.steps] == [{"mode": "act", "actions": []}]
@@ -334,8 +334,8 @@ def test_damage_in_the_parent_is_the_parents(tmp_path: Path) -> None:
     [
         ({"run": "other", "step": 2}, "another run than its parent"),
         ({"run": "root", "step": 1}, "another step than its parent"),
-        ({"run": "root"}, "neither a state nor a base|lacks what it must have"),
-        (None, "neither a state nor a base|lacks what it must have"),
+        ({"run": "root"}, "neither a state nor a base|does not fit its kind"),
+        (None, "neither a state nor a base|does not fit its kind"),
     ],
 )
 def test_bad_references_are_found(base: Any, says: str) -> None:
@@ -352,9 +352,9 @@ def test_bad_references_are_found(base: Any, says: str) -> None:
 def test_states_that_are_not_there() -> None:
     root = Run("root", None).begin({})
     root.docs *= 5
-    with pytest.raises(TraceNotFoundError, match="begins with state 4 of run root"):
+    with pytest.raises(TraceNotFoundError, match="starts with state 4 of run root"):
         Run("child", None, root, hash=None).trace.state(0)
-    with pytest.raises(TraceNotFoundError, match="after 0 steps"):
+    with pytest.raises(TraceNotFoundError, match="has only 0 steps"):
         Run("child", None, root).trace.state(0)
     with pytest.raises(TraceError, match="no state"):
         Run("child", None, root_without_state()).trace.state(0)
@@ -371,7 +371,7 @@ def test_runs_that_begin_with_each_other_are_refused() -> None:
     first.docs.append({})
     second = Run("b", None, first, hash=None)
     first.write("snapshot", base={"run": "b", "step": 0})
-    with pytest.raises(TraceError, match="begins, by way of other runs, with a state of its own"):
+    with pytest.raises(TraceError, match="starts, by way of other runs, with a state of its own"):
         second.trace.state(0)
 
 

@@ -23,7 +23,7 @@ def test_lists_are_the_same_if_all_their_items_are() -> None:
     assert same_json([1, 2], [1, 2])
     assert not same_json([1, 2], [1, 3])
     assert not same_json([1, 2], [3, 2])
-    with pytest.raises(PatchError, match="not the one that 'test' asks for"):
+    with pytest.raises(PatchError, match="differs from the one that 'test' expects"):
         apply_patch({"l": [1, 2]}, [{"op": "test", "path": "/l", "value": [1, 3]}])
 
 
@@ -123,7 +123,7 @@ def test_a_trace_that_lacks_a_commit_has_no_steps(write_run: WriteRun, lost: int
                 members = {name: record[name] for name in record.keys() - {"kind", "seq", "step", "at", "hash"}}
                 writer.append(record.kind, record.step, record.at, members)
         trace = writer.trace()
-    with pytest.raises(TraceCorruptError, match="commits are missing"):
+    with pytest.raises(TraceCorruptError, match="number of commits up to this one is wrong"):
         len(trace.steps)
     with pytest.raises(TraceCorruptError):
         trace.check()

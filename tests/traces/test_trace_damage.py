@@ -120,20 +120,20 @@ def move_step(kind: str) -> Callable[[Any], None]:
     [
         (drop("header"), "header"),
         (add("header", 0), "header"),
-        (drop("commit"), "commits do not follow"),
+        (drop("commit"), "commits are not numbered in order"),
         (drop("intent"), "no earlier intent"),
-        (drop("snapshot"), "before there is a state"),
+        (drop("snapshot"), "before the first state"),
         (edit("header", format=2), "another format"),
-        (edit("snapshot", state={"n": 2}), "not the state that the patches lead to"),
+        (edit("snapshot", state={"n": 2}), "differs from the state folded from the patches"),
         (edit("outcome", intent=0), "no earlier intent"),
         (edit("outcome", intent=1), "an outcome already"),
         (edit("commit", patch=[{"op": "remove", "path": "/none"}]), "does not fit the state"),
-        (edit("commit", patch=[7]), "lacks what it must have"),
+        (edit("commit", patch=[7]), "does not fit its kind"),
         (edit("commit", observation={"results": [0]}), "no earlier outcome"),
         (move_step("end"), "count the committed steps"),
-        (move_step("snapshot"), "snapshot's step"),
+        (move_step("snapshot"), "snapshot is of another step"),
         (add("nonsense", 0), "no such kind"),
-        (add("outcome", 0), "lacks what it must have"),
+        (add("outcome", 0), "does not fit its kind"),
     ],
 )
 def test_wrong_structure_is_found(write_run: WriteRun, change: Callable[[Any], None], says: str) -> None:
@@ -146,11 +146,11 @@ def test_wrong_structure_is_found(write_run: WriteRun, change: Callable[[Any], N
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"opened": {"place": "", "run": "r"}}, "branch record lacks"),
+        ({"opened": {"place": "", "run": "r"}}, "branch record does not fit"),
         ({"strategy": {"name": "S"}, "chosen": {"run": "x", "place": "0"}}, "not opened in this step"),
-        ({"strategy": {}, "chosen": {"candidate": 0}}, "branch record lacks"),
-        ({"chosen": {"candidate": 0}}, "branch record lacks"),
-        ({}, "branch record lacks"),
+        ({"strategy": {}, "chosen": {"candidate": 0}}, "branch record does not fit"),
+        ({"chosen": {"candidate": 0}}, "branch record does not fit"),
+        ({}, "branch record does not fit"),
     ],
 )
 def test_wrong_branches_are_found(script: type, members: dict[str, Any], says: str) -> None:

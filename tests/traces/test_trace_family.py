@@ -186,7 +186,7 @@ def test_relatives_that_can_not_be_read(tmp_path: Path) -> None:
         "interrupted",
     )
     assert "there is no a.trace.jsonl in" in (of(found, "0").error or "")
-    assert of(found, "2").error == "the line has not the form of a record"
+    assert of(found, "2").error == "the line does not have the form of a record"
     (tmp_path / "root.trace.jsonl").unlink()
     found = family(Trace.load(folder / "bb.trace.jsonl"))
     assert [(each.run_id, each.status) for each in found.ancestors] == [("root", "missing"), ("b", "stopped")]
@@ -197,12 +197,12 @@ def test_a_run_that_comes_from_itself_is_met_once(tmp_path: Path) -> None:
     root.write("decide", decision={"mode": "branch", "candidates": 1})
     root.write("branch", opened={"place": "", "run": "root", "children": ["root"]})
     found = family(root.writer.trace())
-    assert of(found, "0").error == "the run comes from itself"
+    assert of(found, "0").error == "the run is its own ancestor"
 
 
 def test_a_root_that_is_corrupt_is_named() -> None:
     root = Run(None, "root").write("branch", opened={"place": "", "run": "root"})
-    with pytest.raises(TraceCorruptError, match="line 3: the branch record lacks"):
+    with pytest.raises(TraceCorruptError, match="line 3: the branch record does not fit"):
         family(root.writer.trace())
 
 

@@ -137,7 +137,7 @@ def test_the_patch_and_the_document_share_nothing() -> None:
         ({"a": 1}, {"op": "remove", "path": "/b"}, "no member 'b'"),
         ({"a": 1}, {"op": "remove", "path": ""}, "whole document"),
         ({"a": 1}, {"op": "add", "path": "/a/b", "value": 0}, "neither object nor list"),
-        ({"a": 1}, {"op": "add", "path": "a", "value": 0}, "begins with"),
+        ({"a": 1}, {"op": "add", "path": "a", "value": 0}, "begin with"),
         ({"a": 1}, {"op": "add", "path": "/~2", "value": 0}, "'~'"),
         ({"a": 1}, {"op": "add", "path": "/b"}, "member 'value'"),
         ({"a": 1}, {"op": "put", "path": "/b", "value": 0}, "'put'"),

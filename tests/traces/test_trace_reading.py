@@ -284,7 +284,7 @@ def test_traces_that_never_began(tmp_path: Path) -> None:
     path.touch()
     trace = Trace.load(path)
     assert (trace.status, trace.run_id, len(trace.steps), len(trace.records)) == ("interrupted", "r9", 0, 0)
-    with pytest.raises(TraceError, match="no whole record"):
+    with pytest.raises(TraceError, match="no complete record"):
         _ = trace.header
     with pytest.raises(TraceError, match="init_state"):
         trace.state(0)

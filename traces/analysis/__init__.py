@@ -1,4 +1,4 @@
-"""Questions that a trace, or a folder of traces, can answer.
+"""Answers to questions about a trace or a folder of traces.
 
 - Which runs are there (`listing`), where are the other runs of a family (`locate`), and how are they related (`family`,
   with `children` for what one run has started, and `family_tree` for the result)?

@@ -37,8 +37,8 @@ def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
     down to the smallest parts that changed. The values *at* the paths are compared: removing the first item of a list
     changes the value at each index of the list.
 
-    The document is folded in place, so a patch costs what it changes. Only if a whole container matches, or items of a
-    list move, each container on the way to a change is copied (shallowly), because old and new are both needed then.
+    The document is folded in place, so a patch costs only what it changes. If a whole container matches, or items of a
+    list move, old and new are both needed: then each container on the way to the change is copied shallowly.
     """
     walk = Walk(split_pointer(pattern))
     step, begun = 0, False
@@ -60,7 +60,7 @@ def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value that `Walk.apply` gave stands for none."""
+    """Return whether a value of `Walk.apply` stands for a missing value."""
     return value is _MISSING
 
 
@@ -68,13 +68,13 @@ _Found = tuple[tuple[str | int, ...], Any, Any]
 
 
 class Walk:
-    """A trace's document, changed patch by patch, and matching changes."""
+    """A trace's document, changed patch by patch, and the matching changes."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
         self.doc: Any = None
         self.sharing = False
-        """Whether callers hold values of the document: from then on, those parts are changed in copies."""
+        """True if callers hold values of the document: those parts are then changed in copies."""
 
     def apply(self, patch: list[dict[str, Any]]) -> list[_Found]:
         """Apply a patch and return what it changed at the paths."""
@@ -83,7 +83,7 @@ class Walk:
         if not touching:
             self.doc = fold_patches(self.doc, [patch])
             return []
-        if all(path for _, path in seen):  # members of the root that the pattern cannot match are changed in place
+        if all(path for _, path in seen):  # root members that the pattern cannot match are changed in place
             ours = {path[0] for path in touching}
             self.doc = fold_patches(self.doc, [[op for op, path in seen if path[0] not in ours]])
             seen = [(op, path) for op, path in seen if path[0] in ours]
@@ -108,7 +108,7 @@ class Walk:
 class _Place(NamedTuple):
     """The value that an operation sets or removes, with its `old` value.
 
-    `left` holds the tokens of the pattern that apply below this value; None if the pattern does not match it.
+    `left` holds the pattern's tokens below this value; it is None if the pattern does not match the value.
     """
 
     path: list[str]
@@ -120,7 +120,7 @@ class _Place(NamedTuple):
 def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> _Place | None:
     """Return the one value that an operation changes.
 
-    Returns None if there are several, or a container of it matches.
+    Returns None if the operation changes several values, or a container of the value matches.
     """
     if not path or not _meets(path, tokens):
         return _Place(path, _MISSING, False, None) if path else None
@@ -147,7 +147,7 @@ def _place(doc: Any, op: dict[str, Any], path: list[str], tokens: list[str]) -> 
 def _meets(path: list[str], tokens: list[str]) -> bool:
     """Return whether a change at `path` can change a matching value.
 
-    Items of a list may move with the change.
+    A change may move the items of a list.
     """
     for name, token in zip(path[:-1], tokens, strict=False):
         if token == "**":
@@ -160,7 +160,7 @@ def _meets(path: list[str], tokens: list[str]) -> bool:
 def _apart(paths: list[list[str]]) -> bool:
     """Return whether no path equals another or leads into it.
 
-    Only then can all old values be looked up first.
+    Only then can all old values be looked up before the first change.
     """
     known = {tuple(path) for path in paths}
     return len(known) == len(paths) and not any(

@@ -1,7 +1,7 @@
-"""The branches, their choices, and the child runs of one run.
+"""The branches, choices and child runs of one run.
 
-Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in a
-line, with their quotes escaped, and cannot be mistaken for one.
+Records are found by searching the bytes for the beginning of a line. Values from users come later in a line, with their
+quotes escaped, so they cannot be mistaken for a record.
 """
 
 import re
@@ -24,7 +24,7 @@ class Opened:
     """One branch, from the records of one run.
 
     `children` holds (place of the branch, candidate's number, run id). `several` is the decision's `candidates`; `end`
-    is the record of the choice, None while the branch is undecided.
+    is the record of the choice, or None while the branch is undecided.
     """
 
     step: int
@@ -35,7 +35,7 @@ class Opened:
     def decided(self, runs: Mapping[str, tuple[Kin, Mapping[str, Any] | None]]) -> KinBranch:
         """Return the branch with its choice and the runs of its children.
 
-        Arguments are each run and its first decision, by run id.
+        `runs` maps run ids to the run and its first decision.
         """
         places: list[tuple[str, Kin | None, Mapping[str, Any] | None]] = []
         for head, index, run_id in self.children:
@@ -70,7 +70,7 @@ class Opened:
     def _unbegun(self, place: str, kin: Kin) -> bool:
         """Return whether a missing child may never have started.
 
-        That is so if the exploration was cut short.
+        That is possible if the exploration was cut short.
         """
         end: Mapping[str, Any] = self.end or {"cut": "killed"}
         told = {**end.get("scores", {}), **end.get("lost", {})}
@@ -112,10 +112,7 @@ def _order(place: str) -> list[tuple[int, str]]:
 
 
 def first_decision(trace: Trace) -> Mapping[str, Any] | None:
-    """Return the candidate with which a child run started.
-
-    Returns None if the run is no candidate's.
-    """
+    """Return the candidate with which a child run started, or None."""
     at = trace.data.find(_DECIDE, 0, trace.size)
     if at < 0:
         return None
@@ -125,10 +122,7 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
 
 
 def called_children(trace: Trace) -> dict[str, bool]:
-    """Return the child runs that calls started, and whether they ended.
-
-    It maps run ids to whether the call has ended.
-    """
+    """Return the child runs that calls started, with whether each call ended."""
     intents = {child.record.seq: child.run_id for child in trace.children if child.kind != "candidate"}
     found = dict.fromkeys(intents.values(), False)
     for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():

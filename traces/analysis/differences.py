@@ -7,7 +7,7 @@ from typing import Any
 from ..json_patch.apply import escape, same_json
 
 Twins = tuple[tuple[str, str], ...]
-"""Pairs of texts, of the left and the right header, that count as equal: the runs' ids or objectives, for example."""
+"""Pairs of a text of the left header and one of the right that count as equal: run ids or objectives, for example."""
 
 
 class _Absent:
@@ -16,7 +16,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
-"""The value, in a difference, of something that one of the traces does not have."""
+"""The value of a difference on the side whose trace does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ def differences(
 ) -> Iterator[Difference]:
     """Yield the smallest parts in which two JSON values differ.
 
-    Members named in `ignore` are left out, and so are texts that are equal once each of `twins` counts as one text.
+    Members named in `ignore` are left out. Texts do not differ if they are equal once each of `twins` counts as one
+    text.
     """
     if left is right:
         return
@@ -59,10 +60,7 @@ def differences(
 
 
 def _are_twins(left: Any, right: Any, twins: Twins) -> bool:
-    """Return whether two texts are equal once known pairs are replaced.
-
-    The left text of each pair stands for the right one.
-    """
+    """Return whether two texts are equal once twins are replaced."""
     if not (twins and isinstance(left, str) and isinstance(right, str)):
         return False
     for one, other in twins:

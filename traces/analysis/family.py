@@ -1,7 +1,4 @@
-"""The family of a run: its ancestors, children and forks.
-
-They are read from the traces on the disk or in memory.
-"""
+"""The family of a run: its ancestors, children and forks."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -20,9 +17,8 @@ from .stored import forks_in
 def family(trace: Trace) -> FamilyTree:
     """Return the family of a run.
 
-    Forks are looked for in the folder of the traces, children and ancestors where `Trace.relative` finds them. A
-    relative whose trace is missing or corrupt is shown as such. Raises `TraceCorruptError` if the run's own trace is
-    corrupt.
+    Forks are looked for in the folder of the traces, children and ancestors as in `Trace.relative`. A relative whose
+    trace is missing or corrupt has that status. Raises `TraceCorruptError` if the run's own trace is corrupt.
     """
     forks = _Forks()
     try:
@@ -93,7 +89,7 @@ class _Forks:
 
 
 class _Found:
-    """The facts that one trace has about its run, before linking."""
+    """The facts of one trace about its run, without its relatives."""
 
     def __init__(self, trace: Trace, forks: _Forks) -> None:
         self.facts = _facts(trace)
@@ -104,7 +100,7 @@ class _Found:
 
     @classmethod
     def unreadable(cls, run_id: str, error: TraceError) -> "_Found":
-        """Return what is known of a run whose trace cannot be read."""
+        """Return the known facts of a run whose trace cannot be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
         self._calls = {}
@@ -122,7 +118,7 @@ class _Found:
         """Return the run with its descendants, taken from `made`."""
         loop = [self.facts.run_id, *self.names()]
         others = {
-            name: made.get(name) or Kin(name, None, "corrupt", error="the run comes from itself") for name in loop
+            name: made.get(name) or Kin(name, None, "corrupt", error="the run is its own ancestor") for name in loop
         }
         branches = tuple(
             branch.decided({name: (others[name], found[name].decision) for _, _, name in branch.children})
@@ -147,10 +143,7 @@ def _facts(trace: Trace) -> Kin:
 
 
 def _link(trace: Trace) -> Mapping[str, Any] | None:
-    """Return the header's `parent`.
-
-    Returns None if there is none, or if the file has no header yet.
-    """
+    """Return the header's `parent`; None without one, or without a header."""
     return trace.parent
 
 

@@ -1,4 +1,4 @@
-"""The tree of a family, as data: runs, branches, candidates, forks."""
+"""A family's tree as data: runs, branches, candidates, forks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Kin:
-    """One run of a family, with what came from it.
+    """One run of a family, with the runs that come from it.
 
-    `parent` is where the run came from, as its header says it: `run` and `step`, and also `candidate` for the run of a
-    candidate, `call` and `name` for the child run of a call, or `edit` for a fork. `calls` are the child runs that its
-    own calls have started, in the order of the calls. `status` is "missing" or "corrupt" if the trace cannot be read,
-    and `error` says why. `pid` is the process that is writing to the trace, or None if there is none or the system does
-    not say.
+    `parent` is the header's: `run` and `step`, and also `candidate` for a candidate's run, `call` and `name` for the
+    child run of a call, or `edit` for a fork. `calls` are the child runs that its own calls have started, in call
+    order. `status` is "missing" or "corrupt" if the trace cannot be read, and `error` says why. `pid` is the process
+    that is writing the trace; it is None if no process does, or the system does not say.
     """
 
     run_id: str
@@ -34,9 +33,8 @@ class Kin:
 class KinBranch:
     """A branch of a run.
 
-    `strategy` is None while the branch is undecided. Each of `candidates` is followed by those that start where it
-    led. `cut` is the stop reason that cut the exploration short, and `stop_reason` the one of the child whose state
-    was adopted.
+    `strategy` is None while the branch is undecided. In `candidates`, each is followed by those that start at its
+    state. `cut` is the stop reason that cut the exploration short, and `stop_reason` that of the adopted child.
     """
 
     step: int
@@ -59,10 +57,9 @@ class KinBranch:
 class KinCandidate:
     """One candidate of a branch.
 
-    `place` 0.2 is candidate 2 of the branch that candidate 0 led to.
-
-    `run` is the child run that carried the candidate out, if one did; `lost` says why this run failed. `on_the_way` is
-    true for the `chosen` candidate and for those that led to it.
+    `place` 0.2 is candidate 2 of the branch to which candidate 0 led. `run` is the child run of the candidate, if there
+    is one; `lost` says why this run failed. `on_the_way` is true for the `chosen` candidate and for those that led to
+    it.
     """
 
     place: str

@@ -1,6 +1,6 @@
 """The user's own frames in a recorded traceback.
 
-A traceback is text of another process, perhaps of another machine: nothing is looked up on the disk.
+A traceback is text from another process, perhaps on another machine: its files are never opened.
 """
 
 import re
@@ -13,10 +13,7 @@ _MODULES = re.compile(r"[/\\]refold[/\\]modules[/\\]")
 
 
 class Frame(NamedTuple):
-    """One frame of a traceback.
-
-    It has the file, the line's number, the function, and the frame's lines of text.
-    """
+    """One frame: file, line number, function, and lines of text."""
 
     file: str
     line: int
@@ -25,11 +22,10 @@ class Frame(NamedTuple):
 
 
 def own_frames(traceback: str) -> list[Frame]:
-    """Return the frames in the user's own code.
+    """Return the frames in the user's own code, outermost first.
 
-    The one that raised is the last. These are the frames outside of refold and of installed libraries. If there are
-    none, the frames in refold's modules
-    count: the run may be one of an example. Returns an empty list if the traceback has neither.
+    These are the frames outside of refold and of installed libraries. If there are none, as in one of refold's
+    examples, the frames in refold's modules count. The list is empty if the traceback has neither.
     """
     frames = _frames(traceback)
     others = (_LIBRARY, _REFOLD, _MODULES)
@@ -38,10 +34,7 @@ def own_frames(traceback: str) -> list[Frame]:
 
 
 def _frames(traceback: str) -> list[Frame]:
-    """Return the frames of a traceback in their order.
-
-    Of a chain of errors, they are those of the last one.
-    """
+    """Return a traceback's frames in order: the last error's, in a chain."""
     found: list[Frame] = []
     for line in traceback.splitlines():
         head = _FRAME.match(line)

@@ -1,4 +1,4 @@
-"""List a folder of traces, reading only both ends of each file."""
+"""The traces of a folder, listed from both ends of each file."""
 
 import os
 from dataclasses import dataclass
@@ -20,10 +20,9 @@ _HEAD = _TAIL = 64 * 1024
 class TraceSummary:
     """One trace of a folder.
 
-    `status` is "corrupt" if the trace cannot be read, and `error` says why.
-
-    `started_at` is in seconds since the epoch, and `size` in bytes. `pid` is the process that is writing to the trace,
-    or None if there is none or the system does not say.
+    `status` is "corrupt" if the trace cannot be read, and `error` says why. `started_at` is in seconds since the epoch,
+    and `size` in bytes. `pid` is the process that is writing the trace; it is None if no process does, or the system
+    does not say.
     """
 
     path: Path
@@ -41,17 +40,14 @@ class TraceSummary:
 def list_traces(folder: Path | str) -> list[TraceSummary]:
     """Return summaries of the traces in a folder, oldest first.
 
-    Folders below are left out, bad files are "corrupt".
+    Subfolders are left out; bad files have the status "corrupt".
     """
     found = [summarize(path) for path in Path(folder).glob("*" + SUFFIX)]
     return sorted(found, key=lambda summary: (summary.started_at or 0.0, summary.run_id))
 
 
 def summarize(path: Path) -> TraceSummary:
-    """Return the summary of one trace.
-
-    An error while reading becomes the status "corrupt".
-    """
+    """Return the summary of one trace; "corrupt" after an error."""
     size = 0
     try:
         with open(open_file(path), "rb") as file:
@@ -63,7 +59,7 @@ def summarize(path: Path) -> TraceSummary:
 
 
 def one_line(error: TraceError | OSError) -> str:
-    """Return what went wrong, without the path: "cannot be read: Permission denied"."""
+    """Return an error's message without the path: "cannot be read: Permission denied"."""
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror}"
     cause = error.__cause__
@@ -74,7 +70,7 @@ def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
     first = file.readline()
     if not first.endswith(b"\n"):
         return TraceSummary(
-            path, trace_name(path), "interrupted", None, 0, None, None, size, lock_holder(path), "no whole record"
+            path, trace_name(path), "interrupted", None, 0, None, None, size, lock_holder(path), "no complete record"
         )
     if not first.startswith(START):
         raise NotATraceError(path)
@@ -94,7 +90,7 @@ def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
     if ending is None:
         raise TraceCorruptError("the trace has no records", 1, path=path)
     if not lines.last_fits():
-        raise TraceCorruptError("the last line is not what was written", 0, path=path)
+        raise TraceCorruptError("the last line does not fit its hash", 0, path=path)
     return TraceSummary(
         path=path,
         run_id=header.get("run_id") or trace_name(path),

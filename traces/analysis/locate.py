@@ -1,4 +1,4 @@
-"""The places of a family's traces."""
+"""The files of a family's traces."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,20 +18,18 @@ _NAMED = 3
 def branches_folder(path: Path) -> Path:
     """Return the folder for the traces of a run's descendants.
 
-    There is one folder for each family. For `DIR/ROOT.trace.jsonl` the folder is `DIR/ROOT.branches`. The children of
-    a run whose trace is already in such a folder go into the same folder.
+    A family has one such folder. For `DIR/ROOT.trace.jsonl` it is `DIR/ROOT.branches`. A trace that is in such a folder
+    already has the same folder for its children.
     """
     return path.parent if path.parent.name.endswith(BRANCHES) else path.with_name(trace_name(path) + BRANCHES)
 
 
 def places_of(path: Path, run_id: str) -> Iterator[Path]:
-    """Yield the files that may be a relative's trace, likeliest first.
+    """Yield the possible files of relative `run_id`, likeliest first.
 
-    The relative is run `run_id`, of the family of the run at `path`.
-
-    The trace may be in the same folder, in the folder of branches, in the folder above it, or in the folder of another
-    family's branches (if one of the two was forked from a branch there). If somebody has renamed the root's file and
-    the folder of its branches, the folder's name leads to the root.
+    The trace may be in the folder of `path`, in the folder of branches, in the folder above it, or in another family's
+    folder of branches (if one of the two was forked from a branch there). If the root's file and its folder of branches
+    were renamed, the folder's name leads to the root.
     """
     name, home = run_id + SUFFIX, path.parent
     if home.name.endswith(BRANCHES):
@@ -48,9 +46,7 @@ def places_of(path: Path, run_id: str) -> Iterator[Path]:
 
 
 def find_relative(path: Path, run_id: str) -> Path:
-    """Return the path of a relative's trace.
-
-    The relative is run `run_id`, of the family of the run at `path`.
+    """Return the path of relative `run_id` of the run at `path`.
 
     Raises `TraceNotFoundError`, which says where the trace was looked for.
     """
@@ -66,9 +62,9 @@ def find_relative(path: Path, run_id: str) -> Path:
 
 
 def headers_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield run id and header of each trace in a folder.
+    """Yield run id and header of each readable trace in a folder.
 
-    The run id is that of the file's name. Unreadable files are skipped.
+    The run id is that of the file's name.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         header = _header(path)

@@ -1,8 +1,7 @@
 """The difference of two runs, by step and by phase.
 
-Two runs never have the same lines: ids, times, hashes and the order of concurrent effects differ in any case. So
-effects are matched by what was called, and whatever belongs to the single run (`_IDS`, `_OWN`, `_VOLATILE`) does not
-count.
+Two runs never have the same lines: ids, times, hashes and the order of concurrent effects always differ. So effects are
+matched by their call, and members that belong to the single run (`_IDS`, `_OWN`, `_VOLATILE`) do not count.
 """
 
 import re
@@ -21,12 +20,12 @@ from .differences import ABSENT, Difference, Twins, differences
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _IDS = frozenset(("seed", "session_id", "agent_id"))
-"""Members of a header that are new for each run."""
+"""Header members that are new for each run."""
 _DERIVED = re.compile(r"s([0-9]{1,15})a([0-9]+)")
-"""The id of an action that was given none: the numbers of its step and of the action."""
+"""An action id that refold made: the numbers of the step and the action."""
 _TELLING = 8
-"""From this length on, a text of one header counts as equal to the text in its place in the other header. A shorter one
-may occur anywhere by chance.
+"""From this length on, two texts at the same place of the headers count as equal. A shorter text may occur anywhere by
+chance.
 """
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
@@ -77,11 +76,11 @@ class PhaseDiff:
 class TraceDiff:
     """The first place where two traces differ, with the differences there.
 
-    It is False if the traces are equal. `phase` is init, decide, branch, wait, act, reduce or end; it is header if
-    nothing differs but the headers. `header` always holds the differences of the headers, except `ids`: seeds, session
-    and agent ids, which are new for each run. `ids` and `versions` alone do not make two traces different. After the
-    headers, a text of one header counts as equal to the text in its place in the other header. `states` is what leads
-    from the left state after that step to the right one; for a run without that step, its last state is used.
+    It is False if the traces are equal. `phase` is init, decide, branch, wait, act, reduce or end; it is header if only
+    the headers differ. `header` always holds the differences of the headers, except `ids`: seeds, session and agent
+    ids, which are new for each run. `ids` and `versions` alone do not make two traces different. After the headers, two
+    texts at the same place of the headers count as equal. `states` are the differences of the states after that step; a
+    run without that step has its last state compared.
     """
 
     step: int | None = None
@@ -141,8 +140,8 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
 def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
     """Yield every phase in which two traces differ, in order.
 
-    Headers are not compared. After the first step that led to different states, the changes of each step are compared
-    instead of the states, as the states would differ in every further step.
+    Headers are not compared. After the first step that led to different states, each step's changes are compared
+    instead of its states, which would differ in every further step.
     """
     _, _, twins = header_differences(left, right)
     for step, phase, found in _Phases(left, right, twins).walk():
@@ -151,10 +150,7 @@ def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
 
 
 def header_differences(left: HeadSide, right: HeadSide) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
-    """Return the headers' differences, their ids, and equal pairs.
-
-    The differences are without the ids. The pairs are texts that count as equal.
-    """
+    """Return the headers' differences, those of ids, and equal texts."""
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
     ids = tuple(each for each in found if each.path.rpartition("/")[2] in _IDS)
     texts = [
@@ -162,7 +158,7 @@ def header_differences(left: HeadSide, right: HeadSide) -> tuple[tuple[Differenc
         for each in (*found, Difference("", left.run_id, right.run_id))
         if isinstance(each.left, str) and isinstance(each.right, str) and len(each.left) >= _TELLING
     ]
-    texts.sort(key=lambda pair: -len(pair[0]))  # a text that contains another one goes first
+    texts.sort(key=lambda pair: -len(pair[0]))  # a text that contains another one is replaced first
     return tuple(each for each in found if each not in ids), ids, tuple(texts)
 
 
@@ -202,16 +198,15 @@ class StepPhases:
     def __init__(self, twins: Twins = (), *, parted: bool = False, shift: int = 0) -> None:
         self.twins = twins
         self.shift = shift
-        """Step k of the right run is aligned with step k + shift of the left one: derived ids of actions differ by the
-        shift.
-        """
+        """Step k of the right run is aligned with step k + shift of the left one, so derived action ids differ by the
+        shift."""
         self.parted = parted
-        """Whether an earlier step led to different states."""
+        """True if an earlier step led to different states."""
 
     def of(self, a: Step | None, b: Step | None) -> Iterator[tuple[str, list[Difference]]]:
         """Yield each phase of two steps, with its differences.
 
-        None stands for a step that one of the runs does not have.
+        None means that one of the runs does not have the step.
         """
         decided = self.differences(_proposed(a), _proposed(b), "/decision")
         yield "decide", [*self.effects(a, b, "decide"), *decided]
@@ -264,9 +259,9 @@ class StepPhases:
         ]
 
     def effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
-        """Compare the effects of a phase, matched by what was called.
+        """Compare the effects of a phase, matched by their call.
 
-        Effects left over are matched by name, so that their arguments are compared.
+        The effects left over are matched by name, so that their arguments are compared.
         """
         left, right = _called(a, phase), _called(b, phase)
         for call in [call for call in left if call in right]:
@@ -283,7 +278,7 @@ class StepPhases:
                 yield Difference(f"{path}/digest", effect.digest, other.digest)
             elif found := list(self.differences(effect.args, other.args, f"{path}/args")):
                 yield from found
-            else:  # the same call, once texts of the headers count as equal
+            else:  # the same call, once the headers' texts count as equal
                 yield from self.differences(_outcome(effect), _outcome(other), path)
         for others in rest.values():
             for effect in others:
@@ -298,7 +293,7 @@ def _changed(step: Step) -> dict[str, Any]:
 def shift_of(left: HeadSide, right: HeadSide) -> int:
     """Return how many of its source's steps come before a fork.
 
-    The number is negative if `left` is the fork, and 0 if neither is.
+    The number is negative if `left` is the fork, and 0 if neither is one.
     """
     of_left, of_right = descent(left, lambda run: None), descent(right, lambda run: None)
     if left.run_id in of_right:
@@ -307,10 +302,10 @@ def shift_of(left: HeadSide, right: HeadSide) -> int:
 
 
 def descent(trace: HeadSide, source: Callable[[str], HeadSide | None]) -> dict[str, int]:
-    """Return a run and those from which it was forked.
+    """Return a run and its sources of forks, nearest first.
 
-    The nearest comes first. Each comes with the number of its step at which the given run's first step stands. `source`
-    finds a run by its id; for None, the line ends with that run.
+    Each comes with the number of its step that corresponds to the given run's first step. `source` finds a run by its
+    id; the line ends if it returns None.
     """
     found, place = {trace.run_id: 0}, 0
     at: HeadSide | None = trace
@@ -325,9 +320,9 @@ def descent(trace: HeadSide, source: Callable[[str], HeadSide | None]) -> dict[s
 
 
 def _state(side: Side, k: int, phase: str, before: int = 0) -> Any:
-    """Return the state after step `k`, or the last one.
+    """Return the state after step `k`, or after the last step.
 
-    For init, return the state before step `before`. Returns None if there is none to compare.
+    For init, return the state before step `before`. Returns None if there is no such state.
     """
     if phase == "header" or side.first_state is None:
         return None
@@ -350,10 +345,7 @@ def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def end_of(side: EndSide) -> dict[str, Any]:
-    """Return the comparable members of a run's end.
-
-    Members that always differ between runs are left out.
-    """
+    """Return the members of a run's end that can be compared."""
     end = _members(side.end, _END)
     if "task_result" in end:
         end["task_result"] = _without(end["task_result"])
@@ -364,10 +356,7 @@ def end_of(side: EndSide) -> dict[str, Any]:
 
 
 def _proposed(step: Step | None) -> Any:
-    """Return the first decision of a step.
-
-    If it is a branch, with its candidates.
-    """
+    """Return a step's first decision; a branch includes its candidates."""
     decision = None
     for record in step.records if step is not None else ():
         if record.kind == "branch" and "chosen" in record:
@@ -385,7 +374,7 @@ def _choice(branch: Mapping[str, Any]) -> dict[str, Any]:
 def _waits(step: Step | None) -> list[dict[str, Any]]:
     """Return a step's requests and answers, sorted by content.
 
-    Ids are left out, as they depend on the run's id.
+    Their ids are left out, because they contain the run's id.
     """
     records = step.records if step is not None else ()
     answers: dict[str, Any] = {}
@@ -406,7 +395,7 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
 def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
     """Return the effects of a phase by their call.
 
-    A call is name, digest, `n` and number among equals, after the calls around it.
+    The key of a call is its name, digest, `n` and number among equals, preceded by the keys of the calls around it.
     """
     found: dict[tuple[Any, ...], Effect] = {}
 
@@ -436,7 +425,7 @@ def _outcome(effect: Effect) -> dict[str, Any]:
 
 
 def _without_run(result: Any) -> Any:
-    """Return a child run's result without what differs between runs."""
+    """Return a child run's result without the members that differ between runs."""
     if not isinstance(result, Mapping):
         return result
     kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}

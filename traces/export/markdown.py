@@ -201,7 +201,7 @@ class _Report:
 
     def foot(self) -> Iterator[str]:
         if self.trace.torn:
-            yield f"{len(self.trace.torn):,} bytes after the last whole record are torn, and left out here."
+            yield f"{len(self.trace.torn):,} bytes after the last complete record are torn, and left out here."
         if self.cut_off:
             yield f"{self.cut_off:,} long values are cut: the report has {_ALL:,} characters of long values."
 

@@ -1,11 +1,9 @@
 """A trace as bytes, in a file or memory.
 
 Each line is one record. A line ends with a hash that covers the line and the hash of the line before, so a changed or
-missing line is found. A line that does not end with a newline is *torn*: the process was killed while it wrote the
-line.
+missing line is found. A line without its newline is *torn*: the process was killed while it wrote the line.
 
-`record` is one line, and `schema` the members of each kind of record. `writer` appends records and is the only place
-that does; `store` is the file or memory that takes the bytes, `lock` keeps other writers away, and `blob` keeps large
-values in files beside the trace. `lines` and `tail` read the bytes back. `check` looks for corrupt lines, `repair` cuts
-them off.
+`record` is one line, and `schema` the members of each kind of record. Only `writer` appends records; `byte_store` is
+the file or memory that holds the bytes, `lock` keeps other writers away, and `blob` keeps large values in files beside
+the trace. `lines` and `tail` read the bytes. `check` looks for corrupt lines, `repair` cuts corrupt lines off.
 """

@@ -21,21 +21,20 @@ class Blobs(Protocol):
     def get(self, digest: str, size: int | None = None) -> bytes:
         """Return a blob.
 
-        `size` is its length in bytes, if the caller knows it.
-
-        Raises `TraceNotFoundError`, or `TraceCorruptError` if the content no longer has this hash or size.
+        `size` is its length in bytes, if the caller knows it. Raises `TraceNotFoundError`, or `TraceCorruptError` if
+        the content no longer has this hash or size.
         """
 
 
 def blob_reference(data: bytes) -> dict[str, Any]:
-    """Return the reference of `data`: its BLAKE2b-128 and its length."""
+    """Return the reference of `data`: BLAKE2b-128 hash and length."""
     return {"$blob": blake2b(data, digest_size=16).hexdigest(), "bytes": len(data)}
 
 
 def is_blob(value: object) -> bool:
     """Return whether a JSON value is a reference to a blob.
 
-    A reference is `{"$blob": hash, "bytes": length}` and nothing else.
+    A reference is `{"$blob": hash, "bytes": length}` without further members.
     """
     return (
         isinstance(value, dict)
@@ -71,18 +70,18 @@ class MemoryBlobs:
 
 
 def _holds(path: Path, data: bytes) -> bool:
-    """Return whether a regular file has these bytes."""
+    """Return whether a regular file has exactly these bytes."""
     try:
         size = len(data)
         return path.lstat().st_size == size and read_file(path, most=size + 1) == data
-    except (OSError, TraceError):  # the write that follows says what is wrong
+    except (OSError, TraceError):  # the write that follows raises the error
         return False
 
 
 class FolderBlobs:
     """The blobs in the folder `<run_id>.blobs` beside a trace file.
 
-    Each file is there completely or not at all.
+    Each file is complete or absent.
     """
 
     def __init__(self, trace: Path, *, durable: bool = False) -> None:
@@ -92,7 +91,7 @@ class FolderBlobs:
     def put(self, data: bytes) -> dict[str, Any]:
         """Keep `data` and return its reference.
 
-        A file that has the name but not the bytes is replaced: after a power loss, it may be empty.
+        A file with the right name and other bytes is replaced: after a power loss, it may be empty.
         """
         reference = blob_reference(data)
         target = self.folder / reference["$blob"]
@@ -117,19 +116,19 @@ class FolderBlobs:
     def get(self, digest: str, size: int | None = None) -> bytes:
         """Return a blob.
 
-        Read only a regular file of this folder, and no more than `size + 1` bytes of it.
+        Reads only a regular file of this folder, and at most `size + 1` bytes of it.
         """
         if not _DIGEST.fullmatch(digest):
-            raise TraceError(f"{digest!r} is not a blob's name: those are 32 hex digits")
+            raise TraceError(f"{digest!r} is not a blob's name: a name has 32 hex digits")
         path = self.folder / digest
         try:
             if self.folder.is_symlink():
-                raise TraceError(f"{self.folder} is a link: refold follows none beside a trace")
+                raise TraceError(f"{self.folder} is a link: refold follows no links beside a trace")
             data = read_file(path, most=None if size is None else size + 1)
         except TraceNotFoundError:
             raise TraceNotFoundError(
                 f"blob {digest} is missing: {path}; copy the folder {self.folder.name} along with its trace", path
             ) from None
         if (size is not None and len(data) != size) or blob_reference(data)["$blob"] != digest:
-            raise TraceCorruptError("the blob is not what its name says", 0, path=path)
+            raise TraceCorruptError("the blob does not fit the hash in its name", 0, path=path)
         return data

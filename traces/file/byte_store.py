@@ -28,7 +28,7 @@ class Store(Protocol):
     def write(self, data: bytes) -> None:
         """Append bytes.
 
-        If this raises `OSError`, `size` says how much was kept, in complete lines.
+        If this raises `OSError`, `size` counts the complete lines that were kept.
         """
 
     def flush(self) -> None:
@@ -41,10 +41,7 @@ class Store(Protocol):
         """Return everything written so far."""
 
     def read_from(self, start: int) -> bytes:
-        """Return what was written after the first `start` bytes.
-
-        The cost is that of these bytes alone.
-        """
+        """Return what was written after the first `start` bytes; read no others."""
 
     def truncate(self, size: int) -> None:
         """Cut off everything after the first `size` bytes."""
@@ -53,17 +50,14 @@ class Store(Protocol):
         """Return whether the file at `path` is still this store's."""
 
     def remains(self) -> bytes:
-        """Return what was written, without flushing, although the file has moved."""
+        """Return the bytes written, without flushing, even if the file has moved."""
 
     def close(self) -> None:
-        """Release the lock; drop what is still buffered."""
+        """Release the lock; discard buffered bytes."""
 
 
 class MemoryFamily:
-    """The in-memory traces of one family, by run id.
-
-    It also caches the states at which child runs start.
-    """
+    """One family's in-memory traces, and a cache of first states."""
 
     def __init__(self) -> None:
         self.stores: dict[str, MemoryStore] = {}
@@ -73,7 +67,7 @@ class MemoryFamily:
 class MemoryStore:
     """The bytes and blobs of a trace in memory.
 
-    As with a file, one writer at a time holds it.
+    As with a file, one writer at a time holds the lock.
     """
 
     def __init__(self, data: bytes = b"", blobs: dict[str, bytes] | None = None) -> None:
@@ -88,9 +82,9 @@ class MemoryStore:
         self._joining = threading.Lock()
 
     def name(self, run_id: str) -> None:
-        """Record the run of this trace, so that relatives find it."""
+        """Set the run's id, so that relatives find its trace."""
         self._run_id = run_id
-        if self._shared:  # a run without relatives is in no cycle of references, and so freed at once
+        if self._shared:  # a run without relatives is in no cycle of references, so it is freed at once
             self.family.stores[run_id] = self
 
     def join(self, other: "MemoryStore") -> None:
@@ -102,7 +96,7 @@ class MemoryStore:
                 store.name(store._run_id)
 
     def acquire(self) -> None:
-        """Take the lock of the one writer, or raise `TraceLockedError`."""
+        """Take the writer's lock, or raise `TraceLockedError`."""
         if not self._lock.acquire(blocking=False):
             raise TraceLockedError(None)
 
@@ -115,13 +109,10 @@ class MemoryStore:
         """Do nothing: memory has no buffer."""
 
     def sync(self) -> None:
-        """Do nothing: memory is on no disk."""
+        """Do nothing: memory needs no disk."""
 
     def read(self) -> bytes:
-        """Return everything written so far.
-
-        The chunks are joined once, and not again.
-        """
+        """Return everything written so far; join the chunks only once."""
         with self._joining:
             chunks, count = self._chunks, len(self._chunks)
             if count > 1:
@@ -129,10 +120,7 @@ class MemoryStore:
             return chunks[0]
 
     def read_from(self, start: int) -> bytes:
-        """Return what was written after the first `start` bytes.
-
-        The cost is that of these bytes alone.
-        """
+        """Return what was written after the first `start` bytes; read no others."""
         with self._joining:
             chunks = self._chunks
             count = len(chunks)
@@ -153,7 +141,7 @@ class MemoryStore:
             self.size = size
 
     def is_in_place(self) -> bool:
-        """Return True: memory has no place to leave."""
+        """Return True: memory cannot be moved."""
         return True
 
     def remains(self) -> bytes:
@@ -169,8 +157,9 @@ class MemoryStore:
 class FileStore:
     """A trace file, open for appending and locked.
 
-    Programs that this process starts do not inherit its descriptor. `fence`, if given, is called after each write, and
-    raises if this process may write no more: a record that was acknowledged then stood in the file before that.
+    Programs that this process starts do not inherit the descriptor. `fence`, if given, is called after each write and
+    raises if this process may no longer write. So every record acknowledged was in the file while the process might
+    still write.
     """
 
     def __init__(self, path: Path, fd: int, *, buffered: bool, fence: Callable[[], None] | None = None) -> None:
@@ -189,7 +178,7 @@ class FileStore:
     ) -> "FileStore":
         """Create and lock a new file, with the folders above it.
 
-        Raises `TraceExistsError` if there is a file already, and `TraceWriteError` if the new one cannot be written.
+        Raises `TraceExistsError` if the file exists, and `TraceWriteError` if it cannot be written.
         """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
@@ -255,10 +244,7 @@ class FileStore:
             self._check_fence(len(data))
 
     def _check_fence(self, written: int) -> None:
-        """Raise if this process may write no more.
-
-        The bytes that were written last are taken back first.
-        """
+        """Check `fence`; if it raises, cut off the last write first."""
         assert self._fence is not None
         try:
             self._fence()
@@ -293,12 +279,9 @@ class FileStore:
         return self.read_from(0)
 
     def read_from(self, start: int) -> bytes:
-        """Return what was written after the first `start` bytes.
-
-        The cost is that of these bytes alone.
-        """
+        """Return what was written after the first `start` bytes; read no others."""
         self.flush()
-        with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: another file may stand at its path
+        with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: its path may lead to another file
             file.seek(start)
             return file.read()
 
@@ -314,7 +297,7 @@ class FileStore:
     def is_in_place(self) -> bool:
         """Return whether the path still leads to the descriptor's file.
 
-        It is not if somebody has removed, renamed or replaced the file, or has closed the writer's descriptor.
+        It does not if the file was removed, renamed or replaced, or if the writer's descriptor was closed.
         """
         try:
             there = os.stat(self._file)
@@ -323,7 +306,7 @@ class FileStore:
             return False
 
     def remains(self) -> bytes:
-        """Return what was written, or nothing if the descriptor was reused."""
+        """Return the bytes written; empty if the descriptor was reused."""
         if not self._is_mine(self._fd):
             return b""
         with open(self._fd, "rb", closefd=False) as file:
@@ -335,18 +318,15 @@ class FileStore:
         return (stat.st_dev, stat.st_ino) == self._identity
 
     def close(self) -> None:
-        """Close the descriptor, which releases the lock; drop what is still buffered."""
+        """Close the descriptor, which releases the lock; discard buffered bytes."""
         fd, self._fd = self._fd, -1
-        with contextlib.suppress(OSError):  # somebody has closed it before; the number may be another file's by now
+        with contextlib.suppress(OSError):  # if it was closed before, its number may be another file's by now
             if fd >= 0 and self._is_mine(fd):
                 os.close(fd)
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the entries of a folder are on the disk.
-
-    Does nothing on systems that cannot wait for that.
-    """
+    """Wait until a folder's entries are on disk, if the system can."""
     if os.name != "posix":
         return
     fd = os.open(folder, os.O_RDONLY)
@@ -357,5 +337,5 @@ def sync_folder(folder: Path) -> None:
 
 
 def trace_name(path: Path) -> str:
-    """Return the run id in the name of a trace's file."""
+    """Return the run id in the name of a trace file."""
     return path.name.removesuffix(SUFFIX) if path.name.endswith(SUFFIX) else path.stem

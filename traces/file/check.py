@@ -1,7 +1,4 @@
-"""Checks that the records of a trace fit together.
-
-They must fit in their order, their references and their snapshots.
-"""
+"""Checks the order, references and snapshots of a trace's records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +17,8 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     """Check what the hash chain, already checked by the caller, cannot show.
 
     - The header is the first record, and of a known format. Commits are numbered without gaps.
-    - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one:
-      a person has said since what became of the call.)
+    - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one: a
+      person has reported since what became of the call.)
     - A reference in an observation is an earlier outcome. A chosen run was opened in the same step.
     - Each snapshot equals the state folded from the records before it.
 
@@ -52,11 +49,11 @@ class _Wrong(Exception):
 
 
 _UNKNOWN = object()
-"""Stands for a state that cannot be known, because the run from which it comes is missing or corrupt."""
+"""Placeholder for an unknown state: the run that holds it is missing or corrupt."""
 
 
 class _Walk:
-    """The facts of the records so far, to check the next one."""
+    """The facts of the records so far, to check the next record."""
 
     def __init__(self, base: Callable[[], Any]) -> None:
         self.base = base
@@ -74,19 +71,19 @@ class _Walk:
         self.shares = False
 
     def see(self, record: Record, index: int) -> None:
-        """Check the next record and remember what it says."""
+        """Check the next record and note its facts."""
         _ = record.data  # parses the line, which checks its members
         kind = record.kind
         if kind not in KINDS:
             raise _Wrong("there is no such kind of record", actual=kind)
         if (kind == "header") is not (index == 0):
-            raise _Wrong("the header is the first record and the only one", actual=kind)
+            raise _Wrong("only the first record is a header", actual=kind)
         if kind == "header":
             if record["format"] != FORMAT:
-                raise _Wrong("this refold reads another format", expected=FORMAT, actual=record["format"])
+                raise _Wrong("this version of refold reads another format", expected=FORMAT, actual=record["format"])
             self.parent = record.get("parent") or {}
         if kind in ("decide", "commit") and not self.has_state:
-            raise _Wrong(f"there is a {kind} before there is a state")
+            raise _Wrong(f"a {kind} comes before the first state")
         if kind == "intent":
             self.intents.add(record.seq)
             self.step.append(record)
@@ -102,7 +99,7 @@ class _Walk:
             raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=record.step)
         if kind in PATCHING and record.get("patch"):
             if not self.has_state:
-                raise _Wrong("there is a patch before there is a state")
+                raise _Wrong("a patch comes before the first state")
             if self.shares:
                 self.doc = patched(self.doc, record["patch"])
             elif self.doc is not _UNKNOWN:
@@ -127,7 +124,7 @@ class _Walk:
 
     def _snapshot(self, record: Record) -> None:
         if record.step != self.commits:
-            raise _Wrong("the snapshot's step is not the state's", expected=self.commits, actual=record.step)
+            raise _Wrong("the snapshot is of another step than the state", expected=self.commits, actual=record.step)
         if not self.has_state:
             self.doc, self.has_state = (
                 record["state"] if "state" in record else self._begin(record),
@@ -136,16 +133,16 @@ class _Walk:
         elif self.doc is _UNKNOWN:
             self.doc = record["state"]
         elif "state" not in record:
-            raise _Wrong("only a trace's first snapshot begins with the state of another run")
+            raise _Wrong("only the first snapshot may refer to a state of another run")
         elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
-            raise _Wrong("the snapshot is not the state that the patches lead to")
+            raise _Wrong("the snapshot differs from the state folded from the patches")
 
     def _begin(self, record: Record) -> Any:
         """Return the other run's state that this run starts from, or `_UNKNOWN`."""
         for member in ("run", "step"):
             if record["base"][member] != self.parent.get(member):
                 raise _Wrong(
-                    f"the state that the run begins with is of another {member} than its parent",
+                    f"the state at which the run starts is of another {member} than its parent",
                     expected=self.parent.get(member),
                     actual=record["base"][member],
                 )
@@ -159,7 +156,7 @@ class _Walk:
 
     def _commit(self, record: Record) -> None:
         if record.step != self.commits:
-            raise _Wrong("the commits do not follow one another", expected=self.commits, actual=record.step)
+            raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=record.step)
         for result in (record.get("observation") or {}).get("results", ()):
             if isinstance(result, int) and result not in self.outcomes:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)

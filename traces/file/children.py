@@ -1,7 +1,7 @@
 """The child runs that a trace's records name.
 
-Records are found by searching the bytes for the beginning of a line. Values that users write stand further behind in
-a line, with their quotes escaped, and cannot be mistaken for one.
+Records are found by searching the bytes for the beginning of a line. Values from users come later in a line, with their
+quotes escaped, so they cannot be mistaken for a record.
 """
 
 import re
@@ -52,9 +52,6 @@ def children_of(record: Record) -> Iterator[ChildStart]:
 
 
 def children_in(lines: Lines) -> Iterator[ChildStart]:
-    """Yield the child runs that the records start, in their order.
-
-    A child that was started again is yielded again.
-    """
+    """Yield the child runs that the records start, restarts included."""
     for found in _STARTS.finditer(lines.data, 0, lines.end):
         yield from children_of(lines.record_at(found.start() + 1))

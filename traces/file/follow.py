@@ -9,7 +9,7 @@ from .writer import TraceWriter
 class Follower:
     """Reads each record of a writer once.
 
-    A call of `take` costs what was written since the last one.
+    A call of `take` reads only what was written since the last call.
     """
 
     def __init__(self, writer: TraceWriter) -> None:
@@ -28,5 +28,5 @@ class Follower:
         return [Record.parse(line) for line in data.split(b"\n")[:-1]]
 
     def value(self, recorded: Any) -> Any:
-        """Return the value that a recorded value stands for, as `Trace.value` does."""
+        """Return a recorded value with its blob loaded, as `Trace.value` does."""
         return self._writer.trace().value(recorded)

@@ -34,10 +34,7 @@ class Lines:
 
     @cached_property
     def offsets(self) -> "array[int]":
-        """The byte at which each line begins.
-
-        The last item is where the last line ends.
-        """
+        """The byte where each line begins, then where the last one ends."""
         offsets, find = array("Q", [0]), self.data.find
         at = find(b"\n") + 1
         while at:
@@ -53,10 +50,7 @@ class Lines:
         return self.data[self.offsets[index] : self.offsets[index + 1] - 1]
 
     def record(self, index: int) -> Record:
-        """Return line `index` as a record.
-
-        Raises `TraceCorruptError` if the line does not have the form of one.
-        """
+        """Return line `index` as a record, or raise `TraceCorruptError`."""
         try:
             return Record.parse(self.raw(index), self.path)
         except RecordError as error:
@@ -74,7 +68,7 @@ class Lines:
         return self.data.count(b"\n", 0, offset) + 1
 
     def check_kind(self) -> None:
-        """Raise `NotATraceError` if these cannot be a trace's bytes.
+        """Raise `NotATraceError` if no line is, or could become, a record.
 
         A trace may be complete, cut off or corrupt.
         """
@@ -92,14 +86,13 @@ class Lines:
         data, end = self.data, self.end
         if end and not (data.startswith(START) and data.find(b"\0", 0, end) < 0 and self.last_fits()):
             self.check_chain()
-            raise TraceCorruptError("the line has not the form of a record", len(self), path=self.path)
+            raise TraceCorruptError("the line does not have the form of a record", len(self), path=self.path)
 
     def check_chain(self) -> None:
         """Check the form, number and hash of each line.
 
+        An object with two members of one name is refused, too, because JSON readers differ in which member they take.
         Raises `TraceCorruptError` with the first bad line.
-
-        An object with two members of one name is refused, too: JSON readers differ in which of the two they take.
         """
         previous = b""
         for index in range(len(self)):
@@ -129,10 +122,7 @@ class Lines:
             previous = record.hash.encode()
 
     def last_fits(self) -> bool:
-        """Return whether the hash of the last complete line is right.
-
-        `previous` is the hash of the line before.
-        """
+        """Return whether the last complete line fits its hash."""
         start = self.data.rfind(b"\n", 0, self.end - 1) + 1
         raw = self.data[start : self.end - 1]
         previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""
@@ -142,13 +132,12 @@ class Lines:
 def _named_twice(raw: bytes, doc: Any) -> str | None:
     """Return a name that two members of one object share, or None.
 
-    In a line that equals what orjson writes for it, names are unique. Only other lines are parsed again, slowly, to
-    find out.
+    A line that equals orjson's output for it has unique names. Only other lines are parsed again, slowly.
     """
     try:
         if orjson.dumps(doc) == raw:
             return None
-    except TypeError:  # deeper than orjson writes: the record's members say so
+    except TypeError:  # deeper than orjson writes: the check of the record's members reports that
         return None
     found: list[str] = []
 

@@ -1,6 +1,6 @@
-"""The lock of a trace, which lets one writer in.
+"""The lock on a trace file, which admits one writer.
 
-The lock is on the file itself. It is never waited for, and forked processes do not keep it alive.
+Nothing waits for the lock, and forked processes do not keep it alive.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def lock_file(fd: int, path: Path) -> None:
 def lock_holder(path: Path) -> int | None:
     """Return the id of the process that holds the lock of `path`.
 
-    Returns None if nobody does, or not on Linux.
+    Returns None if no process does, or the system is not Linux.
     """
     try:
         stat = os.stat(path)
@@ -65,19 +65,16 @@ class ForkAware(Protocol):
     """An object with descriptors that a forked process must not keep open."""
 
     def forget_in_child(self) -> None:
-        """Close the inherited descriptors.
-
-        Called in the forked process, right after the fork.
-        """
+        """Close the inherited descriptors, right after a fork, in the new process."""
 
 
 _open: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
 def close_in_children(holder: ForkAware) -> None:
-    """Arrange that `holder.forget_in_child()` is called in each process that this one forks.
+    """Call `holder.forget_in_child()` in each process that this one forks.
 
-    Otherwise a process forked by a tool would keep the lock of a trace whose writer was killed.
+    Otherwise a process forked by a tool would keep the lock after the writer was killed.
     """
     _open.add(holder)
 

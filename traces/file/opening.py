@@ -1,7 +1,7 @@
 """Opens the files of a trace: regular files only, and no links.
 
-A trace may come from a stranger, and so may the files beside it: a link could lead to any file, and opening a pipe or a
-device could block or do something.
+A trace and the files beside it may come from a stranger: a link could lead to any file, and opening a pipe or a device
+could block or have an effect.
 """
 
 import errno
@@ -18,12 +18,12 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def open_file(path: Path, *, links: bool = False) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    A pipe is refused without waiting for its writer. `links=True` follows a symbolic link, for a path given by a
-    person. Raises `TraceNotFoundError`, or `TraceError` if the file is not a regular one or cannot be read.
+    A pipe is refused without waiting for its writer. `links=True` follows a symbolic link, for a path that a person has
+    given. Raises `TraceNotFoundError`, or `TraceError` if the file is not a regular one or cannot be read.
     """
     try:
         if not _NO_LINK and not links and path.is_symlink():
-            raise TraceError(f"{path} is a link: refold follows none beside a trace")
+            raise TraceError(f"{path} is a link: refold follows no links beside a trace")
         fd = os.open(path, _FLAGS | (0 if links else _NO_LINK))
     except FileNotFoundError:
         raise TraceNotFoundError(f"there is no trace at {path}", path) from None
@@ -31,7 +31,7 @@ def open_file(path: Path, *, links: bool = False) -> int:
         raise TraceError(f"{path!r} is not a path: {error}") from None
     except OSError as error:
         if error.errno == errno.ELOOP and not links:
-            raise TraceError(f"{path} is a link: refold follows none beside a trace") from None
+            raise TraceError(f"{path} is a link: refold follows no links beside a trace") from None
         if error.errno == errno.ENXIO:
             raise TraceError(f"{path} is not a regular file") from None
         raise TraceError(f"{path} cannot be read: {error.strerror}") from error

@@ -16,9 +16,10 @@ FORMAT = 1
 HASH_LENGTH = 32
 KINDS = frozenset(MEMBERS)
 PATCHING = frozenset(("commit", "resume", "end"))
-"""The kinds of record that may carry a patch; applying these patches in the order of the file gives the states."""
+"""The kinds of record that may carry a patch. Applying these patches in file order makes the states."""
 BEAT = "refold.beat"
-"""The event that a working run writes when it has nothing else to write: its time shows how long the run worked."""
+"""The heartbeat: an event that a run writes when it has nothing else to write. Its time shows how long the run
+worked."""
 
 _HEAD = re.compile(
     rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]{0,14}),"step":(0|[1-9][0-9]{0,14}),"at":([-+.0-9eE]{1,40})[,}]'
@@ -32,8 +33,8 @@ class Record(Mapping[str, Any]):
     """One record: a read-only mapping of its members.
 
     The line is parsed and checked once, on first use. `raw` is the line without its newline. The members `kind`,
-    `seq`, `step`, `at` and `hash` are attributes, too, and can be read without parsing. Values are shared by all
-    readers: copy what you want to change.
+    `seq`, `step`, `at` and `hash` are also attributes, which can be read without parsing. All readers share the values:
+    copy a value before changing it.
     """
 
     __slots__ = ("_data", "at", "hash", "kind", "path", "raw", "seq", "step")
@@ -54,17 +55,17 @@ class Record(Mapping[str, Any]):
     def parse(cls, raw: bytes, path: Path | None = None) -> "Record":
         """Make a record from a line, reading only its head and hash.
 
-        `path` is the path of the trace, for errors. Raises `RecordError` if the line does not have a record's form.
+        `path` is the trace's path, for errors. Raises `RecordError` if the line does not have the form of a record.
         """
         head = _HEAD.match(raw)
         if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != BEFORE_HASH or raw[-2:] != AFTER_HASH:
-            raise RecordError("the line has not the form of a record")
+            raise RecordError("the line does not have the form of a record")
         try:
             at, digest = float(head[4]), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
         except ValueError:
-            raise RecordError("the line has not the form of a record") from None
+            raise RecordError("the line does not have the form of a record") from None
         if not math.isfinite(at):
-            raise RecordError("the record's time is beyond all numbers")
+            raise RecordError("the record's time is not a finite number")
         return cls(raw, head[1].decode("ascii"), int(head[2]), int(head[3]), at, digest, path)
 
     @property
@@ -88,7 +89,7 @@ class Record(Mapping[str, Any]):
             raise self._corrupt("the line names its kind, seq, step or hash twice")
         wrong = misfit(self.kind, doc, self.raw)
         if wrong is not None:
-            raise self._corrupt(f"the {self.kind} record lacks what it must have: {wrong}")
+            raise self._corrupt(f"the {self.kind} record does not fit its kind: {wrong}")
         return doc
 
     def _corrupt(self, reason: str) -> TraceCorruptError:
@@ -124,8 +125,5 @@ class Record(Mapping[str, Any]):
 
 
 def line_hash(previous: bytes, raw: bytes) -> str:
-    """Return the hash with which a line must end, in hex.
-
-    `previous` is the hash of the record before, in hex.
-    """
+    """Return the hash that ends a line; `previous` is the preceding hash."""
     return blake2b(previous + raw[:-TAIL_LENGTH], digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Repair of a trace file: cuts off what cannot be read."""
+"""Repair of a trace file: cuts off corrupt lines at its end."""
 
 import os
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from .lines import Lines
 class Repair:
     """The result of `repair`: records `kept`, bytes `cut`.
 
-    `backup` is a copy of the file as it was; it is made only if more than an incomplete last line was cut, and `error`
-    then names the first corrupt line.
+    If more than an incomplete last line was cut, `backup` is a copy of the original file, and `error` names the first
+    corrupt line.
     """
 
     path: Path
@@ -28,9 +28,9 @@ class Repair:
 def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
     """Cut an incomplete last line off a trace file, holding its lock.
 
-    If a line before it is bad, the file is left alone and `TraceCorruptError` is raised. With
+    If a line before it is bad, the file stays as it is and `TraceCorruptError` is raised. With
     `truncate_at_corruption=True`, the file is copied to `<name>.bak` beside it, and everything from the bad line on is
-    cut off. A file that is not a trace, or whose header is corrupt, is always left alone. Raises `TraceNotFoundError`,
+    cut off. A file that is not a trace, or whose header is corrupt, always stays as it is. Raises `TraceNotFoundError`,
     and `TraceLockedError` while a writer holds the trace.
     """
     path = Path(path)
@@ -45,7 +45,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                 break
             except TraceError as error:
                 if not (isinstance(error, TraceCorruptError) and error.path == path):
-                    break  # this file is fine; the run at whose state it starts is missing or corrupt
+                    break  # this file is sound; only the run at whose state it starts is missing or corrupt
                 if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
                 found = found or error
@@ -61,7 +61,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
 
 
 def _copy(path: Path) -> Path:
-    """Copy the file to `<name>.bak`, `<name>.bak2`, …, whichever is free first.
+    """Copy the file to the first free `<name>.bak`, `.bak2` and so on.
 
     Returns once the copy is on the disk.
     """

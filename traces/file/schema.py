@@ -1,7 +1,7 @@
 """The members of each kind of record, and checks of their types.
 
-A record is checked when its line is parsed, so that all other code can rely on the types. The trace may come from a
-stranger: the checks also bound how deep a record nests, and refuse patches that would grow or nest without limit.
+A record is checked when its line is parsed, so that all other code can rely on the types. As a trace may come from a
+stranger, the checks also bound how deep a record nests, and refuse patches that could grow a document without limit.
 """
 
 import math
@@ -10,18 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 DEPTH = 250
-"""How deep a record may nest, and a state after a patch: orjson writes up to 254 levels, and the state of a run nests
-at most 200."""
+"""How deep a record, or a state after a patch, may nest: orjson writes up to 254 levels, and a run's state nests at
+most 200."""
 LARGEST = 2**53
-"""Numbers and indices in a record are below this: every JSON reader holds them exactly."""
+"""Numbers and indices in a record are below this bound, so that every JSON reader holds them exactly."""
 Fits = Callable[[Any], bool]
 
 
 class Member(NamedTuple):
-    """One member of a record: its test, and whether it is needed.
-
-    `words` describe the member in errors, `fits` is the test, and `needed` says that every record must have it.
-    """
+    """One member of a record: its description, its test, and whether required."""
 
     words: str
     fits: Fits
@@ -29,7 +26,7 @@ class Member(NamedTuple):
 
 
 def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
-    """Return in words what is wrong with a record's members, or None.
+    """Return what is wrong with a record's members in words, or None.
 
     `doc` holds the members, `raw` the line. Members that are not listed in `MEMBERS` may hold anything.
     """
@@ -45,7 +42,7 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
     if kind == "snapshot" and ("state" in doc) is ("base" in doc):
         return "it has neither a state nor a base, or both"
     if kind == "branch" and ("opened" in doc) is ("chosen" in doc):
-        return "it neither opens runs nor chooses one, or does both"
+        return "it must either open runs or choose one"
     if kind == "branch" and "chosen" in doc and "strategy" not in doc:
         return "it has no strategy"
     patch = doc.get("patch")
@@ -58,7 +55,7 @@ def is_patch(value: Any) -> bool:
     """Return whether a value is a patch of `add`, `replace` and `remove`.
 
     `copy` is refused because n operations could make a document of 2^n values, and `move` because it could nest a
-    document deeper than any operation does.
+    document deeper than the values in the patch.
     """
     if type(value) is not list:
         return False
@@ -98,10 +95,7 @@ def is_shallow(value: Any, deepest: int) -> bool:
 
 
 def is_run_id(value: Any) -> bool:
-    """Return whether a value can be a run's id.
-
-    A run's id is a safe file name.
-    """
+    """Return whether a value is a run's id: a safe file name."""
     return type(value) is str and len(value) <= 240 and _RUN_ID.fullmatch(value) is not None and value.strip(".") != ""
 
 

@@ -1,9 +1,9 @@
-"""The only place that writes a trace: each record completely, or not.
+"""The only writer of traces: each record is appended completely or not.
 
-An append can be interrupted anywhere: by a full disk, by Ctrl-C between two instructions, or because somebody renames
-the file. So the writer notes before each write that it is not `_ready`, and notes it is again when the record stands
-and its own numbers agree. An append that finds the writer not ready first cuts the store back to the last complete
-record (`_recover`). A failed write is final: the records in the file are whole, and the run can be resumed from there.
+An append can be interrupted anywhere: by a full disk, by Ctrl-C between two instructions, or by a renamed file. So the
+writer clears `_ready` before each write, and sets it again once the record is in the store and the writer's own numbers
+agree. An append that finds `_ready` cleared first cuts the store back to the last complete record (`_recover`). A
+failed write is final: the records in the file are complete, and the run can be resumed from them.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _DIGEST_SIZE = HASH_LENGTH // 2
 _LINE_END = AFTER_HASH + b"\n"
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 LOOK_SECONDS = 0.005
-"""After how many seconds the writer checks again that its file is still at its path; a check costs two system calls."""
+"""Seconds until the writer checks again that its file is still at its path; a check costs two system calls."""
 
 
 class TraceWriter:
@@ -40,8 +40,8 @@ class TraceWriter:
     Durability "process" hands each record to the operating system before `append` returns, so that the record outlives
     this process; "power" also waits for the disk after the kinds in `SYNCED`; "none" buffers up to 64 KiB.
 
-    A writer can be used from several threads. An `append` that raises has written nothing, whatever the reason: a full
-    disk, a value that is not JSON, Ctrl-C. After a failed write (`failed`), all later appends raise the same error.
+    Several threads may use one writer. An `append` that raises has written nothing, whatever the reason: a full disk, a
+    value that is not JSON, Ctrl-C. After a failed write (`failed`), all later appends raise the same error.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TraceWriter:
     ) -> None:
         self.path = store.path
         self.place = place
-        """The run's place, if the trace is in a store."""
+        """The run's place in a store; None if the trace is in no store."""
         self.durability = durability
         self.torn = b""
         """The bytes that `reopen` cut off after the last complete record."""
@@ -82,8 +82,8 @@ class TraceWriter:
         """Start a new trace in a file, store or memory.
 
         Without `path`, the trace is in memory. A trace in memory that has a `parent` can find its relatives, and they
-        can find it (see `Trace.relative`), as soon as its header is written; on the disk, the folders serve for that.
-        Raises `TraceExistsError` if there is a file at `path`.
+        can find it (see `Trace.relative`), once its header is written; on the disk, relatives are found in their
+        folders. Raises `TraceExistsError` if there is a file at `path`.
         """
         _known(durability)
         if isinstance(path, RunRef):
@@ -108,9 +108,8 @@ class TraceWriter:
         """Continue a trace: lock, read, check, and cut its torn tail.
 
         Returns the writer, and the trace as it was found. A trace in memory is continued at its present end, which may
-        be beyond the end of the given `Trace`.
-
-        Raises `TraceLockedError`, `TraceNotFoundError` or `TraceCorruptError`; the trace is then unchanged.
+        be beyond the end of the given `Trace`. Raises `TraceLockedError`, `TraceNotFoundError` or `TraceCorruptError`;
+        the trace is then unchanged.
         """
         _known(durability)
         found = (source.place or source.path) if isinstance(source, Trace) else source
@@ -187,7 +186,7 @@ class TraceWriter:
             seq = self.position
             doc = {"kind": kind, "seq": seq, "step": step, "at": at, **members}
             if len(doc) != len(members) + 4 or "hash" in members:
-                raise RecordError(f"a {kind} record's members may not be called kind, seq, step, at or hash")
+                raise RecordError(f"a {kind} record's members must not be named kind, seq, step, at or hash")
             try:
                 body = orjson.dumps(doc, default, _OPTIONS)[:-1]
             except TypeError as error:
@@ -201,7 +200,7 @@ class TraceWriter:
                     self._store.sync()
             except OSError as error:
                 raise self._fail(error) from error
-            except TraceWriteError as error:  # a store that has more to say than the system
+            except TraceWriteError as error:  # a store's own error says more than the system's
                 self.failed = error
                 raise
             self.size += len(line)
@@ -213,10 +212,7 @@ class TraceWriter:
         return seq, line, digest
 
     def put_blob(self, data: bytes) -> dict[str, Any]:
-        """Keep a large value beside the trace and return its reference.
-
-        The reference is `{"$blob": hash, "bytes": length}`.
-        """
+        """Keep a large value beside the trace; return `{"$blob": hash, "bytes": length}`."""
         with self._lock:
             if not self._ready:
                 self._recover()
@@ -226,10 +222,7 @@ class TraceWriter:
                 raise self._fail(error) from error
 
     def trace(self) -> Trace:
-        """Return the trace as written so far.
-
-        Its file is read on first use.
-        """
+        """Return the trace as written so far; reads on first use."""
         with self._lock:
             if self.failed is None and not self._ready:
                 self._recover()
@@ -244,7 +237,7 @@ class TraceWriter:
                 place = self.place
                 assert place is not None
                 return Trace(lambda: place.store.read(place.run_id), blobs=self._blobs, size=self.size, place=place)
-            if self._lost:  # there is another file at its path, or none
+            if self._lost:  # its path leads to another file, or to none
                 return Trace(self._remains, path=self.path, blobs=self._blobs)
             return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size, place=self.place)
 
@@ -277,15 +270,15 @@ class TraceWriter:
             self.failed = self.failed or TraceWriteError(f"the writer of {self._name} is closed", self.path)
 
     def forget_in_child(self) -> None:
-        """Close the descriptor that a forked process inherited.
+        """Close the inherited descriptor in a forked process.
 
-        The lock of the process it was forked from stays.
+        The process that forked keeps the lock.
         """
         self._lock = threading.Lock()
         self._ready = False
         self._closed = True
         self.failed = TraceWriteError(
-            f"{self._name} is written by the process that this one was forked from: a child opens its own trace",
+            f"{self._name} is written by the process that this one was forked from: open a trace in the forked process",
             self.path,
         )
         self._store.close()
@@ -314,7 +307,7 @@ class TraceWriter:
         self._ready = True
 
     def _look(self) -> None:
-        """Raise `TraceWriteError` if the file has left its path.
+        """Raise `TraceWriteError` if the file is no longer at its path.
 
         Another process may be writing a trace there by now.
         """
@@ -326,7 +319,7 @@ class TraceWriter:
             self._remains = self._store.remains()
         self.failed = TraceWriteError(
             f"{self._name} is no longer the file that this run writes: it was removed, renamed or replaced meanwhile "
-            "(or its descriptor closed), so that another process may go on with it; nothing more is written or started",
+            "(or its descriptor closed), and another process may be writing there; nothing more is written or started",
             self.path,
         )
         raise self.failed
@@ -337,7 +330,7 @@ class TraceWriter:
             self._store.truncate(self.size)
         self._ready = False
         self.failed = TraceWriteError(
-            f"{self._name} cannot be written: {reason}; its records are whole: make room and resume the run",
+            f"{self._name} cannot be written: {reason}; its records are complete: make room and resume the run",
             self.path,
         )
         return self.failed

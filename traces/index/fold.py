@@ -49,7 +49,7 @@ class Fold:
         elif near is None:
             if expected:
                 raise StaleIndexError(f"the index of {self._file.path} has lost its snapshots")
-            raise TraceError("the trace has no state: the run ended before init_state gave one")
+            raise TraceError("the trace has no state: the run ended before init_state returned one")
         else:
             document, writers = self._opened(near)
             at, commits = near.stop, near.k

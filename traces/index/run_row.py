@@ -197,7 +197,7 @@ def _read(file: TraceFile, row: RunFacts) -> None:
         raise TraceCorruptError("the trace has no records", 1, path=file.path)
     two = lines.data.rfind(b"\n", 0, lines.end - 1) >= 0  # the hash of the line before is a part of the last one's
     if (two or not start) and not lines.last_fits():
-        raise TraceCorruptError("the last line is not what was written", len(lines), path=file.path)
+        raise TraceCorruptError("the last line does not fit its hash", len(lines), path=file.path)
     row.status, row.waiting = ending.status, len(ending.waiting)
     row.reason = None if ending.stop_reason is None else ending.stop_reason[:_NAME]
     if ending.waiting:

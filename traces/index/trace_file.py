@@ -145,12 +145,12 @@ class TraceFile:
         """
         for _, line in self.lines(0):
             if not line.startswith(START):
-                raise TraceCorruptError("the line has not the form of a record", 1, path=self.path)
+                raise TraceCorruptError("the line does not have the form of a record", 1, path=self.path)
             record = Record.parse(line, self.path)
             if record.kind != "header":
                 raise TraceCorruptError("the trace does not begin with its header", 1, path=self.path)
             return record
-        raise TraceError(f"{self.path} holds no whole record: the run ended before its first one; delete the trace")
+        raise TraceError(f"{self.path} holds no complete record: the run ended before its first one; delete the trace")
 
     def close(self) -> None:
         """Close the file."""

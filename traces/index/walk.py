@@ -101,7 +101,7 @@ class Walk:
             last = line[-HASH_LENGTH - 2 : -2]
             if self._previous is not None and last != line_hash(self._previous, line).encode():
                 number = Record.parse(line, path).seq + 1
-                raise TraceCorruptError("the line is not what was written: its hash does not fit", number, path=path)
+                raise TraceCorruptError("the line does not fit its hash", number, path=path)
             self._previous = last
             quiet = line.startswith(_INTENT) or (line.startswith(_OUTCOME) and b'"error' not in line)
             if quiet and self.open.at is not None:  # a third of the time of a walk, and nothing in it to see

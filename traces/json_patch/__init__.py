@@ -1,7 +1,6 @@
 """JSON Patch (RFC 6902): documents and the operations between them.
 
-This room knows JSON documents and nothing of traces. `make` finds the patch that leads from one document to another.
-`apply` applies a patch in place; `share` applies one and leaves the old document as it was, sharing the unchanged
-parts. `longest` finds which items of a list can stay. `changed` finds the changed places between two documents, as
-they are shown and counted.
+This room knows JSON documents and nothing of traces. `diff` makes the patch that leads from one document to another.
+`apply` applies a patch in place; `share` applies one to a copy that shares the unchanged parts. `longest` finds the
+items of a list that can stay. `changed` finds the changed places between two documents, as they are shown and counted.
 """

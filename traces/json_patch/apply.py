@@ -14,7 +14,7 @@ def escape(token: str) -> str:
 
 
 def join_pointer(tokens: Iterable[str | int]) -> str:
-    """Return the JSON Pointer made of these member names and indices."""
+    """Return the JSON Pointer of these member names and indices."""
     return "".join(["/" + (escape(token) if isinstance(token, str) else str(token)) for token in tokens])
 
 
@@ -25,7 +25,7 @@ def split_pointer(pointer: str) -> list[str]:
     """
     tokens = pointer.split("/")
     if tokens[0] != "":
-        raise PatchError("a JSON Pointer is empty or begins with '/'", pointer=pointer)
+        raise PatchError("a JSON Pointer must be empty or begin with '/'", pointer=pointer)
     if "~" in pointer:
         tokens = [_unescape(token, pointer) for token in tokens]
     return tokens[1:]
@@ -50,7 +50,7 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy of a JSON value, in dicts and lists."""
+    """Return a deep copy of a JSON value."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -65,8 +65,8 @@ def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> A
     document share nothing. If `add` sets a member that exists, the member keeps its place in the order of keys. `test`
     compares values with their types (`same_json`).
 
-    Raises `PatchError` with the index and path of the bad operation; the document is then as it was before. With
-    `atomic=False`, the operations before the bad one stay done: this saves a shallow copy of each container that the
+    Raises `PatchError` with the index and path of the bad operation; the document is then unchanged. With
+    `atomic=False`, the operations before the bad one stay applied: this saves a shallow copy of each container that the
     patch changes.
     """
     saved: dict[int, tuple[Any, Any]] | None = {} if atomic else None
@@ -114,13 +114,13 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
             return doc
         if kind == "test":
             if not same_json(look(doc, split_pointer(path)), op["value"]):
-                raise PatchError("the value is not the one that 'test' asks for")
+                raise PatchError("the value differs from the one that 'test' expects")
             return doc
         if kind != "move" and kind != "copy":
             raise PatchError(f"there is no operation {kind!r}")
         source = op["from"]
         if not isinstance(source, str):
-            raise PatchError("the place to take from is not text")
+            raise PatchError("the member 'from' is not text")
     except KeyError as error:
         raise PatchError(f"the operation has no member {error}") from None
     if kind == "copy":
@@ -144,15 +144,15 @@ def look(doc: Any, tokens: Iterable[str]) -> Any:
         elif isinstance(node, list):
             node = node[list_index(token, len(node) - 1)]
         else:
-            raise PatchError(f"{token!r} is looked for in something that is neither object nor list")
+            raise PatchError(f"{token!r} is looked up in a value that is neither object nor list")
     return node
 
 
 def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
-    """Do `add` (if `insert` is true) or `replace`, and return the document."""
+    """Carry out `add` (`insert` is true) or `replace`; return the document."""
     tokens = path.split("/") if "~" not in path else ["", *split_pointer(path)]
     if tokens[0] != "":
-        raise PatchError("a JSON Pointer is empty or begins with '/'")
+        raise PatchError("a JSON Pointer must be empty or begin with '/'")
     if len(tokens) == 1:
         return value
     last = tokens.pop()
@@ -176,12 +176,12 @@ def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[An
         else:
             node.insert(list_index(last, len(node)), value)
     else:
-        raise PatchError(f"{last!r} cannot be set in something that is neither object nor list")
+        raise PatchError(f"{last!r} cannot be set in a value that is neither object nor list")
     return doc
 
 
 def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
-    """Do `remove`, and return the removed value."""
+    """Carry out `remove`, and return the removed value."""
     tokens = split_pointer(path)
     if not tokens:
         raise PatchError("the whole document cannot be removed")
@@ -195,15 +195,14 @@ def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -
         return node.pop(last)
     if isinstance(node, list):
         return node.pop(list_index(last, len(node) - 1))
-    raise PatchError(f"{last!r} cannot be removed from something that is neither object nor list")
+    raise PatchError(f"{last!r} cannot be removed from a value that is neither object nor list")
 
 
 def list_index(token: str, largest: int) -> int:
-    """Return the list index of a token (RFC 6901).
+    """Return the list index that a token stands for (RFC 6901).
 
-    An index has ASCII digits and no leading zero.
-
-    Raises `PatchError` if the token is not an index, or the index is above `largest`.
+    An index has ASCII digits and no leading zero. Raises `PatchError` if the token is not an index, or the index is
+    above `largest`.
     """
     if not (token.isdecimal() and token.isascii()) or (token[0] == "0" and token != "0"):
         raise PatchError(f"{token!r} is not a list index")
@@ -218,7 +217,7 @@ def _unescape(token: str, pointer: str) -> str:
         return token
     rest = token.replace("~0", "").replace("~1", "")
     if "~" in rest:
-        raise PatchError("'~' in a JSON Pointer is followed by 0 or 1", pointer=pointer)
+        raise PatchError("'~' in a JSON Pointer must be followed by 0 or 1", pointer=pointer)
     return token.replace("~1", "/").replace("~0", "~")
 
 

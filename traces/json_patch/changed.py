@@ -1,14 +1,14 @@
 """The changed places between two documents, as a person counts them.
 
-One rule for all that show or count the changes of a step: the page, the terminal, notebooks and exports.
+All code that shows or counts the changes of a step uses this rule: the page, the terminal, notebooks and exports.
 
 - A value that was set, added or removed is one change, however large it is: a new object is one change.
-- Objects and lists that are on both sides are looked into; their members are counted, and they themselves are not.
-- Items of lists are paired as the recorder's patches pair them (`make`): an item that only moved to another index,
-  because another one was added or removed, is unchanged.
+- In objects and lists that are on both sides, the changed members are counted, and not the container itself.
+- Items of lists are paired as in recorded patches (`make_patch`): an item that only moved to another index, because
+  another item was added or removed, is unchanged.
 - The order of an object's members does not count, nor does the engine's counter of steps.
 
-The rule needs the two documents and no patch, since the same change can be written as different patches.
+The rule needs the two documents and no patch, because the same change can be written as different patches.
 """
 
 from collections.abc import Hashable, Iterator
@@ -21,8 +21,8 @@ from .diff import Comparison, Span
 from .share import Change
 
 LEVELS = 50
-"""How deep the rule looks into two documents. A value below is one change: readers are recursive, and a document may
-have as many levels as its JSON."""
+"""How deep the rule looks into two documents. A deeper value is one change: readers are recursive, and a document may
+nest as deep as its JSON."""
 COUNTER = "current_step"
 """The member of a state in which the engine counts steps."""
 
@@ -38,10 +38,10 @@ ABSENT = _Absent()
 
 
 class Pair(NamedTuple):
-    """A member of both documents, or of one of them.
+    """A member that is in both documents, or only in one.
 
-    In the latter case the other value is `ABSENT`. `key` is its name or its index: of a removed one in the old
-    container, otherwise in the new one. `old_key` is its place in the old container, if it has one.
+    The missing value is `ABSENT`. `key` is the member's name or index, in the old container if the member was removed,
+    otherwise in the new one. `old_key` is its name or index in the old container, if it is there.
     """
 
     key: str | int
@@ -53,7 +53,7 @@ class Pair(NamedTuple):
 def changed_between(old: Any, new: Any) -> tuple[Change, ...]:
     """Return the changes that lead from one document to another.
 
-    Changed and added items of lists have their index in the new list, removed ones their index in the old one.
+    Changed and added items of lists have their index in the new list, removed ones their index in the old list.
     """
     return tuple(_changes(old, new, "", 0))
 
@@ -61,8 +61,8 @@ def changed_between(old: Any, new: Any) -> tuple[Change, ...]:
 def members_between(old: Any, new: Any, level: int) -> Iterator[Pair | int] | None:
     """Return the pairs of members in which two containers may differ.
 
-    Between the pairs are the numbers of unchanged members. Returns None if the two are not containers of one kind, or
-    are `LEVELS` deep: they are then compared as a whole. The root has level 0.
+    A number between the pairs counts unchanged members. Returns None if the two are not containers of one kind, or are
+    `LEVELS` deep: they are then compared as a whole. The root has level 0.
     """
     if level < LEVELS:
         if isinstance(old, dict) and isinstance(new, dict):
@@ -132,16 +132,10 @@ def _list_pairs(old: list[Any], new: list[Any]) -> Iterator[Pair | int]:
 
 
 class _Recorded(Comparison):
-    """A comparison of recorded documents.
-
-    They may have more levels than orjson writes.
-    """
+    """A comparison of documents that may nest deeper than orjson writes."""
 
     def same(self, old: Any, new: Any) -> bool:
-        """Return whether two values are the same JSON.
-
-        The order of keys does not count.
-        """
+        """Return whether two values are equal JSON, in any key order."""
         return old is new or (not isinstance(old, (dict, list)) and same_json(old, new))
 
     def _mark(self, node: Any) -> Hashable:

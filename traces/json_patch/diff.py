@@ -1,13 +1,12 @@
 """Makes the JSON Patch that leads from one document to another.
 
-Only what the two documents do not share is looked at.
-
-Law: applying the patch to the old document gives the new one, types and order of keys included.
+Parts that the two documents share are skipped. Law: applying the patch to the old document makes the new one, types and
+order of keys included.
 
 Lists are compared in three rounds. First, unchanged items at the beginning and at the end are left out. Then items
-that are the same *object* in both lists are paired, in order; what remains between the pairs are gaps. Within each gap,
-items with equal JSON are paired in the same way. What is still unpaired is changed in its place, removed or added, the
-last place first, so that the indices of the places before it stay right.
+that are the same *object* in both lists are paired, in order; the stretches between the pairs are gaps. Within each
+gap, items with equal JSON are paired in the same way. The items still unpaired are changed in place, removed or added,
+the last place first, so that the indices of the places before stay right.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -49,8 +48,8 @@ def escape(token: str) -> str:
 class Comparison:
     """A comparison of two trees, such as frozen states or plain JSON.
 
-    `view` returns the dict or list that stands for a node (for plain documents, the node itself). `default` converts a
-    leaf that orjson does not know. Nodes that are the same object are equal without a look inside.
+    `view` returns the dict or list of a node (for plain documents, the node itself). `default` converts a leaf that
+    orjson does not know. Nodes that are the same object are equal without a look inside.
     """
 
     def __init__(self, view: Callable[[Any], Any] = _as_is, default: Callable[[Any], Any] | None = None) -> None:
@@ -80,8 +79,8 @@ class Comparison:
     def make_patch(self, old: Any, new: Any, path: str = "") -> list[Op]:
         """Return the operations that turn `old` into `new`, in order.
 
-        [] if the two are the same. `path` is put in front of each operation's path. Values in the operations are the
-        nodes of `new` themselves, not copies.
+        The list is empty if the two are the same. `path` is put before each operation's path. Values in the operations
+        are the nodes of `new` themselves, not copies.
         """
         ops: list[Op] = []
         self._compare(old, new, path, ops)
@@ -124,7 +123,7 @@ class Comparison:
             self._write_block(old, new, block, path, ops)
 
     def blocks(self, old: list[Any], new: list[Any], span: Span) -> list[Span]:
-        """Return, in order, only the stretches of two lists that differ."""
+        """Return, in order, the stretches in which two lists differ."""
         i1, i2, j1, j2 = span
         shorter = min(i2 - i1, j2 - j1)
         head = next(compress(count(), map(is_not, old[i1 : i1 + shorter], new[j1 : j1 + shorter])), shorter)
@@ -136,9 +135,9 @@ class Comparison:
         return [block for gap in gaps for block in self._gaps(old, new, gap, self._mark)]
 
     def _gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
-        """Return the stretches between items that pair by equal marks.
+        """Return the stretches between items paired, in order, by equal marks.
 
-        Items are paired in order, as in patience diff.
+        Only marks that pair in order count, as in patience diff.
         """
         i1, i2, j1, j2 = span
         if i1 == i2 or j1 == j2:
@@ -190,10 +189,8 @@ def key_token(key: Any) -> str:
 def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
     """Return the keys at the start of `new` that can stay.
 
-    They are the longest beginning of `new` whose keys are in `old` in the same order.
-
-    A patch can only add a member at the end of an object. So every member after this beginning is removed if it exists,
-    and added again, in the order of `new`.
+    They are the longest beginning of `new` whose keys are in `old` in the same order. A patch can only add a member at
+    the end of an object. So every later member is removed if it exists, and added again, in the order of `new`.
     """
     rank = {key: i for i, key in enumerate(old)}
     kept: set[Any] = set()
@@ -210,6 +207,6 @@ def _kept_in_order(old: dict[Any, Any], new: dict[Any, Any]) -> set[Any]:
 def make_patch(old: Any, new: Any) -> list[Op]:
     """Return the JSON Patch from document `old` to document `new`.
 
-    `Comparison.make_patch` describes the operations that it contains.
+    Its operations are those of `Comparison.make_patch`.
     """
     return Comparison().make_patch(old, new)

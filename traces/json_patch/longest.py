@@ -1,7 +1,4 @@
-"""The longest increasing subsequence, by patience sorting (Fredman 1975).
-
-A list's comparison uses it to find the items that can stay in their order.
-"""
+"""The longest increasing subsequence, by patience sorting (Fredman 1975)."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 def increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest choice of pairs in which both numbers increase.
 
-    The pairs must come in the order of their second numbers.
+    The pairs must be in the order of their second numbers.
     """
     tops: list[int] = []
     at: list[int] = []

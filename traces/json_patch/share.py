@@ -1,4 +1,4 @@
-"""Applies patches to a copy that shares what did not change."""
+"""Applies patches to a copy that shares the unchanged parts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Change:
 
 
 def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None) -> Any:
-    """Return the document after a patch; `doc` stays as it is.
+    """Return the document after a patch; `doc` stays unchanged.
 
     The result shares the unchanged parts with `doc`, and new values with the patch. Only the containers on the way to a
     change are copied, once each and shallowly; `copies` collects these copies. Raises `PatchError` as `apply_patch`
@@ -45,13 +45,13 @@ def patched(doc: Any, ops: Iterable[Operation], copies: list[Any] | None = None)
 def pointers(container: Any) -> int:
     """Return about how many pointers a shallow copy takes.
 
-    An entry of an object counts as four pointers.
+    A member of an object counts as four pointers.
     """
     return 4 * len(container) if isinstance(container, dict) else len(container)
 
 
 def changes_of(doc: Any, ops: Iterable[Operation]) -> tuple[Change, ...]:
-    """Return what a patch changes in `doc`, operation by operation.
+    """Return the changes of a patch to `doc`, operation by operation.
 
     Changes have old values, and real indices in place of `-`. A `move` counts as a removal and an addition, a `copy`
     as an addition; a `test` changes nothing. Raises `PatchError`.
@@ -99,10 +99,7 @@ def _apply(doc: Any, op: Operation, owned: dict[int, Any]) -> Any:
 
 
 def _own(doc: Any, tokens: list[str], owned: dict[int, Any]) -> Any:
-    """Copy the containers on a path that were not copied yet.
-
-    Returns the document that holds the copies.
-    """
+    """Copy the containers on a path once each; return the copied document."""
     root = node = _copied(doc, owned)
     for token in tokens:
         child = look(node, (token,))

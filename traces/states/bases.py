@@ -1,10 +1,9 @@
 """First states by reference: the state of another run.
 
-A candidate's run starts at a state of another run, and its trace does not repeat this state.
-
-The first snapshot of such a trace has a `base` (a run and a step) in place of a `state`. That run may itself start by
-reference, and so on up to the root: the states are folded from the root down, each on top of the one before. Many
-candidates start at the same few states, so the last ones are cached.
+A candidate's run starts at a state of another run, and its trace does not repeat this state: its first snapshot has a
+`base` (a run and a step) in place of a `state`. The other run may itself start by reference, and so on up to the root.
+The states are folded from the root down, each on top of the one before. Many candidates start at the same few states,
+so the most recent states are cached.
 """
 
 import threading
@@ -28,7 +27,7 @@ _NONE = object()
 class Origin:
     """A reference to state `step` of another run.
 
-    It means the state as of the record with this `hash`; None means the trace as it is now.
+    It means the state as of the record with this `hash`, or as of now if the hash is None.
     """
 
     run: str
@@ -40,7 +39,7 @@ class Origin:
 class Member:
     """One run of a family: its lines and its relatives.
 
-    `find` raises `TraceNotFoundError` for a run that is missing.
+    `find` raises `TraceNotFoundError` for a missing run.
     """
 
     run_id: str
@@ -70,7 +69,7 @@ class Bases:
 
     The documents share their unchanged parts with each other and with every caller: do not change them. A state is
     cached only if its reference has the hash of a record, which covers everything before that record. Without a hash,
-    the other run may have continued since, and its state may be a different one.
+    the other run may have continued and have a different state by now.
     """
 
     def __init__(self) -> None:
@@ -93,14 +92,14 @@ class Bases:
             if doc is not _NONE:
                 break
             if origin.run in seen:
-                raise TraceError(f"run {origin.run} begins, by way of other runs, with a state of its own")
+                raise TraceError(f"run {origin.run} starts, by way of other runs, with a state of its own")
             seen.add(origin.run)
             member, fold = _fold_of(member, origin)
             folds.append((origin, fold))
             if not fold.begins_elsewhere:
                 break
         if doc is _NONE and (not folds or folds[-1][1].begins_elsewhere):
-            reason = "only a trace's first snapshot begins with the state of another run"
+            reason = "only the first snapshot may refer to a state of another run"
             raise TraceCorruptError(reason, _later_base(member.lines), path=member.lines.path)
         for origin, fold in reversed(folds):
             doc = fold.run_sharing(doc) if fold.begins_elsewhere else fold.run()
@@ -128,17 +127,14 @@ class Bases:
 
 
 def _later_base(lines: Lines) -> int:
-    """Return the line of a later snapshot that refers to another run.
-
-    Only the first snapshot may do so.
-    """
+    """Return the line of a later snapshot that refers to another run."""
     found = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
     return next(found, 0) + 1
 
 
 def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
     """Return a child's origin run, and the fold of its first state."""
-    what = f"run {child.run_id} begins with state {origin.step} of run {origin.run}"
+    what = f"run {child.run_id} starts with state {origin.step} of run {origin.run}"
     try:
         parent = child.find(origin.run)
     except TraceNotFoundError as error:
@@ -150,11 +146,11 @@ def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
         stop = record_end(parent.lines, origin.hash)
         if stop is None:
             raise TraceNotFoundError(
-                f"{what}, as it stood at its record {origin.hash}: {parent.lines.path or 'the trace'} holds no such "
-                "record; it was cut off, or is another run's",
+                f"{what}, as of its record {origin.hash}: {parent.lines.path or 'the trace'} holds no such "
+                "record; it was cut off, or belongs to another run",
                 parent.lines.path,
             )
     steps = count_commits(parent.lines, stop)
     if steps < origin.step or (stop is not None and steps > origin.step):
-        raise TraceNotFoundError(f"{what}, which stood there after {steps} steps", parent.lines.path)
+        raise TraceNotFoundError(f"{what}, which has only {steps} steps there", parent.lines.path)
     return parent, plan_state(parent.lines, origin.step, stop)

@@ -3,7 +3,7 @@
 To make state k, find the commit of step k by bisection, go back line by line to the nearest snapshot, and parse only
 the lines in between that may carry a patch (`commit`, `resume`, `end`). Every line begins with `{"kind":"`, so the
 first letter of the kind, ten bytes after the newline, is enough to skip the others. The patches are applied in place,
-to a document that nobody else holds.
+to a document that no other code holds.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ COMMIT = b'\n{"kind":"commit",'
 SNAPSHOT = b'{"kind":"snapshot",'
 _BATCH = 32
 _DULL = bytes(letter in b"hdiowb" for letter in range(256))
-"""For each byte, whether it is the first letter of kinds that carry neither a state nor a patch: header, decide,
-intent, input, outcome, wait, branch."""
+"""For each byte, true if kinds with this first letter carry neither a state nor a patch: header, decide, intent,
+input, outcome, wait, branch."""
 _PATCHING = (b'{"kind":"resume",', b'{"kind":"end",')
 _EVENT = b'{"kind":"event",'
 _STATE = b',"state":'
@@ -39,10 +39,7 @@ def count_commits(lines: Lines, stop: int | None = None) -> int:
 
 
 def commit_offset(lines: Lines, step: int) -> int:
-    """Return the byte where the commit of a step begins.
-
-    It is found by bisection, as commits are in the order of steps.
-    """
+    """Return the byte where a step's commit begins, found by bisection."""
     low, high = 0, lines.end
     while low < high:
         middle = (low + high) // 2
@@ -59,10 +56,7 @@ def commit_offset(lines: Lines, step: int) -> int:
 
 
 def record_end(lines: Lines, digest: str) -> int | None:
-    """Return the byte after the record with this hash.
-
-    Returns None if there is no such record.
-    """
+    """Return the byte after the record with this hash, or None."""
     line_end = b',"hash":"%b"}\n' % digest.encode()
     at = lines.data.rfind(line_end, 0, lines.end)
     return None if at < 0 else at + len(line_end)
@@ -71,10 +65,8 @@ def record_end(lines: Lines, digest: str) -> int | None:
 def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
     """Return the fold that makes state `step`.
 
-    That is the state before the step's commit, or after the last commit.
-
-    A trailing `end` record is left out. If `stop` is given, the trace is read as if it ended at that byte; it must have
-    `step` commits before it.
+    The state is the one before the step's commit or, without a commit, after the last one. A trailing `end` record is
+    left out. With `stop`, the trace is read as if it ended at that byte; it must have `step` commits before that byte.
     """
     if stop is None:
         if step < count_commits(lines):
@@ -85,11 +77,11 @@ def plan_state(lines: Lines, step: int, stop: int | None = None) -> "Fold":
 
 
 class Fold:
-    """The lines that make one state: a snapshot and patches after it.
+    """The lines that make one state: a snapshot and later patches.
 
-    The records lie between the snapshot and byte `stop`. `stop` is the beginning of a line, and `step` the number of
-    commits before it; with fewer or more commits, the trace is corrupt. If the snapshot refers to a state of another
-    run, the fold `begins_elsewhere`, and its caller passes this state as `base`.
+    The lines end at byte `stop`, which begins a line. `step` is the number of commits before it; with fewer or more
+    commits, the trace is corrupt. If the snapshot refers to a state of another run, the fold `begins_elsewhere`, and
+    its caller passes this state as `base`.
     """
 
     def __init__(self, lines: Lines, stop: int, step: int) -> None:
@@ -109,9 +101,9 @@ class Fold:
             elif data.startswith(SNAPSHOT, start):
                 break
             elif not data.startswith(_EVENT, start):
-                raise _corrupt(lines, start, stop, "the line has not the form of a record")
+                raise _corrupt(lines, start, stop, "the line does not have the form of a record")
         else:
-            raise TraceError("the trace has no state: the run ended before init_state gave one")
+            raise TraceError("the trace has no state: the run ended before init_state returned one")
         self._snapshot = lines.record_at(start)
         if self._snapshot.step + commits != step:
             reason = f"commits are missing between steps {self._snapshot.step} and {step}"
@@ -131,7 +123,7 @@ class Fold:
         return doc
 
     def run_sharing(self, base: Any) -> Any:
-        """Fold from `base`; return the state, sharing unchanged parts with `base`."""
+        """Return the state, folded from `base` and sharing its unchanged parts."""
         doc, self.copied = base, 0
         with self._located(base):
             for first in range(0, len(self._found), _BATCH):
@@ -154,7 +146,7 @@ class Fold:
 def _collector_at_rest() -> Iterator[None]:
     """Switch the garbage collector off within the block.
 
-    JSON has no cycles, and walking new documents takes a third of the time.
+    JSON has no cycles, and the collector would take a third of the time to walk the new documents.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -168,8 +160,8 @@ def _collector_at_rest() -> Iterator[None]:
 def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
     """Apply patches one after another, in place, and return the document.
 
-    Values of the patches become parts of it. Steps often change the same paths again, so the container at each path is
-    remembered, until an operation may have moved or replaced it.
+    Values of the patches become parts of the document. Steps often change the same paths again, so the container at
+    each path is remembered until an operation may have moved or replaced it.
     """
     places: dict[str, tuple[Any, str]] = {}
     for patch in patches:
@@ -231,9 +223,8 @@ def _is_sound(patch: Any, text: bytes) -> bool:
 def _corrupt(lines: Lines, start: int, stop: int, reason: str, base: Any = None) -> TraceError:
     """Return the error that names the bad line.
 
-    It is the first line with a wrong hash, otherwise the first that cannot be folded.
-
-    `start` is where the snapshot begins.
+    It is the first line with a wrong hash, otherwise the first that cannot be folded. `start` is where the snapshot
+    begins.
     """
     lines.check_chain()
     doc: Any = None

@@ -1,4 +1,4 @@
-"""The states of a trace, sharing unchanged parts, for readers that walk."""
+"""A trace's states, for readers that walk from one to another."""
 
 from bisect import bisect_left
 from collections import OrderedDict
@@ -18,15 +18,12 @@ _POINTERS = 50_000
 class History:
     """The documents of a trace, numbered by the patches before them.
 
-    Document 0 is the first state. The documents used last are cached, so that a step forward or back costs one patch.
+    Document 0 is the first state. The most recent documents are cached, so that a step forward or back costs one patch.
     Documents are shared with their neighbours and with the records: do not change them.
     """
 
     def __init__(self, lines: Lines, base: Callable[[], Any]) -> None:
-        """Read these lines.
-
-        `base` returns the state of another run, if they start at one.
-        """
+        """Read `lines`; `base` returns the state of the run they start from."""
         self._lines = lines
         self._base = base
         self.commits: list[int] = []
@@ -52,15 +49,15 @@ class History:
             raise TraceCorruptError("the trace does not begin with its header", 1, path=lines.path)
         last = lines.record(self.commits[-1]) if self.commits else None
         if last is not None and last.step + 1 != len(self.commits):
-            reason = "commits are missing before this one, or there are too many"
+            reason = "the number of commits up to this one is wrong"
             raise TraceCorruptError(
                 reason, last.seq + 1, path=lines.path, expected=last.step + 1, actual=len(self.commits)
             )
 
     def record(self, index: int) -> Record:
-        """Return a record.
+        """Return a record, and keep the last one parsed.
 
-        The one returned last stays parsed, as its step and its document are often used together.
+        A step and its document are often used together.
         """
         if self._latest is None or self._latest[0] != index:
             self._latest = index, self._lines.record(index)
@@ -93,7 +90,7 @@ class History:
         place = bisect_left(self._snapshots, limit) - 1
         near = bisect_left(self.patching, self._snapshots[place]) if place >= 0 else -1
         if max(start, near) < 0:
-            raise TraceError("the trace has no state: the run ended before init_state gave one")
+            raise TraceError("the trace has no state: the run ended before init_state returned one")
         if near > start:
             snapshot = self._lines.record(self._snapshots[place])
             doc, start = snapshot["state"] if "state" in snapshot else self._base(), near
@@ -113,10 +110,7 @@ class History:
         return doc
 
     def _keep(self, ordinal: int, doc: Any, weight: int) -> None:
-        """Cache a document.
-
-        While there are too many or they are too large, drop the oldest, but keep two.
-        """
+        """Cache a document; drop old ones beyond the limits, but keep two."""
         kept = self._kept
         kept[ordinal] = doc
         kept.move_to_end(ordinal)

@@ -175,7 +175,7 @@ def test_missing_corrupt_and_running_relatives_are_shown(refold: Command, game: 
     (folder / "c2.trace.jsonl").write_text("nothing\n")
     lines = refold("trace", "tree", game.path).lines
     assert lines[5].startswith("│   ├──   0  take(n=0)  score 1.5  missing  there is no game~0.trace.jsonl in ")
-    assert lines[-2].endswith("number  corrupt  the line has not the form of a record  c2")
+    assert lines[-2].endswith("number  corrupt  the line does not have the form of a record  c2")
     with TraceWriter.reopen(folder / "c10.trace.jsonl")[0] as writer:
         writer.append("resume", 1, 1.0, {"attempt": 2, "versions": {}, "budget": {}})
         assert "running  1 step  c10" in refold("trace", "tree", game.path).out

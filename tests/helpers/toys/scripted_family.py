@@ -144,7 +144,7 @@ class World:
                     place.write_bytes(data)
             else:
                 place.truncate(size)
-                if place not in sizes:  # memory that held no whole record is nothing that outlives a process
+                if place not in sizes:  # memory that held no complete record is nothing that outlives a process
                     place.truncate(0)
                     place.family.stores = {name: s for name, s in place.family.stores.items() if s is not place}
 

@@ -269,7 +269,7 @@ class ObjectBlobs:
             raise TraceNotFoundError(f"blob {digest} of run {self._run_id} is missing in {self._bucket.url}")
         if (size is not None and len(found.data) != size) or blob_reference(found.data)["$blob"] != digest:
             raise TraceCorruptError(
-                f"blob {digest} of run {self._run_id} in {self._bucket.url} is not what its name says", 0
+                f"blob {digest} of run {self._run_id} in {self._bucket.url} does not fit the hash in its name", 0
             )
         return found.data
 

@@ -221,6 +221,6 @@ class SqlBlobs:
         data = bytes(rows[0][0])
         if (size is not None and len(data) != size) or blob_reference(data)["$blob"] != digest:
             raise TraceCorruptError(
-                f"blob {digest} of run {self._run_id} in {self._database.url} is not what its name says", 0
+                f"blob {digest} of run {self._run_id} in {self._database.url} does not fit the hash in its name", 0
             )
         return data

@@ -97,7 +97,7 @@ class Pages:
             yield Text(f"{label:<10} ", "dim").append_text(text)
         if trace.torn:
             yield Text(
-                f"{len(trace.torn):,} bytes after the last whole record are torn; resume or repair cuts them off"
+                f"{len(trace.torn):,} bytes after the last complete record are torn; resume or repair cuts them off"
             )
         patch = trace.end.get("patch")
         if patch:

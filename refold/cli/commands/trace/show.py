@@ -45,7 +45,7 @@ def show_trace(path: Path | RunRef, as_json: bool) -> int:
     for label, text in rows:
         say(out, Text(f"{label:<10} ", "dim").append_text(text))
     if trace.torn:
-        say(out, Text(f"{len(trace.torn):,} bytes after the last whole record are torn", "yellow"))
+        say(out, Text(f"{len(trace.torn):,} bytes after the last complete record are torn", "yellow"))
     unfinished = trace.unfinished
     if len(trace.steps) or unfinished is not None:
         say(out, Text())
