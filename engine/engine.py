@@ -346,8 +346,12 @@ class Engine(Generic[S]):
         if (place := run_at(trace)) is not None:
             return self._own(place)
         path = Path(trace)
-        if path.exists() or self.traces is None:
+        if path.exists():
             return path
+        if self.traces is None:
+            looks_like_an_id = path.name == str(trace) and not path.name.endswith(SUFFIX)
+            hint = "; for a run's id, name the folder of traces: Engine(..., traces=DIR)" if looks_like_an_id else ""
+            raise TraceNotFoundError(f"there is no trace at {path}{hint}", path)
         if not isinstance(self.traces, Path):
             return RunRef(self.traces, str(trace))
         named = self.traces / f"{trace}{SUFFIX}"

@@ -10,7 +10,7 @@ from ..errors import ModuleDefinitionError
 from ..tasks import Task, TaskValidationIssue
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
-from .module import Module
+from .module import Module, kind_of
 from .state.model import StateSchema, assemble
 
 
@@ -58,8 +58,8 @@ async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget) ->
     state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
     if not isinstance(state, module.state_class):
         raise ModuleDefinitionError(
-            f"{type(module).__name__}.init_state returned {type(state).__name__}; "
-            f"it must return a {module.state_class.__name__}"
+            f"{type(module).__name__}.init_state returned {kind_of(state)}; "
+            f"it must return an instance of {module.state_class.__name__}"
         )
     metadata = {**task.metadata, **state.metadata}
     if task.constraints:

@@ -220,11 +220,17 @@ def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tupl
             near = get_close_matches(parameter.name, names, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ModuleDefinitionError(
-                f"{cls.__name__}.{hook} takes {parameter.name!r}, but the engine passes {', '.join(names)}{hint}"
+                f"{cls.__name__}.{hook} has a parameter {parameter.name!r}, which the engine does not pass; it passes, "
+                f"by name, {', '.join(names)}{hint}"
             )
         if parameter.name in names and parameter.kind is parameter.POSITIONAL_ONLY:
             raise ModuleDefinitionError(f"{cls.__name__}.{hook}: {parameter.name!r} must not be positional-only")
     return tuple(name for name in names if name in signature.parameters)
+
+
+def kind_of(value: object) -> str:
+    """Return what a hook has returned, for messages: its type, or None."""
+    return "None" if value is None else type(value).__name__
 
 
 def import_path(thing: type) -> str:

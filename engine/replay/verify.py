@@ -35,7 +35,7 @@ from ..effects.lanes import named_lanes
 from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
-from ..module import Module
+from ..module import Module, kind_of
 from ..state.model import StateSchema, dump
 from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun
@@ -193,7 +193,7 @@ class _Verification:
         offered = {"state": state, "candidate": candidate}
         kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
         decision = await call_hook(self.module.decide, kwargs)
-        return decision if isinstance(decision, Decision) else f"decide returned {type(decision).__name__}"
+        return decision if isinstance(decision, Decision) else f"decide returned {kind_of(decision)}"
 
     async def _choose(
         self, step: Step, want: Choose, nest: int, chosen: Iterator[Any], decided: Iterator[Record]

@@ -45,7 +45,7 @@ from ..first_state import first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..loop.stop_criteria import FinalResultCriteria
-from ..module import Module
+from ..module import Module, kind_of
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .finish import Outcome
@@ -512,7 +512,7 @@ def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decis
     """
     if not isinstance(value, Decision):
         raise DecisionError(
-            f"{type(module).__name__}.decide returned {type(value).__name__}; "
+            f"{type(module).__name__}.decide returned {kind_of(value)}; "
             "it must return a Decision, such as Decision.act([...]) or Decision.final('...')"
         )
     if candidate is not None and isinstance(value.candidates, int):

@@ -47,7 +47,8 @@ def run(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="MODULE:CLASS|TASKFILE", help="An agent's class, or a task file (.yaml, .json, .jsonl)."
+            metavar="MODULE:NAME|TASKFILE",
+            help="An AgentModule, as MODULE:NAME or FILE.py:NAME, or a task file (.yaml, .json, .jsonl).",
         ),
     ],
     objective: Annotated[str | None, typer.Argument(help="What the agent is to do; a task file has its own.")] = None,

@@ -60,6 +60,18 @@ def _open_the_closed() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
 
 
+def _named(argv: Sequence[str]) -> str:
+    """Return the command that a command line names."""
+    words, command = ["refold"], _command(app)
+    for word in argv:
+        found = getattr(command, "commands", {}).get(word)
+        if found is None:
+            break
+        words.append(word)
+        command = found
+    return " ".join(words)
+
+
 def cli(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code.
 
@@ -80,7 +92,7 @@ def cli(argv: Sequence[str]) -> int:
     except RefoldError as error:
         return failures.tell(error, as_json=as_json, traceback=traceback)
     except TyperException as error:
-        return failures.tell(error, as_json=as_json, traceback=traceback, hint=failures.usage_hint(error))
+        return failures.tell(error, as_json=as_json, traceback=traceback, hint=failures.usage_hint(error, _named(argv)))
     except KeyboardInterrupt:
         return failures.INTERRUPTED
     except OSError as error:

@@ -41,7 +41,8 @@ def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") ->
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     message = _in_words(one_line(text).replace("Value error, ", ""))
     if hint:
-        message = message.rstrip(". ") + hint
+        message = message.rstrip(". ")
+        message += f" See {hint}" if message.endswith("?") else f"; see {hint}"
     if as_json:
         kind = error.type if isinstance(error, InputError) else type(error).__name__
         write_json({"error": {"type": kind, "message": message, "exit_code": BAD_INPUT}})
@@ -62,10 +63,13 @@ def _in_words(message: str) -> str:
     return message
 
 
-def usage_hint(error: Exception) -> str:
-    """Return a pointer to the help of the command that was meant."""
+def usage_hint(error: Exception, named: str) -> str:
+    """Return the command line that shows the command's help.
+
+    Some errors of the parser do not say to which command they belong; `named` is then the command.
+    """
     context = getattr(error, "ctx", None)
-    return f"; see `{context.command_path if context is not None else 'refold'} --help`"
+    return f"`{context.command_path if context is not None else named} --help`"
 
 
 def one_line(text: str) -> str:

@@ -70,9 +70,9 @@ class FrozenStateError(StateError, TypeError):
 
     def __init__(self, field: str, attempt: str) -> None:
         super().__init__(
-            f"{attempt} on {field}, which is frozen: it is committed, or was made just now and is not a draft; reach "
-            "it through the state that is passed to reduce() and change it there (state.items[-1].x = 1), or work on a "
-            "copy (model_copy(update={...}) of a model; copy.deepcopy gives a plain list or dict)"
+            f"{attempt} on {field}, which is frozen: change it in reduce(), through the state that reduce() is given "
+            "(state.items[-1].x = 1, also if you have just made the item and put it there); elsewhere, change a copy "
+            "(model_copy(update={...}) of a model; copy.deepcopy gives a plain list or dict)"
         )
         self.field = field
 

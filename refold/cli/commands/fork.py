@@ -27,7 +27,8 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
     trace = load_trace(path)
 
     def ask(rows: Sequence[Row]) -> None:
-        confirm(trace, "run on from a state of", rows, yes=wanted.yes, manner=manner)
+        state = "the last state" if wanted.at in (None, -1) else f"state {wanted.at}"
+        confirm(trace, f"start a new run from {state} of", rows, yes=wanted.yes, manner=manner)
 
     with hushed(manner):
         runner = runner_of(trace, module, wanted.trust, wanted.workspace, before=ask)

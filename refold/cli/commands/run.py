@@ -147,14 +147,14 @@ def hushed(manner: Manner) -> contextlib.AbstractContextManager[None]:
 
 
 def module_path(task: Task, given: str | None) -> str:
-    """Return a task's MODULE:CLASS: `given`, otherwise the one in its metadata."""
+    """Return a task's MODULE:NAME: `given`, otherwise the one in its metadata."""
     path = given if given is not None else task.metadata.get("module")
     if path is None:
         raise InputError(
-            f"task {task.id!r} names no module; give --module MODULE:CLASS, or write metadata: {{module: …}} in it"
+            f"task {task.id!r} names no module; give --module MODULE:NAME, or write metadata: {{module: …}} in it"
         )
     if not isinstance(path, str):
-        raise InputError(f"task {task.id!r}: metadata.module must be text, MODULE:CLASS")
+        raise InputError(f"task {task.id!r}: metadata.module must be text, MODULE:NAME")
     return path
 
 

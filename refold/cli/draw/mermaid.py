@@ -36,4 +36,4 @@ def _escaped(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    return re.sub(r"[^\w .:-]", " ", clean(text), flags=re.ASCII)
+    return re.sub(r"[^\w .,:-]", " ", clean(text), flags=re.ASCII)

@@ -77,10 +77,8 @@ def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], 
     """
     name, qualname = _split(path)
     if not name or not qualname:
-        raise InputError(
-            f"{path!r} is not MODULE:{noun}{why}; write for example mymodule:Solver or solver.py:Solver, "
-            "or name a task file"
-        )
+        example = "mymodule:Solver or solver.py:Solver" if ":" in path or not path else f"{path}:Solver"
+        raise InputError(f"{path!r} is not MODULE:{noun}{why}; write for example {example}, or name a task file")
     if name == "__main__" or "<locals>" in qualname:
         raise InputError(
             f"{path!r} cannot be imported{why}: it was defined in a notebook, in a function or at a prompt; move it "

@@ -58,11 +58,12 @@ def read_tasks(
             tasks = found
     else:
         if objective is None:
-            raise InputError(f'say what {target} is to do: refold run {target} "objective"')
+            named = target if ":" in target else f"{target}:NAME"
+            raise InputError(f'say what {named} is to do: refold run {named} "objective"')
         if is_task_file(objective) and Path(objective).exists():
             raise InputError(f"to run a task file write: refold run {objective} --module {target}")
         if only is not None:
-            raise InputError("--task picks a task of a file; name the file instead of MODULE:CLASS")
+            raise InputError("--task picks a task of a file; name the file instead of MODULE:NAME")
         tasks = [Task.from_dict({"objective": objective, "inputs": inputs})]
     return [_with(task, inputs, budget) for task in tasks]
 

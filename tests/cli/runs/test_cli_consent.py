@@ -149,6 +149,7 @@ def test_where_nobody_can_be_asked_nothing_starts(refold: Command, trace: Path) 
         ran = refold(command, cut)
         assert ran.code == 2
         assert "planner:Planner" in ran.err
+        assert ("about to start a new run from the last state of " in ran.err) is (command == "fork")
         assert "add --yes" in ran.err
         assert ('call look {"n": 1}' in ran.err) is (command == "resume")
     assert cut.read_bytes() == kept
@@ -158,6 +159,7 @@ def test_where_nobody_can_be_asked_nothing_starts(refold: Command, trace: Path) 
 def test_a_person_says_yes_or_no(terminal: Callable[..., Any], trace: Path, lab: Path) -> None:
     asked = terminal("fork", trace, "--at", 0)
     asked.wait_for("Start it? [y/N]")
+    assert "about to start a new run from state 0 of " in asked.written
     assert "planner:Planner, named by the trace" in asked.written
     asked.type("\r")
     asked.wait_for("nothing was started")
@@ -165,6 +167,7 @@ def test_a_person_says_yes_or_no(terminal: Callable[..., Any], trace: Path, lab:
     assert len(list((lab / "runs").iterdir())) == 1
     asked = terminal("fork", trace, "--at", 0)
     asked.wait_for("Start it? [y/N]")
+    assert "about to start a new run from state 0 of " in asked.written
     asked.type("y\r")
     assert asked.end() == 0
     assert len(list((lab / "runs").iterdir())) == 2

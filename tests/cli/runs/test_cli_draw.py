@@ -62,7 +62,7 @@ def test_hostile_names_are_text(place: str) -> None:
     chart, picture = drawn({HOSTILE: len}) if place == "tool" else drawn({}, HOSTILE)
     for line in chart.splitlines()[1:]:
         label = re.sub(r'"[^"]*"', "", line)
-        assert re.fullmatch(r"    (accTitle: [\w .:-]*|\w+[\[({]+[\])}]+|\w+ -->(\|\|)? \w+)", label), line
+        assert re.fullmatch(r"    (accTitle: [\w .,:-]*|\w+[\[({]+[\])}]+|\w+ -->(\|\|)? \w+)", label), line
     assert not re.search(r"[<>`\\]", re.sub("-->|<br/>", "", chart))
     root = ElementTree.fromstring(picture)
     assert {each.tag.removeprefix(_NS) for each in root.iter()} <= {

@@ -30,7 +30,7 @@ FILES = {
     "makes.py": "from agents import Counter\nclass A(Counter):\n    def __init__(self, model): ...\n",
 }
 BAD = [
-    (["run"], "Missing argument 'MODULE:CLASS|TASKFILE'; see `refold run --help`"),
+    (["run"], "Missing argument 'MODULE:NAME|TASKFILE'; see `refold run --help`"),
     (["fly"], "No such command 'fly'; see `refold --help`"),
     ([*RUN, "--fast"], "No such option: --fast"),
     ([*RUN, "--max-steps", "0"], "'--max-steps': must be at least 1; see"),
@@ -55,7 +55,7 @@ BAD = [
     (["run", "hooks:A", "x"], "hooks.py:2)"),
     (["run", "makes:A", "x"], "makes:A cannot be made without arguments: TypeError: "),
     (["run", "none.yaml"], "none.yaml: no such file"),
-    (["run", "nomodule.yaml"], "names no module; give --module MODULE:CLASS, or write metadata"),
+    (["run", "nomodule.yaml"], "names no module; give --module MODULE:NAME, or write metadata"),
     (
         ["run", "fields.yaml"],
         "fields.yaml:3: budget.max_steps: must be at least 1 (got 0); fields.yaml:4: budget.fuel: ",
@@ -72,6 +72,11 @@ BAD = [
     (["trace", "ls", "none"], "there is no folder none; name the folder"),
     (["trace", "check", "empty"], "there are no traces in empty"),
     (["trace", "fly"], "No such command 'fly'; see `refold trace --help`"),
+    (["run", "agents"], 'say what agents:NAME is to do: refold run agents:NAME "objective"'),
+    (["run", "agents.py", "x"], "'agents.py' is not MODULE:NAME; write for example agents.py:Solver, or name a task"),
+    (["Run"], "No such command 'Run'. Did you mean 'run'? See `refold --help`"),
+    (["export", "runs", "--html"], "Option '--html' requires an argument; see `refold export --help`"),
+    (["trace", "show", "runs", "--traces"], "requires an argument; see `refold trace show --help`"),
 ]
 
 

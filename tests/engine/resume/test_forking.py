@@ -187,8 +187,10 @@ def test_a_fork_is_named_by_a_path_a_run_id_or_a_trace(tmp_path: Path) -> None:
     ]
     assert len({fork.run_id for fork in forks}) == 4
     assert len({str(fork.state) for fork in forks}) == 1
-    with pytest.raises(TraceNotFoundError):
+    with pytest.raises(TraceNotFoundError, match="no run 'nothing' in "):
         engine.fork("nothing", 2)
+    with pytest.raises(TraceNotFoundError, match="for a run's id, name the folder of traces"):
+        Engine(engine.module).fork(source.run_id, 2)
 
 
 def test_a_trace_is_forked_as_it_was_loaded(tmp_path: Path) -> None:

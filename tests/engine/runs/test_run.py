@@ -319,7 +319,15 @@ def test_what_decide_and_init_state_return_is_checked() -> None:
 
     result = Engine(WrongState()).run("t")
     assert result.error is not None
-    assert "must return a Notes" in result.error.message
+    assert "must return an instance of Notes" in result.error.message
+
+    class Forgot(Scripted):
+        def decide(self, state: Notes) -> Any:
+            Decision.final("the `return` is missing")
+
+    result = Engine(Forgot()).run("t")
+    assert result.error is not None
+    assert "decide returned None; it must return a Decision" in result.error.message
 
 
 def test_hooks_are_checked_when_the_class_is_defined() -> None:
@@ -327,6 +335,11 @@ def test_hooks_are_checked_when_the_class_is_defined() -> None:
 
         class Typo(Scripted):
             def reduce(self, state: Notes, decision: Decision, observations: Any) -> None: ...
+
+    with pytest.raises(ModuleDefinitionError, match="the engine does not pass; it passes, by name, "):
+
+        class Short(Scripted):
+            def decide(self, st: Notes) -> Decision: ...  # type: ignore[empty-body]
 
     with pytest.raises(ModuleDefinitionError, match="must be a plain function"):
 
