@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..endings import RunStatus, StopReason
+from ..endings import RunStatus, StopReason, predicate
 from ..errors import RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
 from ..notebook_card import Block, Card, block_of
@@ -141,8 +141,9 @@ class RunResult(Generic[S]):
     def __repr__(self) -> str:
         """Return one line with the run's id, status, steps and usage."""
         used = self.usage
+        reason = f" ({self.stop_reason})" if self.stop_reason != self.status else ""
         return (
-            f"<RunResult {self.run_id}: {self.status} ({self.stop_reason}), {self.steps} steps, {used.seconds:.1f} s, "
+            f"<RunResult {self.run_id}: {self.status}{reason}, {self.steps} steps, {used.seconds:.1f} s, "
             f"{used.tokens} tokens, ${used.cost:.4f}>"
         )
 
@@ -169,7 +170,7 @@ class RunResult(Generic[S]):
         if self.error is None and self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
         where = f"; trace {self.trace.path}" if self.trace.path is not None else ""
-        return f"run {self.run_id} {self.status}: {why}{where}"
+        return f"run {self.run_id} {predicate(self.status)}: {why}{where}"
 
     @property
     def live_from(self) -> dict[str, Any] | None:

@@ -113,3 +113,9 @@ ENDINGS: dict[StopReason, Ending] = {
 def status_of(reason: StopReason) -> RunStatus:
     """Return the status of a run that ended for this reason."""
     return ENDINGS[reason].status
+
+
+def predicate(status: str) -> str:
+    """Return the predicate of a sentence about a run: `failed`, `is waiting`."""
+    verb = {"waiting": "is ", "cancelled": "was ", "interrupted": "was "}.get(status, "")
+    return f"{verb}{status}"

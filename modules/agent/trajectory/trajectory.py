@@ -18,6 +18,7 @@ from pydantic import (
     model_serializer,
 )
 
+from ....endings import predicate
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....errors import EngineUsageError, RunNotCompletedError, TraceError
 from ....notebook_card import Card, block_of
@@ -246,7 +247,7 @@ class Trajectory(BaseModel):
         if self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
         where = f"; trace {trace.path}" if trace is not None and trace.path is not None else ""
-        return f"{run} {self.status}{f': {why}' if why else ''}{where}"
+        return f"{run} {predicate(self.status)}{f': {why}' if why else ''}{where}"
 
     def follow(self, trace: Trace | None) -> None:
         """Take the standing from a run's trace.

@@ -17,6 +17,7 @@ from ..input.module_import import load_module
 from ..render.live import LiveView
 from ..render.output import console, stdout_to_stderr, write_json
 from ..render.panel import show_panel
+from ..render.phrases import status_text
 from ..render.summary import Summary
 from ..render.text import brief, clean
 
@@ -129,7 +130,8 @@ def tell(summary: Summary, manner: Manner) -> None:
     if manner.quiet and summary.status != "completed":
         place = f" ({at})" if (at := summary.error_place()) else ""
         said = f": {error['type']}: {brief(error['message'], 200)}{place}" if error else ""
-        print(f"refold: {summary.status} ({summary.stop_reason}){said}; trace {summary.trace}", file=sys.stderr)
+        status = status_text(summary.status, summary.stop_reason).plain
+        print(f"refold: {status}{said}; trace {summary.trace}", file=sys.stderr)
     if error is None or summary.status != "failed" or not error.get("traceback"):
         return
     if manner.traceback:

@@ -9,6 +9,8 @@ from ...tasks import Task, load_tasks
 from ..errors import InputError
 
 TASK_FILES = (".yaml", ".yml", ".json", ".jsonl")
+_JSON_WORDS = {"yes": "true", "true": "true", "no": "false", "false": "false", "none": "null", "null": "null"}
+"""What people write, and Python prints, in place of the words of JSON."""
 
 
 def is_task_file(text: str) -> bool:
@@ -40,7 +42,9 @@ def read_json(text: str, option: str) -> Any:
     try:
         return strict_json(text)
     except ValueError as error:
-        raise InputError(f"{option} takes JSON: {error} in {text!r}; put text in quotes: {option} '\"text\"'") from None
+        word = _JSON_WORDS.get(text.strip().lower())
+        hint = f"write {option} {word}" if word else f"put text in quotes: {option} '\"text\"'"
+        raise InputError(f"{option} takes JSON: {error} in {text!r}; {hint}") from None
 
 
 def read_tasks(

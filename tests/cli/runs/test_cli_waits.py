@@ -153,10 +153,17 @@ def test_an_answer_that_was_refused_is_told_with_the_question() -> None:
     assert rows["refused"] == "the previous answer: Value error, odd"
 
 
+def test_a_word_that_is_no_json_is_told_with_the_one_that_is(refold: Command, waiting: Command) -> None:
+    path = waiting("Waiter")
+    for word, json in ("yes", "true"), ("False", "false"):
+        assert refold("resume", path, "--value", word).err.endswith(f"; write --value {json}\n")
+    assert refold("resume", path, "--value", "Ada").err.endswith("; put text in quotes: --value '\"text\"'\n")
+
+
 def test_quiet_says_so_in_a_line(refold: Command) -> None:
     ran = refold("run", "waiters:Waiter", "wait", "--quiet")
     assert (ran.out, ran.code) == ("", 20)
-    assert ran.err.startswith("refold: waiting (waiting); trace runs/wait-")
+    assert ran.err.startswith("refold: waiting; trace runs/wait-")
 
 
 def test_a_mapping_answers_several(refold: Command) -> None:

@@ -53,7 +53,7 @@ def test_one_that_completes_is_given_back_and_not_logged(caplog: pytest.LogCaptu
 @pytest.mark.parametrize(
     ("decision", "status", "said"),
     [
-        (Decision.wait(prompt="Which one?"), RunStatus.waiting, "waiting: Which one\\?"),
+        (Decision.wait(prompt="Which one?"), RunStatus.waiting, "is waiting: Which one\\?"),
         (Decision.act(Action("look")), RunStatus.stopped, "stopped: budget_steps"),
     ],
 )
