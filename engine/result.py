@@ -141,7 +141,7 @@ class RunResult(Generic[S]):
     def __repr__(self) -> str:
         """Return one line with the run's id, status, steps and usage."""
         used = self.usage
-        reason = f" ({self.stop_reason})" if self.stop_reason != self.status else ""
+        reason = f" ({self.stop_reason})" if self.stop_reason.value != self.status.value else ""
         return (
             f"<RunResult {self.run_id}: {self.status}{reason}, {self.steps} steps, {used.seconds:.1f} s, "
             f"{used.tokens} tokens, ${used.cost:.4f}>"

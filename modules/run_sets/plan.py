@@ -27,8 +27,8 @@ class SetLimits:
 
     `at_once` is the number of runs at once, of all processes together. `requests_per_minute` and `tokens_per_minute`
     hold for model calls and whatever else passes `request_slot`; without them, the rate is learned from refused
-    requests. `max_cost_usd` is a wall for the whole set, over all attempts. `attempts` is how often a task is tried if
-    it fails for reasons of the machine.
+    requests. `max_cost_usd` is a hard limit for the whole set, over all attempts. `attempts` is how often a task is
+    tried if it fails for reasons of the machine.
     """
 
     at_once: int = 16

@@ -86,6 +86,9 @@ def load_suite(path: str | Path) -> Suite:
     document = _document(path)
     if not isinstance(document.value, dict):
         raise SuiteFileError(path, [(1, None, "must be a mapping with `module` or `agent`, and `tasks`")])
+    if "objective" in document.value and "tasks" not in document.value:
+        said = f"is a task, not a suite of tasks: run it with `refold run {path}`, or name it as `tasks` of a suite"
+        raise SuiteFileError(path, [(1, None, said)])
     try:
         suite = Suite.model_validate(document.value)
     except ValidationError as error:

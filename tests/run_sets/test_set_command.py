@@ -42,6 +42,7 @@ budget: {max_steps: 60}
         ("module: a:B\ntasks: 7", ":2: tasks: must be the path of a task file, or a list of tasks"),
         ("module: a:B\ntasks: none.jsonl", "none.jsonl: no such file"),
         ("module: [", "not valid YAML"),
+        ("objective: x\nmetadata: {module: a:B}", r":1: is a task, not a suite of tasks: run it with `refold run"),
     ],
 )
 def test_problems_of_a_suite_are_told_with_their_line(tmp_path: Path, text: str, told: str) -> None:
@@ -80,6 +81,8 @@ def test_a_set_is_run_listed_shown_and_watched(
     assert "no task has the status 'complete'; did you mean completed?" in capfd.readouterr().err
     assert cli(["set", "show"]) == 2
     assert "runs has 0 sets; its folders have some: name runs/small" in capfd.readouterr().err
+    assert cli(["set", "show", "small"]) == 2
+    assert "there is no folder small; did you mean runs/small?" in capfd.readouterr().err
     assert cli(["set", "ls", "nowhere"]) == 2
     assert "there is no folder nowhere" in capfd.readouterr().err
 

@@ -60,6 +60,7 @@ def test_one_that_completes_is_given_back_and_not_logged(caplog: pytest.LogCaptu
 def test_one_that_has_no_answer_is_raised_too(decision: Decision, status: RunStatus, said: str) -> None:
     result = Engine(Plain(decision)).run("x")
     assert result.status is status
+    assert "waiting (waiting)" not in repr(result)
     with pytest.raises(RunNotCompletedError, match=said):
         result.raise_for_status()
 

@@ -15,6 +15,7 @@ from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
 from ...errors import InputError
+from ...input.finding import RUNS
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.text import brief, clean, count_text, seconds_text
 
@@ -29,7 +30,9 @@ _NUMBERS = (2, 3, 4, 5, 6)
 @contextmanager
 def _store(where: str) -> Iterator[TraceStore]:
     if "://" not in where and not Path(where).is_dir():
-        raise InputError(f"there is no folder {where}; name the folder or URL that the set is in")
+        usual = RUNS / where
+        hint = f"did you mean {usual}?" if usual.is_dir() else "name the folder or URL that the set is in"
+        raise InputError(f"there is no folder {where}; {hint}")
     store = open_store(where, "read")
     try:
         yield store
