@@ -3,12 +3,11 @@
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 from uuid import UUID, uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from ...engine import UNANSWERED, Engine, RuntimeBudget, run_blocking
 from ...tasks import Task
@@ -27,7 +26,7 @@ from .judge import AgentJudge
 from .loop.module import AgentLoop
 from .loop.setup import Setup
 from .modes import ToolMode
-from .options import AgentOptions, checked_options, engine_for
+from .options import AgentOptions, checked_options, engine_for, no_setting
 from .policy import as_policy, hooks_of
 from .run import Running, forked, resumed
 from .task import AgentTask
@@ -112,6 +111,14 @@ class Agent(BaseModel):
             self.trajectory.agent_id = self.agent_id
             self.trajectory.system_prompt = self.instructions
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known_settings(cls, given: Any) -> Any:
+        if isinstance(given, dict) and cls.model_config.get("extra") == "forbid":
+            for name in given.keys() - cls.model_fields.keys():
+                raise ValueError(no_setting(str(name), cls.model_fields))
+        return given
+
     @field_validator("model")
     @classmethod
     def _without_key(cls, model: Any) -> Any:
@@ -141,7 +148,11 @@ class Agent(BaseModel):
     def _listed(cls, hooks: Any) -> Any:
         if hooks is None:
             return []
-        return [hooks] if isinstance(hooks, Hook) else hooks
+        listed = [hooks] if isinstance(hooks, Hook) or not isinstance(hooks, Iterable) else list(hooks)
+        for each in listed:
+            if not isinstance(each, Hook):
+                raise ValueError(f"a hook must be a function marked with @hook(EVENT), got {each!r:.80}")
+        return listed
 
     @field_validator("policy", mode="before")
     @classmethod
@@ -366,9 +377,7 @@ class Agent(BaseModel):
         fields = type(self).model_fields
         for name in overrides:
             if name not in fields:
-                near = get_close_matches(name, fields, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise TypeError(f"an Agent has no {name!r}{hint}")
+                raise TypeError(no_setting(name, fields))
         values = {name: _copied(getattr(self, name)) for name in fields}
         if "trajectory" not in overrides:
             values["trajectory"] = _copy_of(self.trajectory)

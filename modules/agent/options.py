@@ -1,7 +1,7 @@
 """The options of an Agent's engine, `Agent(engine={...})`."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,16 @@ else:
     """Checked by `checked_options`, as pydantic cannot check a protocol such as `Clock`."""
 
 _OWN = ("heartbeat",)
+_MEANT = {"system": "instructions", "system_prompt": "instructions", "prompt": "instructions"}
+"""Names that other libraries use for a setting."""
+
+
+def no_setting(name: str, settings: Iterable[str]) -> str:
+    """Return the message for a setting that an Agent does not have."""
+    if name in known_options():
+        return f"an Agent has no {name!r}; it is an option of the engine: engine={{{name!r}: ...}}"
+    near = [_MEANT[name]] if name in _MEANT else get_close_matches(name, list(settings), 1)
+    return f"an Agent has no {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def known_options() -> list[str]:

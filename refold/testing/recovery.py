@@ -76,7 +76,9 @@ class Recovery:
         deadlines = [request.deadline for request in result.waiting if request.deadline is not None]
         if not deadlines:
             asked = ", ".join(repr(request.prompt) for request in result.waiting)
-            raise AssertionError(f"the run waits, and answers= says nothing to {asked}")
+            raise AssertionError(
+                f"the run waits, and `answers` has no answer to {asked}; pass answers={{PROMPT: ANSWER}}"
+            )
         await self._let_pass(min(deadlines))
         return await self.engine().aresume(result.trace)
 

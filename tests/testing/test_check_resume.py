@@ -334,7 +334,7 @@ def test_a_run_that_fails_waits_for_ever_or_is_asked_wrongly_is_told() -> None:
 
     with pytest.raises(AssertionError, match=r"only a run that ends without failing can be checked.*ValueError: no"):
         check_resume(Fails(), "t")
-    with pytest.raises(AssertionError, match=r"the run waits, and answers= says nothing to '\?'"):
+    with pytest.raises(AssertionError, match=r"the run waits, and `answers` has no answer to '\?'; pass"):
         check_resume(scripted([Decision.wait(prompt="?")]), "t")
     with pytest.raises(AssertionError, match="the run cannot be checked: 'three' is no answer to"):
         check_resume(scripted([Decision.wait(prompt="?", schema=int)]), "t", {"?": "three"})

@@ -1,5 +1,6 @@
 """Runs of an Agent around the engine: streamed, killed, resumed, forked, asked something, within tasks and toolsets."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ async def test_a_task_brings_its_budget_inputs_and_criteria() -> None:
     assert len(found.get_events_by_type(GenerationStep)) == 5
     end = found.events[-1]
     assert isinstance(end, AgentEnd)
-    assert "has 5 answers" in str(end.error)
+    assert "has no answer number 6" in str(end.error)
 
 
 ANSWERS: list[Any] = [
@@ -363,6 +364,21 @@ def test_an_agent_is_checked_when_it_is_made() -> None:
             Agent(name="t", **config)
     with pytest.raises(ValueError):
         Agent()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"modle": "m"}, "an Agent has no 'modle'; did you mean 'model'"),
+        ({"system_prompt": "Be brief."}, "did you mean 'instructions'"),
+        ({"traces": "runs"}, "it is an option of the engine: engine={'traces': ...}"),
+        ({"hooks": [len]}, "a hook must be a function marked with @hook"),
+        ({"hooks": len}, "a hook must be a function marked with @hook"),
+    ],
+)
+def test_a_setting_that_is_not_one_is_told_with_the_one_that_is(config: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Agent(name="t", **config)
 
 
 async def test_a_run_that_has_ended_starts_nothing_more() -> None:
