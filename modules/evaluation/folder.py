@@ -52,7 +52,9 @@ def read_about(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise EvaluationError(f"{folder} is not the folder of an evaluation: it has no {ABOUT}") from None
+        usual = Path("runs") / folder
+        hint = f"; did you mean {usual}?" if (usual / ABOUT).is_file() else ""
+        raise EvaluationError(f"{folder} is not the folder of an evaluation: it has no {ABOUT}{hint}") from None
     except (OSError, ValueError) as error:
         raise EvaluationError(f"{folder / ABOUT} cannot be read: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -144,6 +144,7 @@ def test_a_server_that_a_folder_names_is_not_reached_unless_a_person_names_it(
     url = "postgresql://u:***@127.0.0.1:1/x"
     about.write_text(json.dumps({**json.loads(about.read_text()), "traces": url}))
     assert called(capsys, "diff", "runs/hands", "runs/hands")[0] == 0
+    assert "; did you mean runs/hands?" in called(capsys, "report", "hands")[1]["error"]["message"]
     code, doc = called(capsys, "diff", "runs/hands", "runs/hands", "--traces", url.replace("***", "word"))
     assert (code, "cannot be reached" in doc["error"]["message"]) == (2, True)
 

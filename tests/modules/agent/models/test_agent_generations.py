@@ -190,7 +190,7 @@ def test_an_error_that_does_not_pass_ends_the_run_and_is_the_same_on_replay() ->
         assert Engine(module).verify(result.trace) == []
     result = Chatting(ScriptedGenerator([])).run("go")
     assert result.error is not None
-    assert "the run requested number 1" in result.error.message
+    assert "has no answer number 1: it has 0" in result.error.message
 
 
 def test_errors_are_the_same_after_their_trip_through_the_trace() -> None:

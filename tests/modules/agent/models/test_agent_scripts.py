@@ -92,7 +92,7 @@ def test_a_script_answers_in_turn_and_says_when_it_is_over() -> None:
     with pytest.raises(FatalGeneratorError, match="no"):
         ask(script)
     assert ask(script).message.content == "three"
-    with pytest.raises(ScriptExhaustedError, match="'play' has no answer number 4; the last is number 3"):
+    with pytest.raises(ScriptExhaustedError, match="'play' has no answer number 4: it has 3"):
         ask(script)
     assert ask(script, number=0).message.content == "one"
 
