@@ -15,7 +15,7 @@ from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
 from ...errors import InputError
-from ...input.finding import RUNS
+from ...input.find_trace import RUNS
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.text import brief, clean, count_text, seconds_text
 
