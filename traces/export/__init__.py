@@ -1,9 +1,9 @@
 """A run in the formats of other programs.
 
-An export reads the run's trace alone. `markdown` writes a report to read, `perfetto` a timeline, `otel` spans,
-`parquet` a table of the steps. `timeline` turns records into spans with times and parents, for those formats that need
-them; `files` writes an export without ever leaving half of one. Exports are written step by step: beside the file, one
-step is in memory at a time.
+An export reads only the run's trace. `markdown` writes a report for readers, `perfetto` a timeline, `otel` spans,
+`parquet` a table of the steps. `timeline` turns records into spans with times and parents, for the formats that need
+spans; `files` writes an export completely or not at all. Exports are written step by step: in addition to the file,
+one step is in memory at a time.
 
 Terms: a *span* is a piece of work with a start, an end and a parent: a run, a step, an effect, a wait.
 """

@@ -11,15 +11,14 @@ from ..trace import Trace
 from ..views import Steps
 
 _KEPT = 2**26
-"""How many bytes of blobs are kept while a run is exported. One blob more than fits is kept for its own step."""
+"""How many bytes of blobs are kept while a run is exported. A blob beyond this is kept for its own step."""
 
 
 def steps_of(trace: Trace) -> Iterator[Step]:
     """Yield the steps of a run, an unfinished one included.
 
-    A large value whose file is missing, because only the trace was copied, stays the reference that the trace has. A
-    blob that many records name is read once, as long as the blobs read last are no larger than `_KEPT` together: the
-    steps then share the value.
+    A reference stays in the step if its blob is missing, because only the trace was copied. A blob that many records
+    name is read once, as long as the most recent blobs fit into `_KEPT` together: the steps then share the value.
     """
     kept: dict[tuple[str, int], Any] = {}
 
@@ -53,7 +52,7 @@ class Figures:
 
     @property
     def tokens(self) -> int:
-        """All tokens."""
+        """The sum of input and output tokens."""
         return self.tokens_in + self.tokens_out
 
 
@@ -75,20 +74,14 @@ def step_figures(step: Step) -> Figures:
 
 
 def step_seconds(step: Step) -> float | None:
-    """Return the duration of a step.
-
-    Returns None if the step was resumed, because its duration is then unknown.
-    """
+    """Return a step's duration; None if unknown, as after a resume."""
     if not step.records or any(record.kind == "resume" for record in step.records):
         return None
     return max(0.0, step.records[-1].at - step.records[0].at)
 
 
 def run_usage(trace: Trace) -> dict[str, Any]:
-    """Return the usage of a run.
-
-    It is in the run's end, otherwise in its last commit.
-    """
+    """Return the usage in a run's end, otherwise in its last commit."""
     used = trace.end.get("usage")
     if used is None and trace.step_count:
         commit = trace.steps[-1].records[-1]
@@ -97,7 +90,7 @@ def run_usage(trace: Trace) -> dict[str, Any]:
 
 
 def run_seconds(trace: Trace) -> float | None:
-    """Return the seconds that a run has worked; None if unknown."""
+    """Return a run's working time in seconds; None if unknown."""
     seconds = run_usage(trace).get("seconds")
     return float(seconds) if isinstance(seconds, int | float) else None
 

@@ -13,12 +13,12 @@ from ...errors import ExportError
 
 @contextlib.contextmanager
 def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file to write an export to.
+    """Yield a file for an export.
 
     The file gets its name when the block ends without an error. Until then, the export is in a temporary file beside
     it, which an error removes. A pipe or a device is written to directly.
 
-    Raises `ExportError` if `path` exists, unless `force` is set; and if it cannot be written.
+    Raises `ExportError` if `path` exists and `force` is not set, or if `path` cannot be written.
     """
     try:
         mode = os.stat(path).st_mode

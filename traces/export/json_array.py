@@ -7,10 +7,7 @@ from .values import dump
 
 
 def write_array(out: BinaryIO, items: Iterable[Any], before: bytes, after: bytes) -> None:
-    """Write items as an array between two pieces of JSON.
-
-    One item is in memory at a time.
-    """
+    """Write items, one at a time, as an array between two texts."""
     out.write(before + b"[")
     for number, item in enumerate(items):
         out.write((b",\n" if number else b"\n") + dump(item))

@@ -1,7 +1,7 @@
 """A run as Markdown, to read or to paste.
 
-Text of the run is only in code spans and fenced blocks, whose fences are longer than any in it. So nothing in it
-becomes a heading, a link, an image, HTML, or the mention of a person.
+Text of the run appears only in code spans and fenced blocks, whose fences are longer than any in the text. So it cannot
+become a heading, a link, an image, HTML, or the mention of a person.
 """
 
 import re
@@ -19,26 +19,23 @@ from .values import LONG, SHORT, cut, in_line, moment, seconds_text, value_text
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "metadata")
 _MODES = ("act", "final", "wait", "branch")
 _ALL = 2**26
-"""How many characters of long values are written in full; further ones are cut, also if all of them is asked for."""
+"""How many characters of long values are written in full. Later values are cut, even in a full report."""
 _LARGE = 2**18
-"""From so many characters on, the text of a value is kept for the next place that has the same value."""
+"""From this many characters on, the text of a value is kept for the next place with the same value."""
 _DATA = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[A-Za-z0-9+/=]{64,}")
-"""The data of a picture or a file inside a text: nobody can read it, so the report has it only if all is asked for."""
+"""The data of a picture or a file inside a text: unreadable, so only a full report has it."""
 _MOST = 200
-"""How many calls, effects, events or changes of one step are written, unless all of them are asked for."""
+"""How many calls, effects, events or changes of one step are written in a report that is not full."""
 
 
 def write_markdown(trace: Trace, out: BinaryIO, *, full: bool = False) -> None:
-    """Write a run as Markdown.
-
-    `full` leaves long values and long lists whole.
-    """
+    """Write a run as Markdown; `full` leaves long values and lists whole."""
     for line in markdown_lines(trace, full=full):
         out.write(line.encode("utf-8", "replace") + b"\n")
 
 
 def markdown_lines(trace: Trace, *, full: bool = False) -> Iterator[str]:
-    """Yield the lines of a report; one may hold line breaks."""
+    """Yield the lines of a report; a line may contain line breaks."""
     report = _Report(trace, full)
     yield from report.head()
     for step in steps_of(trace):
@@ -182,7 +179,7 @@ class _Report:
     def _changes(self, step: Step) -> Iterator[str]:
         try:
             changes = step.changes
-        except TraceNotFoundError:  # a candidate's run whose parent's trace is not here
+        except TraceNotFoundError:  # a candidate's run without its parent's trace
             yield "The changes are not known: the run starts at a state of another run, whose trace is missing.\n"
             return
         if not changes:
@@ -210,9 +207,9 @@ class _Report:
             yield f"… and {number - self.most:,} more {what}\n"
 
     def _texts(self, value: Any) -> Iterator[str]:
-        """Yield a value, with long texts in blocks of their own.
+        """Yield a value, with texts of several lines in separate blocks.
 
-        Those are texts of several lines inside an object, which could not be read there.
+        Inside an object, such texts would not be readable.
         """
         members = value if isinstance(value, Mapping) else {}
         texts = {name: text for name, text in members.items() if isinstance(text, str) and "\n" in text.strip()}
@@ -239,7 +236,7 @@ class _Report:
         return _fence(self._cut(text), "json")
 
     def _text(self, text: str) -> str:
-        if self.limit is not None and len(text) > self.limit + 40:  # without a look at the rest of a large text
+        if self.limit is not None and len(text) > self.limit + 40:  # the rest of a large text is not read
             begin = self._readable(printable(text[: self.limit], lines=True)).removesuffix("…")
             return _fence(f"{begin}… ({len(text):,} characters)", "text")
         return _fence(self._cut(self._readable(printable(text, lines=True))), "text")
@@ -249,9 +246,9 @@ class _Report:
         return _DATA.sub(r"\1…", text) if self.limit is not None else text
 
     def _cut(self, text: str) -> str:
-        """Return a text, cut if need be.
+        """Return a text, cut if necessary.
 
-        It is cut if it is long and not all of it is asked for, or if the report would be too large.
+        A full report cuts a long text only once the report would be too large.
         """
         if self.limit is not None or len(text) <= LONG:
             return cut(text, self.limit)
@@ -263,9 +260,9 @@ class _Report:
 
 
 def _short(value: Any, limit: int | None = SHORT) -> str:
-    """Return a value in a line, cut.
+    """Return a value in one line, cut.
 
-    Only the beginning of a large text is looked at.
+    Only the start of a large text is read.
     """
     if limit is not None and isinstance(value, str) and len(value) > limit + 40:
         return f"{value_text(value[:limit])[:-1]}… ({len(value):,} characters)"
@@ -273,7 +270,7 @@ def _short(value: Any, limit: int | None = SHORT) -> str:
 
 
 def _cost_text(cost: float, unpriced: int) -> str:
-    """Return a run's cost, and how many calls are missing in it."""
+    """Return a run's cost, and how many calls it leaves out."""
     calls = f"{unpriced:,} {'call has' if unpriced == 1 else 'calls have'} no known price"
     if not cost and unpriced:
         return f"unknown: {calls}"
@@ -317,10 +314,7 @@ def _code(text: str) -> str:
 
 
 def _fence(text: str, kind: str) -> str:
-    """Return foreign text as a fenced block.
-
-    The fence is longer than any in the text.
-    """
+    """Return foreign text in a fence longer than any in the text."""
     fence = "`" * max(3, _longest_ticks(text) + 1)
     return f"{fence}{kind}\n{text}\n{fence}\n"
 

@@ -1,8 +1,8 @@
 """Runs as OpenTelemetry spans, by the semantic conventions for generative AI.
 
-A run is an `invoke_agent` span; below it stand its steps, and in them model requests (`chat`), tools (`execute_tool`),
-other effects, waits and child runs. Times are those of the trace. Ids are digests of the run's id and the record's
-number: another export of the same run gives the same ids.
+A run is an `invoke_agent` span. Below it are its steps, and in the steps model requests (`chat`), tools
+(`execute_tool`), other effects, waits and child runs. Times are those of the trace. Ids are digests of the run's id and
+the record's number: another export of the same run has the same ids.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,10 +22,7 @@ OK, ERROR = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class OtelSpan:
-    """A span in OpenTelemetry's form.
-
-    Ids are numbers, times are nanoseconds since the epoch.
-    """
+    """A span in OpenTelemetry's form; times are nanoseconds since the epoch."""
 
     trace_id: int
     span_id: int
@@ -38,7 +35,7 @@ class OtelSpan:
     status: int
     message: str = ""
     link: tuple[int, int] | None = None
-    """The trace id and the span id of the state from which a fork comes."""
+    """The trace id and the span id of the state from which a fork starts."""
 
 
 def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[OtelSpan]:
@@ -58,10 +55,7 @@ def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[Ot
 
 
 def trace_id_of(run_id: str) -> int:
-    """Return the trace id of a run.
-
-    All child runs that are exported with the run have the same id.
-    """
+    """Return the trace id of a run and its exported child runs."""
     return int.from_bytes(blake2b(run_id.encode(), digest_size=16).digest()) or 1
 
 

@@ -18,10 +18,9 @@ _BATCH = 256
 def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False, timeout: float = 10.0) -> int:
     """Send runs' spans to an OTLP/HTTP endpoint; return their number.
 
-    The spans are sent as protobuf. If `endpoint` has no path, `/v1/traces` is added to it. Headers, such as keys, come
-    from `OTEL_EXPORTER_OTLP_HEADERS`.
-
-    Raises `ExtraMissingError` without the extra `otel`, and `ExportError` if the endpoint does not take the spans.
+    The spans are sent as protobuf. If `endpoint` has no path, `/v1/traces` is added. Headers, such as keys, come from
+    `OTEL_EXPORTER_OTLP_HEADERS`. Raises `ExtraMissingError` without the extra `otel`, and `ExportError` if the endpoint
+    rejects the spans.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -41,7 +40,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
         while batch := list(islice(spans, _BATCH)):
             result = exporter.export([_readable(span) for span in batch])
             if result is not SpanExportResult.SUCCESS:
-                raise ExportError(f"{url} did not take the spans{said.reason()}; {sent} spans were sent before")
+                raise ExportError(f"{url} rejected the spans{said.reason()}; {sent} spans were sent before")
             sent += len(batch)
     finally:
         exporter.shutdown()
@@ -52,7 +51,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
 class _Said(logging.Handler):
     """Keeps the first message that the exporter logs.
 
-    The exporter's result says only that it failed, and its last message only that it gave up.
+    The exporter's result only says that it failed, and its last message only that it gave up.
     """
 
     def __init__(self) -> None:

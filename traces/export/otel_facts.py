@@ -1,6 +1,6 @@
 """The attributes of a span, by the names in `otel_names`.
 
-A trace may be a stranger's: a member of another type than expected is left out.
+A trace may be a stranger's: a member with an unexpected type is left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _PROVIDERS = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-"""The conventions' names of providers, by the prefixes that names of models have."""
+"""The conventions' names of providers, by the prefixes of model names."""
 
 
 @dataclass(slots=True)
@@ -55,10 +55,7 @@ class Facts:
 
 
 def facts_of(trace: Trace, span: Span, *, content: bool) -> Facts:
-    """Return the attributes of a span.
-
-    With `content`, text of people, models and tools is included.
-    """
+    """Return a span's attributes, with text of people and models if `content`."""
     if span.kind == "run":
         facts = _run(trace, content)
     elif span.kind == "wait":
@@ -183,10 +180,7 @@ def _request(trace: Trace, step: Step, effect: Effect, args: Mapping[str, Any], 
 
 
 def provider_of(model: str) -> str | None:
-    """Return the provider in a model's name.
-
-    Returns None if the name has no provider as its prefix.
-    """
+    """Return the provider that prefixes a model's name, or None."""
     prefix, slash, _ = model.partition("/")
     return _PROVIDERS.get(prefix, prefix) if slash and ":" not in prefix else None
 
@@ -200,7 +194,7 @@ def _fail(facts: Facts, error: Mapping[str, Any], content: bool) -> None:
 def _first_state(trace: Trace) -> Mapping[str, Any]:
     try:
         return _mapping(trace.first_state)
-    except TraceError:  # a candidate's run whose parent is missing: its state is not known, its records are
+    except TraceError:  # a candidate's run without its parent: its state is unknown, its records are known
         return {}
 
 
@@ -230,7 +224,7 @@ def _parts(pointer: str) -> Iterator[str]:
 def _loaded(trace: Trace, recorded: Any) -> Any:
     try:
         return trace.value(recorded)
-    except TraceError:  # the file beside the trace is missing or another one: the reference says what there was
+    except TraceError:  # the blob is missing or has other content: the reference stays
         return recorded
 
 

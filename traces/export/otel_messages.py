@@ -10,10 +10,7 @@ from .values import value_text
 
 
 def input_messages(messages: Any) -> str | None:
-    """Return the messages of a request as JSON.
-
-    Returns None if the argument is not a list of messages.
-    """
+    """Return a request's messages as JSON; None if they are no list."""
     if not isinstance(messages, list):
         return None
     return value_text([_message(message) for message in messages if isinstance(message, Mapping)])
@@ -56,6 +53,6 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function: Mapping[str, Any] = asked if isinstance(asked, Mapping) else {}
     arguments = function.get("arguments")
     if isinstance(arguments, str):
-        with suppress(orjson.JSONDecodeError):  # a model's text need not be JSON; it says more than nothing
+        with suppress(orjson.JSONDecodeError):  # a model's text need not be JSON; then it stays text
             arguments = orjson.loads(arguments)
     return {"type": "tool_call", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}

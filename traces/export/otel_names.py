@@ -1,15 +1,15 @@
 """The names of attributes in OpenTelemetry spans.
 
-They are one table, of one version of the conventions. Names that begin with `gen_ai.`, `error.` and `service.` are
-those of OpenTelemetry's semantic conventions; refold's own facts begin with `refold.`. Attributes that are marked as
-content hold what people, models and tools said: they are written on request only.
+Names that begin with `gen_ai.`, `error.` and `service.` are those of OpenTelemetry's semantic conventions, in one
+version; refold's own facts begin with `refold.`. Attributes marked as content hold words of people, models and tools:
+they are written on request only.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 CONVENTIONS = "1.44.0"
-"""The version of OpenTelemetry's semantic conventions from which the names are."""
+"""The version of OpenTelemetry's semantic conventions that defines the names."""
 SCHEMA_URL = f"https://opentelemetry.io/schemas/{CONVENTIONS}"
 INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
 """The operations of the conventions: a run, a request to a model, a call of a tool."""
@@ -33,15 +33,15 @@ class Name(Enum):
     AGENT_NAME = Attribute("gen_ai.agent.name", "run", "the Agent's name, otherwise the module's class")
     AGENT_ID = Attribute("gen_ai.agent.id", "run", "the Agent's id")
     CONVERSATION = Attribute("gen_ai.conversation.id", "run", "the Agent's session")
-    REQUEST_MODEL = Attribute("gen_ai.request.model", "run, model", "the model that was asked")
+    REQUEST_MODEL = Attribute("gen_ai.request.model", "run, model", "the requested model")
     TEMPERATURE = Attribute("gen_ai.request.temperature", "model", "the temperature")
     MAX_TOKENS = Attribute("gen_ai.request.max_tokens", "model", "the limit of the answer")
-    TOP_P = Attribute("gen_ai.request.top_p", "model", "the nucleus of the sampling")
+    TOP_P = Attribute("gen_ai.request.top_p", "model", "the threshold of nucleus sampling")
     FINISH_REASONS = Attribute("gen_ai.response.finish_reasons", "model", "why the answer ended")
     TOKENS_IN = Attribute("gen_ai.usage.input_tokens", "run, model", "tokens of the request; of a run, their sum")
     TOKENS_OUT = Attribute("gen_ai.usage.output_tokens", "run, model", "tokens of the answer; of a run, their sum")
-    CACHE_READ = Attribute("gen_ai.usage.cache_read.input_tokens", "model", "tokens that a cache served")
-    CACHE_CREATION = Attribute("gen_ai.usage.cache_creation.input_tokens", "model", "tokens that a cache took in")
+    CACHE_READ = Attribute("gen_ai.usage.cache_read.input_tokens", "model", "input tokens read from a cache")
+    CACHE_CREATION = Attribute("gen_ai.usage.cache_creation.input_tokens", "model", "input tokens written to a cache")
     TOOL_NAME = Attribute("gen_ai.tool.name", "tool", "the tool")
     TOOL_CALL = Attribute("gen_ai.tool.call.id", "tool", "the action's id")
     TOOL_TYPE = Attribute("gen_ai.tool.type", "tool", "always `function`")
@@ -65,7 +65,7 @@ class Name(Enum):
     COST = Attribute("refold.usage.cost_usd", "run, effect", "US dollars, if the price is known")
     CANCELLED = Attribute("refold.effect.cancelled", "effect", "whether the call was cancelled")
     UNFINISHED = Attribute(
-        "refold.span.unfinished", "all", "true if the trace has no end of it; the span ends where it does"
+        "refold.span.unfinished", "all", "true if the trace lacks the span's end; the span ends with its step or trace"
     )
     REQUEST = Attribute("refold.wait.request", "wait", "the request's id")
     WAIT_KIND = Attribute("refold.wait.kind", "wait", "the kind of the request")

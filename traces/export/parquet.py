@@ -1,7 +1,7 @@
 """Steps as a table in Parquet, through the extra `parquet`.
 
-The table has a row for each step. The columns are in `_columns`; values of any shape (decisions, observations,
-patches) are JSON text.
+The table has a row for each step. The columns are in `_columns`; decisions, observations and patches, which have any
+shape, are JSON text.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,13 +18,13 @@ _ROWS = 1000
 _CALENDAR = 250_000_000_000
 """Seconds to about the year 9900, which readers of timestamps can still show."""
 _BYTES = 16 * 2**20
-"""How many rows, and about how many characters of JSON, are in memory before they are written as a row group."""
+"""How many rows, and about how many characters of JSON, are collected before they are written as a row group."""
 
 
 def write_parquet(traces: Iterable[Trace], out: BinaryIO) -> None:
     """Write the steps of runs as one table, an unfinished step included.
 
-    This needs the extra `parquet`, and raises `ExtraMissingError` without it.
+    Raises `ExtraMissingError` without the extra `parquet`.
     """
     try:
         pyarrow: Any = import_module("pyarrow")
@@ -38,7 +38,7 @@ def write_parquet(traces: Iterable[Trace], out: BinaryIO) -> None:
 
 
 def rows_of(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Yield a row for each step, by names of columns."""
+    """Yield a row for each step, by column name."""
     facts = {
         "run_id": trace.run_id,
         "task_id": _text(task_of(trace).get("id")),
@@ -119,8 +119,5 @@ def _text(value: Any) -> str | None:
 
 
 def _microseconds(at: float) -> int | None:
-    """Return a time for a timestamp column.
-
-    Returns None for a time outside the calendar.
-    """
+    """Return a time for a timestamp column; None outside the calendar."""
     return round(at * 1_000_000) if abs(at) < _CALENDAR else None

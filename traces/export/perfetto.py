@@ -1,8 +1,8 @@
-"""Runs as a timeline in Chrome's trace-event format, which ui.perfetto.dev opens.
+"""Runs as a timeline in Chrome's trace-event format, for ui.perfetto.dev.
 
-Each run is a process. Its steps are one track and its waits another; effects stand on as many tracks as ran at once,
-and inside the call that made them where they fit. A child run is a process of its own, with an arrow from the call or
-the step that started it. Counters show tokens and cost.
+Each run is a process. Its steps are one track and its waits another. Effects take as many tracks as ran at once; an
+effect is on the track of the call around it if it fits there. A child run is a process of its own, with an arrow from
+the call or the step that started it. Counters show tokens and cost.
 
 The format: "Trace Event Format" by the Chromium project; events of the phases X, C, M, s and f.
 """
@@ -56,7 +56,7 @@ class _Process:
         self.effects: set[int] = set()
         """The effects that have a span and may have started a child run."""
         self._lanes: list[list[tuple[float, str]]] = []
-        """For each track of effects, the ends and keys of the spans that are open on it, the outer ones first."""
+        """For each track of effects, the ends and keys of its open spans, outer ones first."""
         self._tokens = 0
         self._cost = 0.0
 
@@ -98,7 +98,7 @@ class _Process:
     def _fits(self, span: Span, lane: int) -> bool:
         """Return whether a lane is free when a span starts.
 
-        A lane is free, too, if the span lies just inside its own caller there.
+        A lane is also free if its innermost span is the span's own caller.
         """
         open_spans = self._lanes[lane]
         while open_spans and open_spans[-1][0] <= span.start:

@@ -1,8 +1,7 @@
-"""A run as spans: pieces of work with start and end.
+"""A run as spans: pieces of work with start, end and parent.
 
-Each span has a parent. Child runs are below the spans that started them.
-
-Times are those of the records, in seconds since the epoch; a clock that went back makes a span empty, never negative.
+Child runs are below the spans that started them. Times are those of the records, in seconds since the epoch; a clock
+that was set back makes a span empty, never negative.
 """
 
 from collections import deque
@@ -23,8 +22,8 @@ Kind = Literal["run", "step", "effect", "wait"]
 class Span:
     """A piece of work of one run.
 
-    `key` names it within the run, the same in every export. `ended` is False for work that was under way when the trace
-    was read; such a span ends where its step does. The source is a step, an effect, or the request of a wait.
+    `key` names the span within the run, the same in every export. `ended` is False for work that was under way when the
+    trace was read; such a span ends with its step. The source is a step, an effect, or the request of a wait.
     """
 
     kind: Kind
@@ -41,14 +40,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRun:
-    """A run of a family: its trace.
-
-    For a child, it also has the run and the record that started the child.
-    """
+    """A run of a family; a child comes with its start."""
 
     trace: Trace
     number: int
-    """Counts the runs from 0, in the order in which they are found."""
+    """The run's number in the order of finding, from 0."""
     parent: str | None = None
     start: ChildStart | None = None
 
@@ -56,7 +52,7 @@ class FamilyRun:
 def family_runs(trace: Trace) -> Iterator[FamilyRun]:
     """Yield a run and all child runs below it, each once.
 
-    Children whose trace is missing or corrupt are left out.
+    Children with missing or corrupt traces are left out.
     """
     seen = {trace.run_id}
     queue: deque[tuple[Trace, ChildStart]] = deque()
@@ -89,10 +85,7 @@ def run_span(trace: Trace) -> Span:
 
 
 def spans_of(trace: Trace) -> Iterator[Span]:
-    """Yield the spans of a run, outer ones first.
-
-    The run comes first, then each step with its waits and effects.
-    """
+    """Yield a run's spans: the run, then steps with waits and effects."""
     run = run_span(trace)
     yield run
     for step in steps_of(trace):

@@ -12,16 +12,13 @@ from ...printable import printable, printable_json
 __all__ = ["LONG", "SHORT", "cut", "dump", "in_line", "moment", "seconds_text", "value_text"]
 
 LONG = 2000
-"""How many characters of a value are written, unless all of it is asked for."""
+"""How many characters of a value are written in a report that is not full."""
 SHORT = 200
 """How many characters of a value are written within a line."""
 
 
 def cut(text: str, limit: int | None) -> str:
-    """Return the text, cut to `limit` characters.
-
-    A note has the length of the whole text.
-    """
+    """Return the text, cut to `limit` characters, with its length noted."""
     if limit is None or len(text) <= limit + 40:
         return text
     return f"{text[:limit]}… ({len(text):,} characters)"

@@ -1,9 +1,7 @@
-"""The index of a folder of traces.
+"""The index of a folder of traces, in SQLite beside the traces.
 
-It has the facts of each run, and the place of each step in its trace.
-
-It is a cache in SQLite beside the traces. A *row* says of one trace what its head and its tail say; *positions* are the
-byte offsets of a trace's steps, with a few figures of each; *writers* say which step wrote each value of a state. The
-index is never trusted over the traces: what it says about a byte is checked when the bytes there are read, and an index
-that does not fit is made anew. This room knows the rooms `file`, `json_patch`, `states` and `analysis`.
+The index is a cache. A *row* holds the facts of one trace from its head and tail. *Positions* are the byte offsets of a
+trace's steps, with a few figures of each step. *Writers* name the step that wrote each value of a state. A trace always
+overrides the index: what the index says of a byte is checked when the byte is read, and an index that does not fit is
+made anew. This room uses the rooms `file`, `json_patch`, `states` and `analysis`.
 """

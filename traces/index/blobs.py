@@ -1,6 +1,4 @@
-"""The blobs that one answer shows.
-
-Each is read once, and all together are limited."""
+"""The blobs of one answer: each read once, up to a limit."""
 
 from typing import Any
 
@@ -12,17 +10,17 @@ from ..file.schema import DEPTH, is_shallow
 from .wanted import check_wanted
 
 LARGEST = 1 << 24
-"""The largest blob, in bytes, that is parsed for a page; larger ones are shown by their size."""
+"""The largest blob, in bytes, that is parsed for a page; for a larger one, only its size is shown."""
 _BYTES = 2 * LARGEST
-"""The bytes of all blobs of one answer."""
+"""The limit for all blobs of one answer, in bytes."""
 _VALUES = 1 << 21
-"""The values in all blobs of one answer, about: as Python objects, so many take some 200 MB."""
+"""The limit for the values in all blobs of one answer, about: as Python objects, this many take some 200 MB."""
 
 
 class Blobs:
-    """Returns recorded values with the contents of their blobs.
+    """Replaces recorded references by the contents of their blobs.
 
-    A blob stays the reference that it is if it is missing or corrupt, or if the answer has no room for it.
+    A reference stays if its blob is missing or corrupt, or if the answer has no room for the blob.
     """
 
     def __init__(self, folder: FolderBlobs, room: int = _BYTES) -> None:
@@ -30,10 +28,10 @@ class Blobs:
         self._known: dict[tuple[str, int], Any] = {}
         self._bytes, self._values = room, _VALUES
         self.left_out = 0
-        """How many blobs had no room."""
+        """The number of blobs without room."""
 
     def __call__(self, recorded: Any) -> Any:
-        """Return a recorded value, or the contents of its blob."""
+        """Return a recorded value; a reference is replaced by its blob."""
         if not is_blob(recorded):
             return recorded
         key = (recorded["$blob"], recorded["bytes"])

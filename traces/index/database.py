@@ -1,10 +1,10 @@
-"""The index's file: SQLite.
+"""The index's SQLite file.
 
 It is beside the traces, otherwise in the user's cache, otherwise in memory.
 
-Several viewers may use one index at once: each writes what it has read itself, so that two that write the same rows
-write equal ones. A file that is corrupt, of another version, or not an index at all is made anew; a link is never
-followed, and never replaced.
+Several viewers may use one index at once: each writes what it has read itself, so two viewers that write the same rows
+write equal ones. A file that is corrupt, of another version, or not an index is made anew; a link is neither followed
+nor replaced.
 """
 
 import contextlib
@@ -21,17 +21,17 @@ from .seal import cache_folder, seal_of
 
 NAME = ".refold-index.sqlite"
 _Values = Sequence[Any] | Mapping[str, Any]
-"""A statement's values: in the order of its `?`, or by the names of its `:name`. No statement has numbers, `?1`: Python
-3.14 takes them as names."""
+"""A statement's values: in the order of its `?`, or by the names of its `:name`. No statement uses `?1`: Python 3.14
+takes such numbers as names."""
 _VERSION = 13
-"""Change this whenever the meaning of a column, or of what fills it, changes: older files are then made anew."""
+"""Change this whenever the meaning of a column, or of its content, changes: older files are then made anew."""
 _APPLICATION = 0x72666C64
 _BUSY = 5.0
 """How many seconds a viewer waits while another one writes: a batch of rows takes milliseconds."""
 _TABLES = {
     "seal": "CREATE TABLE seal (value TEXT NOT NULL)",
     "runs": "CREATE TABLE runs (file TEXT PRIMARY KEY, stamp TEXT NOT NULL, row BLOB NOT NULL) WITHOUT ROWID",
-    # Numbers are not used again, so that a viewer whose trace was dropped by another does not read a third one's.
+    # A number is used once, so a viewer whose trace was dropped by another one never reads a third viewer's trace.
     "traces": (
         "CREATE TABLE traces (id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, state BLOB NOT NULL)"
     ),
@@ -43,7 +43,7 @@ _TABLES = {
         "sum_seconds REAL NOT NULL, sum_tokens_in INTEGER NOT NULL, sum_tokens_out INTEGER NOT NULL, "
         "sum_cost REAL NOT NULL, sum_unpriced INTEGER NOT NULL, PRIMARY KEY (trace, k)) WITHOUT ROWID"
     ),
-    # What sixteen steps are together, so that a view of a long run does not read them all.
+    # The figures of sixteen steps together, so that a view of a long run need not read every step.
     "blocks": (
         "CREATE TABLE blocks (trace INTEGER NOT NULL, block INTEGER NOT NULL, seconds REAL, "
         "tokens INTEGER NOT NULL, cost REAL NOT NULL, errors INTEGER NOT NULL, sum_seconds REAL NOT NULL, "
@@ -58,26 +58,20 @@ _TABLES = {
 
 
 class Database:
-    """An open index; its methods may be called from any thread.
+    """An open index, in file `place` or, if None, in memory.
 
-    `place` is the file, or None for an index in memory.
+    Its methods may be called from any thread.
     """
 
     def __init__(self, place: Path | None) -> None:
-        """Open or make the index.
-
-        Raises `sqlite3.Error` or `OSError` if the place cannot hold one.
-        """
+        """Open or make the index; raises `sqlite3.Error` or `OSError`."""
         self.place = place
         self._lock = threading.RLock()
         self._connection = _connect(place)
 
     @classmethod
     def beside(cls, folder: Path) -> "Database":
-        """Return the index of a folder.
-
-        It is in the folder, otherwise in the user's cache, otherwise in memory.
-        """
+        """Return the index of a folder: see the head of this file."""
         name = hashlib.blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()
         for place in (folder / NAME, cache_folder() / f"index-{name}.sqlite"):
             try:
@@ -100,7 +94,7 @@ class Database:
     def write(self, work: Iterable[tuple[str, Sequence[_Values]]]) -> None:
         """Execute statements, each with many rows of values, as one transaction.
 
-        An index that cannot be written (a full disk, another viewer that keeps the lock) continues in memory.
+        If the index cannot be written (a full disk, another viewer that keeps the lock), it continues in memory.
         """
         statements = list(work)
         with self._lock:
@@ -130,7 +124,7 @@ class Database:
     def _recover(self, error: sqlite3.DatabaseError) -> None:
         """Continue with a new index.
 
-        It replaces a corrupt file; otherwise it is in memory.
+        It replaces a corrupt file; after any other error, it is in memory.
         """
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
@@ -152,7 +146,7 @@ def _connect(place: Path | None) -> sqlite3.Connection:
     connection = _open(os.fspath(place))
     try:
         if _is_new(connection):
-            _make(connection, place)  # in place: another viewer may be about to do the same
+            _make(connection, place)  # in place: another viewer may be about to make it, too
         elif not _is_ours(connection, place):
             connection.close()
             _remove(place)
@@ -178,7 +172,7 @@ def _code(error: sqlite3.Error) -> int:
 def _check_place(place: Path) -> None:
     """Raise `OSError` unless the place is this user's file or free.
 
-    Opening a FIFO would block, and SQLite opens the files beside its own.
+    Opening a FIFO would block, and SQLite also opens the files beside its own.
     """
     for beside in ("-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
@@ -205,7 +199,7 @@ def _open(place: str) -> sqlite3.Connection:
 def _is_new(connection: sqlite3.Connection) -> bool:
     """Return whether the file is empty.
 
-    Another viewer may be about to make its tables.
+    Another viewer may be making its tables.
     """
     return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
@@ -213,12 +207,12 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 def _is_ours(connection: sqlite3.Connection, place: Path) -> bool:
     """Return whether this machine made the index, in this version.
 
-    The file must have our tables and nothing else.
+    The file must have our tables and no others.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     rows = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
-    found = {name: sql for name, sql in rows if not name.startswith("sqlite_")}  # those names are SQLite's own
+    found = {name: sql for name, sql in rows if not name.startswith("sqlite_")}  # SQLite reserves these names
     if (application, version) != (_APPLICATION, _VERSION) or found != _TABLES:
         return False
     if connection.execute("SELECT value FROM seal LIMIT 2").fetchall() != [(seal_of(place),)]:
@@ -242,7 +236,7 @@ def _make(connection: sqlite3.Connection, place: Path | None) -> None:
 
 def _tune(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = OFF")  # a cache: what a crash loses or damages is made again
+    connection.execute("PRAGMA synchronous = OFF")  # a cache: after a crash, it is made anew
     connection.execute("PRAGMA cache_size = -8000")
 
 

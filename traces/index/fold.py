@@ -1,7 +1,4 @@
-"""States of a trace with their writers.
-
-They are folded from the snapshot before them.
-"""
+"""States of a trace with their writers, folded from a snapshot."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,14 +30,13 @@ class Fold:
         self._cursor: tuple[int, int, Any, Writers] | None = None  # byte, commits, document, writers
 
     def reset(self) -> None:
-        """Forget the state that was asked for last."""
+        """Drop the cached state."""
         self._cursor = None
 
     def at(self, stop: int, k: int, expected: bool) -> tuple[Any, Writers]:
-        """Return document and writers at byte `stop`.
+        """Return document and writers at byte `stop`, after k commits.
 
-        There are k commits before that byte. Both results are shared with later calls. `expected` says that there
-        must be a snapshot.
+        Both are shared with later calls. With `expected`, there must be a snapshot.
         """
         near = self._positions.snapshot_before(stop)
         cursor = self._cursor
@@ -59,10 +55,7 @@ class Fold:
         return document, writers
 
     def alone(self, stop: int) -> tuple[Any, Writers]:
-        """Return unshared document and writers at byte `stop`.
-
-        Returns None if there is no state yet.
-        """
+        """Return unshared document and writers at byte `stop`, if any."""
         near = self._positions.snapshot_before(stop)
         if near is None:
             return None, INITIAL

@@ -1,7 +1,7 @@
 """The runs of a folder: found, read, and kept current.
 
-Other processes may write to the folder at the same time. A run is looked up by its id among the files that were found
-here. An id is never used as a path.
+Other processes may write to the folder at the same time. A run is looked up by its id among the files found here; an id
+is never used as a path.
 """
 
 import os
@@ -27,25 +27,23 @@ if TYPE_CHECKING:
 _KEPT = 8
 """How many traces are kept open: each holds one state of its run."""
 _BEATS = 15.0
-"""A run at work writes something every five seconds: three times that long, and nobody writes it any more."""
+"""How many seconds after its last write a run counts as written. A running run writes at least every five seconds."""
 _SAVE = "INSERT OR REPLACE INTO runs (file, stamp, row) VALUES (?, ?, ?)"
 _BATCH = 200
 _LISTING = 10.0
-"""How many seconds a question waits for the folder's list, when the server has just started."""
+"""How many seconds a request waits for the folder's list when the server has just started."""
 _READING = 0.2
-"""How long it waits in addition for the traces to be read, so that a small folder is there at once."""
+"""How many further seconds it waits for the traces to be read, so that a small folder appears at once."""
 
 
 class Folder:
-    """The traces of a folder, or some of its files.
-
-    The folders of their branches are included.
+    """A folder's traces, or some of them, with their branches.
 
     Args:
         root: the folder.
         files: the traces to show; None for all of the folder.
         database: where the index is kept; by default beside the traces.
-        store: the store whose mirror the folder is; None if it is a folder of its own.
+        store: the store that the folder mirrors, or None.
     """
 
     def __init__(
@@ -86,8 +84,8 @@ class Folder:
     def scan(self, *, at_most_every: float = 0.0) -> None:
         """Look for new, changed and removed traces.
 
-        With `at_most_every`, the scan is left out if the last one is less than so many seconds ago, or if another
-        thread is at one: the rows are then those that are known so far.
+        With `at_most_every`, nothing is done if the last scan is less than this many seconds ago, or if another thread
+        is scanning: the rows known so far then remain.
         """
         if not self._scanning.acquire(blocking=not at_most_every):
             self._listed.wait(_LISTING)
@@ -96,7 +94,7 @@ class Folder:
         try:
             begin = time.monotonic()
             if not self._scanned or not at_most_every or begin - self._scanned >= max(at_most_every, 20 * self._cost):
-                busy = time.thread_time()  # and not the clock's: on a busy machine, looks would become rare
+                busy = time.thread_time()  # not wall time: on a busy machine, scans would become rare
                 self._scan()
                 self._scanned = time.monotonic()
                 self._cost = time.thread_time() - busy
@@ -143,7 +141,7 @@ class Folder:
         with self._lock:
             for file, stat, row in read:
                 known = self.rows.get(self._ids.get(file, ""))
-                if row.partial and known is not None:  # until it is counted anew, what was counted before
+                if row.partial and known is not None:  # until it is counted anew, the old counts stay
                     row.errors, row.shape = known.errors, known.shape
                 self._put(file, stamp_of(stat), row)
                 self._mark(file, stat, held)
@@ -159,13 +157,13 @@ class Folder:
     def since(self, change: int) -> set[str]:
         """Return the ids of rows changed since a value of `changes`.
 
-        New rows and removed rows count as changed.
+        Added and removed rows count as changed.
         """
         with self._lock:
             return {name for name, number in self._touched.items() if number > change}
 
     def touched(self, name: str) -> int:
-        """Return the value of `changes` when a run's row changed last.
+        """Return the value of `changes` when a run's row last changed.
 
         It is 0 for a run that was never here.
         """
@@ -186,7 +184,7 @@ class Folder:
         return self.root / self._names.get(file, file)
 
     def row(self, name: str) -> RunFacts:
-        """Return the row of a run, after a look if need be.
+        """Return the row of a run, after a scan if necessary.
 
         Raises `KeyError` if the folder has no such run.
         """
@@ -195,24 +193,18 @@ class Folder:
         return self.rows[name]
 
     def path(self, name: str) -> Path:
-        """Return the file of a run.
-
-        Raises `KeyError` if the folder has no such run.
-        """
+        """Return the file of a run; raises `KeyError` if there is none."""
         return self._path(self.row(name).file)
 
     def set_folders(self) -> list[str]:
-        """Return the names of the folders in this one with sets.
+        """Return the names of the subfolders that hold sets.
 
-        There are none if only some files are shown.
+        The list is empty if only some files are shown.
         """
         return [] if self._only is not None else set_folders(self.root)
 
     def include(self, run_id: str) -> None:
-        """Show a run that has just started in this folder.
-
-        Its file need not have been named.
-        """
+        """Show a new run of this folder even if it was not named."""
         if self._only is not None:
             self._only.append(self.root / f"{run_id}{SUFFIX}")
         self.scan()
@@ -221,7 +213,7 @@ class Folder:
         path = PurePosixPath(file)
         own = path.name == row.run_id + SUFFIX
         if file not in self._ids:
-            # the run's own id is left for the file that is named after it
+            # the run's own id is reserved for the file with this name
             renamed = not own and self._path(str(path.with_name(row.run_id + SUFFIX))).exists()
             name = row.run_id
             if renamed or name in self.rows:
@@ -250,7 +242,7 @@ class Folder:
         name = self._ids.pop(file)
         self._stamps.pop(file, None)
         self._forget(name, self.rows.pop(name).run_id)
-        self._open.pop(name, None)  # the file is closed once its last reader is done with it
+        self._open.pop(name, None)  # the file is closed when its last reader has finished
         return name
 
     def _mark(self, file: str, stat: os.stat_result, held: set[tuple[int, int, int]] | None) -> bool:
@@ -273,9 +265,8 @@ class Folder:
     ) -> set[str]:
         """Count errors and shapes of large traces with partial rows.
 
-        The work ends after the given time at most. Files larger than `largest` are passed over.
-
-        Returns the ids of the rows that are complete now.
+        Returns the ids of the rows that are now complete. The work stops after `seconds`. Files larger than `largest`
+        are skipped.
         """
         done: set[str] = set()
         until = time.monotonic() + seconds
@@ -288,7 +279,7 @@ class Folder:
                 break
             last, took = self._counted.get(name, (0.0, 0.0))
             if last and begin - last < max(2.0, 20 * took):
-                continue  # it is growing: counting it all again and again would cost more than its run
+                continue  # it is growing: counting it again and again would cost more than its run
             try:
                 file = TraceFile(self._path(row.file), links=self._only is not None)
             except OSError:
@@ -309,10 +300,7 @@ class Folder:
     # one run
 
     def named(self, run_id: str) -> str | None:
-        """Return the row's id for a run's own id.
-
-        Returns None if the folder does not have the run's trace.
-        """
+        """Return the row's id for a run's own id, or None."""
         return next(iter(self._by_run.get(run_id, ())), None)
 
     def partial(self) -> list[str]:
@@ -320,18 +308,16 @@ class Folder:
         return [name for name, row in list(self.rows.items()) if row.partial]
 
     def open(self, name: str, seconds: float = float("inf")) -> IndexedTrace:
-        """Return a run's trace, indexed as far as time allows.
+        """Return a run's trace, indexed as far as `seconds` allow.
 
-        The index goes to the present end of the file, or as far as it gets in the given seconds.
-
-        Raises `KeyError` if there is no such run here, and the errors of reading if the file cannot be read.
+        Raises `KeyError` if there is no such run, and errors of reading if the file cannot be read.
         """
         self.row(name)
         with self._lock:
             row = self.rows[name]
             trace = self._open.pop(name, None)
             if trace is not None and not trace.fits():
-                trace = None  # another file has its name now, or it was cut off, or written anew
+                trace = None  # the file was replaced, cut off, or written anew
             if trace is None:
                 trace = IndexedTrace(self._path(row.file), self._database, row.file, links=self._only is not None)
             self._open[name] = trace
@@ -341,13 +327,10 @@ class Folder:
         return trace
 
     def recover(self, name: str, error: StaleIndexError) -> None:
-        """Index a run again when it is opened next.
-
-        Its index was found to be stale.
-        """
+        """Index a run again when it is next opened, after a `StaleIndexError`."""
         with self._lock:
             trace = self._open.pop(name, None)
-        if trace is not None and not error.is_lost:  # rows that were lost may have been written again by another viewer
+        if trace is not None and not error.is_lost:  # another viewer may have written lost rows again
             trace.forget()
 
     def close(self) -> None:

@@ -1,7 +1,4 @@
-"""The traces of a folder as the system lists them.
-
-The system says which files there are, when they were written, and which are locked.
-"""
+"""The trace files of a folder, with their times and locks."""
 
 import os
 import stat
@@ -12,16 +9,15 @@ from ..analysis.locate import BRANCHES, branches_folder
 from ..file.byte_store import SUFFIX
 
 EVALUATION, RUNS = "evaluation.json", "runs"
-"""The file by which the folder of an evaluation is known, and the folder in it that has the traces."""
+"""The file that marks the folder of an evaluation, and the folder in it with the traces."""
 SETS = "sets.sqlite"
-"""The database by which the folder of a set is known."""
+"""The database that marks the folder of a set."""
 
 
 def evaluations_in(root: Path) -> list[str]:
     """Return the names of a folder's evaluations.
 
-    The name is "." if the folder itself is one; otherwise they are the names of its folders that are evaluations. Links
-    are not followed.
+    The name is "." if the folder itself is one; otherwise its subfolders are searched. Links are not followed.
     """
     if _is_evaluation(root):
         return ["."]
@@ -29,9 +25,9 @@ def evaluations_in(root: Path) -> list[str]:
 
 
 def set_folders(root: Path) -> list[str]:
-    """Return the names of the folders in a folder that hold sets.
+    """Return the names of a folder's subfolders that hold sets.
 
-    There are none if the folder itself is an evaluation: its runs are shown as such. Links are not followed.
+    The list is empty if the folder itself is an evaluation, whose runs are shown as such. Links are not followed.
     """
     if _is_evaluation(root):
         return []
@@ -50,12 +46,10 @@ def _has_file(path: Path) -> bool:
 
 
 def files_of(root: Path, only: Sequence[Path] | None) -> Iterable[tuple[str, os.stat_result]]:
-    """Yield the traces of a folder, and of the folders in it.
+    """Yield a folder's traces: relative path and `stat`.
 
-    The traces of branches and evaluations are among them. Each has its path in the folder and the system's facts.
-    Hidden folders, and folders further down, are left out.
-
-    With `only`, these traces and their branches. Links are not followed, but for traces in `only`.
+    The traces of its subfolders, branches and evaluations are included; hidden and deeper folders are not. With `only`,
+    these traces and their branches are yielded. Links are followed only for the traces in `only`.
     """
     if only is not None:
         for path in only:
@@ -94,16 +88,13 @@ def _folders_in(folder: Path) -> list[str]:
 
 
 def as_text(name: str) -> str:
-    """Return a file's name as text that can be written.
-
-    Bytes that are no UTF-8 are escaped.
-    """
+    """Return a file's name with bytes that are not UTF-8 escaped."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
 def stamp_of(found: os.stat_result) -> str:
     """Return a text that changes with every write or replacement."""
-    # The time of the last change cannot be set, as that of the last write can.
+    # Unlike the time of the last write, the time of the last change cannot be set.
     return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
 
 
@@ -116,7 +107,7 @@ def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]
                     try:
                         yield prefix + entry.name, entry.stat(follow_symlinks=False)
                     except OSError:
-                        continue  # it has just been removed
+                        continue  # it was removed just now
     except OSError:
         return
 
@@ -129,10 +120,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def locked_files() -> set[tuple[int, int, int]] | None:
-    """Return device and number of each locked file.
-
-    Returns None if the system does not provide them.
-    """
+    """Return device and inode of each locked file, or None if unknown."""
     try:
         text = Path("/proc/locks").read_text()
     except OSError:

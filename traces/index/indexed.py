@@ -1,8 +1,7 @@
 """A trace read through its index.
 
-Any step, and any state with its writers, costs a few kilobytes. The index says where the bytes of a step are. The
-bytes are then read as records, with all checks of a record; an index that led to the wrong place is dropped, and made
-anew.
+Any step, and any state with its writers, costs a few kilobytes. The index names the bytes of a step. These bytes are
+then read as records, with all checks of a record. An index that led to the wrong place is dropped and made anew.
 """
 
 import threading
@@ -36,7 +35,7 @@ from .walk import Tally, Walk
 class IndexedTrace:
     """One trace of a folder, with its positions.
 
-    Methods may be called from any thread; each takes what was indexed by the last `refresh`.
+    Methods may be called from any thread; each uses the index as of the last `refresh`.
 
     Args:
         path: the trace.
@@ -68,11 +67,11 @@ class IndexedTrace:
         ending = self.ending()
         return ending.record or {"status": ending.status}
 
-    # how far the index goes
+    # the index's end
 
     @property
     def walk(self) -> Walk:
-        """The walk, at the end of what was indexed."""
+        """The walk, at the end of the indexed part."""
         return self._reach.walk
 
     @property
@@ -82,7 +81,7 @@ class IndexedTrace:
 
     @property
     def is_complete(self) -> bool:
-        """True if the index reached the end of the file when extended."""
+        """True if the last extension reached the end of the file."""
         return self._reach.is_complete
 
     @property
@@ -92,12 +91,12 @@ class IndexedTrace:
 
     @property
     def tally(self) -> Tally:
-        """The counts over what is indexed."""
+        """The counts over the indexed part."""
         return self.walk.tally
 
     @property
     def version(self) -> str:
-        """A text that changes whenever the indexed part has grown."""
+        """A text that changes whenever the indexed part grows."""
         return f"{self.walk.offset:x}"
 
     @property
@@ -110,14 +109,11 @@ class IndexedTrace:
         return self._reach.fits()
 
     def refresh(self, seconds: float = float("inf")) -> bool:
-        """Index new lines for about this long.
-
-        Returns whether the index is then complete.
-        """
+        """Index new lines for `seconds`; return whether the index is complete."""
         return self._reach.refresh(seconds)
 
     def forget(self) -> None:
-        """Drop what the index says of this trace."""
+        """Drop the index of this trace."""
         self._reach.forget()
 
     # steps
@@ -130,7 +126,7 @@ class IndexedTrace:
     def facts(self, first: int, stop: int) -> list[StepFacts]:
         """Return the figures of the steps `first` to `stop - 1`.
 
-        The step under way, if it is among them, comes last.
+        The open step, if it is among them, comes last.
         """
         with self.lock:
             count = self.count
@@ -142,7 +138,7 @@ class IndexedTrace:
     def query(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return a query's rows for this trace.
 
-        The query names this trace `:trace`, and each of `values` in the same way.
+        The query refers to this trace as `:trace`, and to each of `values` by its name.
         """
         with self.lock:
             _ = self.walk
@@ -178,17 +174,14 @@ class IndexedTrace:
         return [each for each in found if not (each.kind == "event" and each.get("name") == BEAT)]
 
     def record(self, line: bytes) -> Record:
-        """Return a line as a record.
-
-        Raises `TraceCorruptError` for a line of another form.
-        """
+        """Return a line as a record, or raise `TraceCorruptError`."""
         try:
             return Record.parse(line, self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), 0, path=self.path) from None
 
     def step(self, k: int) -> Step:
-        """Return one step; its documents are read when they are asked for."""
+        """Return one step; its documents are read on first use."""
         records = self.records(k)
         by_seq = {record.seq: record for record in records}
 
@@ -217,11 +210,9 @@ class IndexedTrace:
     def document(self, k: int, end: bool = False) -> tuple[Any, Writers]:
         """Return state k and its writers.
 
-        State k is the state before step k, or after the last step.
-
-        With `end`, the changes of all records are in it, a trailing `end` included. The two are shared with later
-        calls: read them under `lock`, and do not change them. Raises `IndexError`, and `TraceError` if the trace has no
-        state.
+        State k is the state before step k, or after the last step. With `end`, it includes the changes of all records,
+        a trailing `end` included. Both results are shared with later calls: read them under `lock`, and do not change
+        them. Raises `IndexError`, and `TraceError` if the trace has no state.
         """
         with self.lock:
             count = self.count
@@ -248,36 +239,31 @@ class IndexedTrace:
         return stop if at is None else stop - len(data) + first + at
 
     def folded(self, stop: int) -> tuple[Any, Writers]:
-        """Return unshared document and writers at byte `stop`.
-
-        Returns None if there is no state yet.
-        """
+        """Return unshared document and writers at byte `stop`, if any."""
         return self._fold.alone(stop)
 
     def base_document(self) -> Any:
         """Return the state of another run from which this run starts.
 
-        The state is shared: do not change it.
-
-        Raises `TraceNotFoundError` if the other trace is missing.
+        The state is shared: do not change it. Raises `TraceNotFoundError` if the other trace is missing.
         """
         if self._base is None:
             link = self.header.get("parent") or {}
             if "run" not in link:
-                raise TraceCorruptError("the trace starts at another run's state, and names none", 2, path=self.path)
+                raise TraceCorruptError("the trace starts at another run's state, but names no run", 2, path=self.path)
             if link["run"] == self.run_id:
-                raise TraceError(f"run {link['run']} begins with a state of its own")
+                raise TraceError(f"run {link['run']} starts with a state of its own")
             place = find_relative(self.path, link["run"])
-            trace = Trace.from_bytes(read_file(place), path=place)  # no links: a stranger's could lead to any file
+            trace = Trace.from_bytes(read_file(place), path=place)  # no links: a stranger's link could lead to any file
             if link.get("hash"):
                 trace = trace.until(link["hash"])
             self._base = (trace.state(link["step"]),)
         return self._base[0]
 
-    # what the run says of itself
+    # facts of the run
 
     def ending(self) -> Ending:
-        """Return how the run stands, from its last records."""
+        """Return how the run ended, from its last records."""
         stop = self.walk.offset if self.is_complete else self.file.size
         length = CHUNK // 16
         while True:
@@ -306,16 +292,16 @@ class IndexedTrace:
         return found
 
     def blobs(self) -> Blobs:
-        """Return what reads the blobs of one answer.
+        """Return a reader for the blobs of one answer.
 
-        It is the same for all answers after `share_blobs`.
+        After `share_blobs`, all answers have the same reader.
         """
         return self._shared_blobs or Blobs(self._blob_files)
 
     def share_blobs(self, room: int) -> Blobs:
         """Read each blob once, and at most `room` bytes of blobs.
 
-        For an export, which asks for all of a run.
+        This is for an export, which needs the whole run.
         """
         self._shared_blobs = Blobs(self._blob_files, room)
         return self._shared_blobs
@@ -330,7 +316,7 @@ class IndexedTrace:
 
 
 class _Documents:
-    """The documents round one step, for `Step`."""
+    """The documents around one step, for `Step`."""
 
     def __init__(self, trace: IndexedTrace, k: int) -> None:
         self._trace = trace

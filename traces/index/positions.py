@@ -1,6 +1,4 @@
-"""The index's contents for one trace.
-
-They are the place and figures of each step, and the snapshots with their writers.
+"""The index's rows for one trace: steps, and snapshots with writers.
 
 Nothing here is checked against the trace; the reader of the bytes at a position checks them.
 """
@@ -29,7 +27,7 @@ OF_A_STEP = (
     "seconds, tokens_in + tokens_out AS tokens, coalesce(cost, 0) AS cost, errors, "
     f"sum_seconds, sum_tokens_in + sum_tokens_out AS sum_tokens, sum_cost, (instr('{RARE}', mode) + 4) % 5 AS rank"
 )
-"""A step's figures as a block has them; a mode's rank is its place in `RARE`."""
+"""The columns of a step as a block has them; a mode's rank is its place in `RARE`."""
 _BLOCK = (
     f"INSERT OR REPLACE INTO blocks SELECT :trace, k / {BLOCK}, max(seconds), max(tokens), max(cost), sum(errors), "
     "max(sum_seconds), max(sum_tokens), max(sum_cost), min(rank) "
@@ -42,7 +40,7 @@ _STATE = "INSERT INTO traces (file, state) VALUES (?, ?) ON CONFLICT (file) DO U
 class StaleIndexError(TraceError):
     """The index of a trace lacks required entries.
 
-    `is_lost` says that its rows are gone: another viewer has dropped them, or the index could not be written.
+    `is_lost` means that its rows are gone: another viewer has dropped them, or the index could not be written.
     """
 
     def __init__(self, message: str, is_lost: bool = False) -> None:
@@ -80,10 +78,7 @@ class Positions:
         self._trace = 0
 
     def known(self) -> dict[str, Any] | None:
-        """Return how far the index goes, as `save` noted it.
-
-        Returns None if the index has nothing of this trace.
-        """
+        """Return how far the index goes, as `save` noted it, or None."""
         found = self._database.rows("SELECT id, state FROM traces WHERE file = ?", (self._name,))
         if not found:
             return None
@@ -105,7 +100,7 @@ class Positions:
     ) -> None:
         """Add the steps and snapshots that a walk has completed.
 
-        The last step ends at byte `offset`, after a line whose hash is `digest`.
+        The last step ends at byte `offset`, after a line with hash `digest`.
         """
         if not steps and not snapshots:
             return
@@ -137,7 +132,7 @@ class Positions:
             )
 
     def drop(self) -> None:
-        """Drop all that the index has of this trace."""
+        """Drop all rows of this trace."""
         with self._database.together():
             if self.known() is None:
                 self._trace = 0
@@ -181,9 +176,8 @@ class Positions:
     def query(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return a query's rows for this trace.
 
-        The query names this trace `:trace`, and each of `values` in the same way.
-
-        Raises `StaleIndexError` if the index has lost the trace: no rows would then be an answer, and a wrong one.
+        The query refers to this trace as `:trace`, and to each of `values` by its name. Raises `StaleIndexError` if the
+        index has lost the trace, because an empty answer would then be wrong.
         """
         if not self._trace:
             return self._database.rows(sql, {"trace": 0, **values})
@@ -197,8 +191,5 @@ class Positions:
             raise StaleIndexError(f"the index has lost {self._name}", is_lost=True)
 
     def restart(self) -> None:
-        """Look the trace up again.
-
-        Another viewer may have indexed it in the meantime.
-        """
+        """Look the trace up again: another viewer may have indexed it meanwhile."""
         self._trace = 0

@@ -1,7 +1,4 @@
-"""The reach of a trace's index, and its extension.
-
-A walk extends the index as far and as long as requested.
-"""
+"""The reach of a trace's index, and its extension by a walk."""
 
 import threading
 import time
@@ -18,22 +15,22 @@ from .walk import Snapshot, Tally, Walk
 _BATCH = 2_000
 """How many steps are written to the index at a time."""
 _SLICE = 0.2
-"""For how many seconds the trace is indexed until others may have their turn."""
+"""For how many seconds a trace is indexed before other threads get their turn."""
 _LOOK = 64
-"""After how many lines the clock is looked at: a line takes some ten microseconds."""
+"""After how many lines the clock is read: a line takes some ten microseconds."""
 _YIELD = 0.001
-"""How many seconds an indexing thread pauses between two slices: a lock let go and taken at once is never passed on."""
+"""How many seconds an indexing thread pauses between two slices: a lock taken again at once never goes to a waiter."""
 
 
 class Reach:
-    """The part of one trace that is indexed.
+    """The indexed part of one trace.
 
     Args:
         file: the trace; `header` is the hash of its header.
-        positions: what the index has of it.
+        positions: the index's rows for it.
         fold: its states.
         base: returns the state of another run, for a run that starts there.
-        lock: held while the index is made longer.
+        lock: held while the index is extended.
     """
 
     def __init__(
@@ -47,16 +44,16 @@ class Reach:
     ) -> None:
         self.lock = lock
         self.problem: TraceCorruptError | None = None
-        """The first line that cannot be read, if one was found: the steps before it are there."""
+        """The first unreadable line found so far, or None: the steps before it are indexed."""
         self.is_complete = False
-        """Whether the index went to the end of the file when it was last made longer."""
+        """True if the index reached the end of the file when it was last extended."""
         self._file, self._header, self._positions, self._fold, self._base = file, header, positions, fold, base
         self._walk: Walk | None = None
         self._mark: tuple[int, str | None] = (0, None)
 
     @property
     def walk(self) -> Walk:
-        """The walk, at the end of what was indexed."""
+        """The walk, at the end of the indexed part."""
         if self._walk is None:
             self.refresh()
         assert self._walk is not None
@@ -70,15 +67,15 @@ class Reach:
     def fits(self) -> bool:
         """Return whether the file is the indexed one, perhaps longer.
 
-        Each record's hash holds that of the record before, so the last one tells of all.
+        Each record's hash covers the hash before it, so the last one vouches for all.
         """
         offset, digest = self._mark
         return self._file.is_in_place() and (not offset or self._file.hash_before(offset) == digest)
 
     def refresh(self, seconds: float = float("inf")) -> bool:
-        """Index new lines for about this long.
+        """Index new lines for `seconds`; return whether the index is complete.
 
-        Returns whether the index is then complete. Other threads that wait for the trace have their turns meanwhile.
+        Other threads that wait for the trace get their turns meanwhile.
         """
         until = time.monotonic() + seconds
         while True:
@@ -116,7 +113,7 @@ class Reach:
             self.problem = TraceCorruptError(str(error), walk.tally.records + 1, path=self._file.path)
         except TraceCorruptError as error:
             self.problem = error
-        finally:  # what the walk has passed is not passed again, even if nobody waits for it any more
+        finally:  # a walk passes each line once, so what it has found is saved even if nobody waits for it now
             self._save(walk, steps, snapshots, committed)
         return self.problem is not None or not lines.is_cut
 
@@ -146,18 +143,18 @@ class Reach:
                     if document is not None:
                         return Walk(offset, k, used, document, writers, tally)
         except (KeyError, TypeError, ValueError, TraceError):
-            pass  # an index that does not fit, whatever is wrong with it, is made anew
+            pass  # an index that does not fit, for whatever reason, is made anew
         self.forget()
         return Walk()
 
     def forget(self) -> None:
-        """Drop what the index says of this trace."""
+        """Drop the index of this trace."""
         with self.lock:
             self._positions.drop()
             self.restart()
 
     def restart(self) -> None:
-        """Start again from what the index says now."""
+        """Start again from the index's present rows."""
         with self.lock:
             self._positions.restart()
             self._fold.reset()
@@ -166,13 +163,13 @@ class Reach:
 
 
 class _Until(Iterator[tuple[int, bytes]]):
-    """Lines, until a time has come."""
+    """Lines, up to a moment in time."""
 
     def __init__(self, lines: Iterator[tuple[int, bytes]], until: float) -> None:
         self._lines, self._until = lines, until
         self._left = _LOOK
         self.is_cut = False
-        """Whether lines were left over."""
+        """True if lines were left over."""
 
     def __next__(self) -> tuple[int, bytes]:
         self._left -= 1

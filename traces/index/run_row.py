@@ -1,7 +1,7 @@
 """A trace's row in the list of runs.
 
-Its facts come from the head and the tail of the file. A small file is read as a whole, and its row is complete. Of a
-large one, the errors and the shape are counted later, in the background: until then the row is `partial`.
+The row's facts come from the head and the tail of the file. A small file is read as a whole, and its row is complete.
+In a large file, errors and shape are counted later, in the background: until then the row is `partial`.
 """
 
 import re
@@ -22,28 +22,29 @@ from .step_facts import RARE, OpenStep, Used, brief, clipped, turn_error, used_a
 from .trace_file import TraceFile
 
 _WHOLE = 1 << 17
-"""Up to this size a file is read as a whole: as long as its head and tail."""
+"""Up to this size, as long as head and tail together, a file is read as a whole."""
 _ENDS = 1 << 16
 _DECIDED = re.compile(rb'\{"kind":"decide","seq":\d+,"step":\d+,"at":[^,]+,"decision":\{"mode":"([a-z]+)"')
 _END = b'{"kind":"end",'
 SHAPE = 48
-"""How many columns the shape of a run has."""
+"""The number of columns in a run's shape."""
 _TAGS = 20
 _RESULT = 120
 _NAME = 240
 _LINE = 240
-"""The longest reason of a failure, and the longest question: a row has one line for it."""
+"""The longest failure reason or question, in characters: a row has one line for it."""
 _FIRST_STATE = 1 << 20
-"""The longest first record of a state that is parsed for an Agent's name: a list is not worth more."""
+"""The longest first state, in bytes, that is parsed for an Agent's name: more would cost more than the name is
+worth."""
 _DECIDE = b'{"kind":"decide",'
 _SNAPSHOT = b'{"kind":"snapshot",'
 _OBJECTIVE = 4_000
-"""A list has a hundred rows in an answer, and a stranger's text may have megabytes."""
+"""The longest objective: an answer lists a hundred rows, and a stranger's text may have megabytes."""
 
 
 @dataclass
 class RunFacts:
-    """One trace as the list shows it.
+    """The facts of one trace in the list of runs.
 
     Families and ids are found in the folder.
     """
@@ -55,12 +56,12 @@ class RunFacts:
     module: str = ""
     agent: bool = False
     name: str = ""
-    """The Agent's name, if the run is an Agent's and its trace has the first state."""
+    """The Agent's name, if the run is an Agent's and the trace holds its first state."""
     status: str = "corrupt"
     reason: str | None = None
     problem: str | None = None
     error: str | None = None
-    """Why a failed run failed, in one line: the exception's type and message."""
+    """The type and message of a failed run's exception, in one line."""
     question: str | None = None
     """The first open question of a waiting run, in one line."""
     result: str | None = None
@@ -89,7 +90,7 @@ class RunFacts:
     def from_dict(cls, doc: Any) -> "RunFacts":
         """Read a document of `to_dict`.
 
-        Raises `ValueError` for anything else, because the index may be a stranger's.
+        Raises `ValueError` for any other document, because the index may be a stranger's.
         """
         if not isinstance(doc, dict) or doc.keys() != _NAMES:
             raise ValueError(f"a row must have the fields of a RunFacts, got {doc!r:.80}")
@@ -132,10 +133,7 @@ _NAMES = frozenset(field.name for field in fields(RunFacts))
 
 
 def read_row(path: Path, file: str, *, links: bool = False) -> RunFacts:
-    """Return the row of one trace.
-
-    A trace that cannot be read is a row with its `problem`.
-    """
+    """Return the row of one trace; if unreadable, with its `problem`."""
     row = RunFacts(file, as_text(trace_name(path)))
     try:
         opened = TraceFile(path, links=links)
@@ -195,7 +193,7 @@ def _read(file: TraceFile, row: RunFacts) -> None:
         length *= 16
     if ending is None:
         raise TraceCorruptError("the trace has no records", 1, path=file.path)
-    two = lines.data.rfind(b"\n", 0, lines.end - 1) >= 0  # the hash of the line before is a part of the last one's
+    two = lines.data.rfind(b"\n", 0, lines.end - 1) >= 0  # a line's hash covers the hash of the line before
     if (two or not start) and not lines.last_fits():
         raise TraceCorruptError("the last line does not fit its hash", len(lines), path=file.path)
     row.status, row.waiting = ending.status, len(ending.waiting)
@@ -250,14 +248,11 @@ def _tail(lines: Lines, commit: int, end: dict[str, Any] | None, row: RunFacts) 
 
 
 def _agent_name(file: TraceFile, head: bytes) -> str:
-    """Return the name of an Agent from its first state.
-
-    It is empty if the trace does not say it.
-    """
+    """Return an Agent's name from its first state, or "" if unknown."""
     at = head.find(b"\n" + _SNAPSHOT) + 1
     stop = head.find(b"\n", at) if at else -1
     line: bytes | None = head[at:stop] if stop >= 0 else None
-    if line is None:  # the head ends before it
+    if line is None:  # the head ends before the first state does
         line = next((each for _, each in file.lines(0, _FIRST_STATE) if each.startswith(_SNAPSHOT)), None)
     if line is None or len(line) > _FIRST_STATE:
         return ""
@@ -268,10 +263,7 @@ def _agent_name(file: TraceFile, head: bytes) -> str:
 
 
 def _turn_error(lines: Lines) -> Any:
-    """Return the error of the last decision, which ended an Agent's run.
-
-    Returns None if there is none in sight.
-    """
+    """Return the error of the last decision, which ended an Agent's run."""
     at = lines.data.rfind(b"\n" + _DECIDE, 0, lines.end) + 1
     return turn_error(lines.record_at(at)["decision"]) if at else None
 
@@ -279,9 +271,8 @@ def _turn_error(lines: Lines) -> Any:
 def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
     """Return the number of failures, and the run's shape.
 
-    Failed actions and effects count. The shape has one character a column, the rarest one in it.
-
-    Lines that say nothing of either are not parsed.
+    A failure is a failed action or effect. The shape has one character a column: the rarest mode in it. Only lines that
+    matter to failures or shape are parsed.
     """
     modes: list[str] = []
     total = 0
@@ -319,8 +310,8 @@ def errors_and_shape(lines: Iterable[bytes]) -> tuple[int, str]:
 def shape_of(modes: str, columns: int = SHAPE) -> str:
     """Return modes, a character a step, in this many columns.
 
-    A column has its rarest mode: `e` is an error where at most half of the column's steps have one. Blanks follow if
-    there are fewer steps.
+    A column has its rarest mode: `e` marks errors in at most half of the column's steps. Blanks follow if there are
+    fewer steps.
     """
     count = len(modes)
     if count <= columns:

@@ -1,8 +1,8 @@
 """The seal of an index that refold made on this machine.
 
-An index beside the traces may have come with them, from a stranger: it would say of traces what is not in them. So an
-index has a seal, made of the index's file itself and of a key in the user's cache. An index that was copied, unpacked
-or sent has another one, and is made anew.
+An index beside the traces may have come with them from a stranger, and may claim what is not in the traces. So an index
+carries a seal, made from the index's file itself and a key in the user's cache. An index that was copied, unpacked or
+sent has another seal, and is made anew.
 """
 
 import contextlib
@@ -17,16 +17,13 @@ _LENGTH = 32
 
 
 def cache_folder() -> Path:
-    """Return the user's folder for what can be made again."""
+    """Return the user's folder for files that can be made again."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "refold"
 
 
 def seal_of(place: Path) -> str:
-    """Return the seal of an index.
-
-    Raises `OSError` if there is no key and none can be made.
-    """
+    """Return the seal of an index; raises `OSError` without a key."""
     found = os.stat(place)
     return blake2b(f"{found.st_dev}:{found.st_ino}".encode(), key=_key(), digest_size=16).hexdigest()
 
@@ -41,7 +38,7 @@ def _key() -> bytes:
     fresh.touch(0o600, exist_ok=False)
     try:
         fresh.write_bytes(secrets.token_bytes(_LENGTH))
-        os.link(fresh, place)  # as a whole, or not at all: another process may be about to do the same
+        os.link(fresh, place)  # all or nothing: another process may be about to do the same
     except FileExistsError:
         pass
     except OSError:  # a file system without links

@@ -1,7 +1,6 @@
-"""The figures of one step.
+"""The figures of one step, gathered record by record.
 
-The list, the timeline and the charts show the figures, which are gathered record by record, so that a walk through a
-trace holds no more than the step it is in.
+The list, the timeline and the charts show these figures. A walk through a trace holds only its current step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +11,16 @@ from ..file.record import Record
 from ..step import told_error
 
 LABEL = 160
-"""The longest label, in characters: a line of the list of steps holds about half of it."""
+"""The longest label, in characters: a line of the list of steps shows about half of it."""
 _SHORT = 32
-"""The largest total length of arguments that are all in a label."""
+"""The largest total length of arguments that a label shows in full."""
 RARE = "EWBF."
 """The modes as characters, the rarest first: error, wait, branch, final, act."""
 _MODES = {"act": ".", "final": "F", "wait": "W", "branch": "B"}
 _TURNS = frozenset(("answer", "reaction", "error"))
 """The turns of an Agent that call no tool."""
 _ENDS = frozenset(("snapshot", "resume", "end"))
-"""Kinds that stand between the commits and are no work of a step."""
+"""Kinds of record between commits that are not work of a step."""
 
 
 class Used(NamedTuple):
@@ -40,8 +39,8 @@ class Used(NamedTuple):
 class StepFacts(NamedTuple):
     """One step: its place in the file, and its figures.
 
-    `start` is the byte after the previous commit, `commit` the byte where its own commit begins, `stop` the byte after
-    it. `mode` is one character of `RARE`, and `cost` is None if it is not known. Sums are up to the step's end.
+    `start` is the byte after the previous commit, `commit` the byte where this step's commit begins, `stop` the byte
+    after the commit. `mode` is one character of `RARE`, and `cost` is None if unknown. Sums include this step.
     """
 
     k: int
@@ -66,9 +65,9 @@ class StepFacts(NamedTuple):
 
 
 def used_after(usage: Mapping[str, Any] | None, seconds: float | None, before: Used) -> Used:
-    """Return a run's usage after a record that states it.
+    """Return a run's usage after a record.
 
-    Figures that the record does not state are those before the record.
+    Figures that the record lacks are those before the record.
     """
     found = usage or {}
     return Used(
@@ -82,7 +81,7 @@ def used_after(usage: Mapping[str, Any] | None, seconds: float | None, before: U
 
 @dataclass
 class OpenStep:
-    """A step as far as its records were seen."""
+    """A step and its figures, from the records seen so far."""
 
     start: int
     before: Used
@@ -98,17 +97,17 @@ class OpenStep:
     branches: int = 0
     last_at: float | None = field(default=None)
     ended: Used | None = None
-    """The run's usage at its end, if it ended within the step."""
+    """The run's usage at its end, if the run ended within the step."""
     ended_badly: bool = False
-    """Whether the run ended with an error within the step."""
+    """True if the run ended with an error within the step."""
     failed_first: bool = False
-    """Whether that error names this step: a hook may raise before the step has a record."""
+    """True if that error names this step: a hook may raise before the step has a record."""
 
     def see(self, record: Record) -> None:
-        """Take a record of the step."""
+        """Add a record of the step."""
         kind = record.kind
         if kind in _ENDS:
-            if kind != "snapshot":  # a resume takes the step up again
+            if kind != "snapshot":  # a resume continues the step
                 usage = record.get("usage") or {}
                 self.ended = used_after(usage, usage.get("seconds"), self.before) if kind == "end" else None
                 error = record.get("error") if kind == "end" else None
@@ -141,16 +140,14 @@ class OpenStep:
         return self.records > 0 or self.failed_first
 
     def mode(self, errors: int) -> str:
-        """Return the step's mode as a character.
-
-        `errors` is the number of failed actions and effects.
-        """
+        """Return the step's mode; `errors` counts failed actions and effects."""
         return "E" if errors else "W" if self.asked is not None else _MODES.get(self._kind(), ".")
 
     def close(self, k: int, commit: Record | None, offset: int, stop: int) -> StepFacts:
         """Return the step's figures.
 
-        Without a commit, they are those of the current step. A step in which an error ended the run has an error.
+        Without a commit, they are those of the current step. An error that ended the run counts as an error of its
+        step.
         """
         errors, used = self.errors, self.before
         seconds: float | None = None
@@ -202,9 +199,9 @@ class OpenStep:
 
 
 def failed(outcome: Record) -> bool:
-    """Return whether an outcome is a failure.
+    """Return whether an outcome is an error.
 
-    It is an error, or a result in which a tool reports an error to the model.
+    A result in which a tool reports an error to the model counts, too.
     """
     if b'"error' not in outcome.raw or outcome.get("cancelled"):
         return False
@@ -216,10 +213,10 @@ def _failed_result(result: Mapping[str, Any]) -> bool:
 
 
 def turn_of(decision: Mapping[str, Any] | None) -> str | None:
-    """Return the kind of an Agent's turn without calls.
+    """Return the kind of an Agent's turn without calls, or None.
 
-    It is "answer", "reaction" or "error". Returns None for any other decision. Such a turn is recorded as one
-    action of this name, which no tool carries out.
+    The kind is "answer", "reaction" or "error". Such a turn is recorded as one action with this name, for which there
+    is no tool.
     """
     meta, actions = (decision or {}).get("meta"), (decision or {}).get("actions")
     turn = meta.get("turn") if isinstance(meta, dict) else None
@@ -229,10 +226,7 @@ def turn_of(decision: Mapping[str, Any] | None) -> str | None:
 
 
 def turn_error(decision: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the error of an Agent's turn.
-
-    It has `type` and `message`. Returns None for a turn without an error.
-    """
+    """Return type and message of an Agent's turn's error, or None."""
     error = decision["meta"].get("error") if turn_of(decision) == "error" else None
     if not isinstance(error, dict):
         return None
@@ -245,7 +239,7 @@ def actions_of(decision: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]
 
 
 def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | None, asked: str | None) -> str:
-    """Return what a step did in a few words."""
+    """Return a few words that say what a step did."""
     if branched is not None:
         chosen, several = branched["chosen"], (decision or {}).get("candidates")
         count = len(branched.get("scores") or ()) or (len(several) if isinstance(several, list) else 0)
@@ -280,10 +274,7 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
 
 
 def _gist(args: Mapping[str, Any]) -> str:
-    """Return the first plain arguments.
-
-    Further ones follow the first as long as all are short.
-    """
+    """Return the first plain argument, and further ones while all are short."""
     found = ""
     for value in args.values():
         if not isinstance(value, (str, int, float)):

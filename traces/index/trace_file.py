@@ -1,6 +1,6 @@
 """A trace file, read by byte ranges.
 
-Ranges are read and not mapped: a mapped file that somebody truncates would kill the process.
+Ranges are read, not mapped: truncating a mapped file would kill the process.
 """
 
 import os
@@ -15,14 +15,14 @@ from ..file.record import AFTER_HASH, HASH_LENGTH, Record
 from .wanted import check_wanted
 
 CHUNK = 1 << 20
-"""How many bytes are read at a time: large enough that reading costs little, small beside the memory of the server."""
+"""How many bytes are read at a time: enough that reading costs little, and little beside the server's memory."""
 _TAIL = 1 << 16
 
 
 class TraceFile:
     """An open trace file.
 
-    `key` identifies the file itself: another file under the same name has another key.
+    `key` identifies the file itself: another file with the same name has another key.
     """
 
     def __init__(self, path: Path, *, links: bool = False) -> None:
@@ -36,16 +36,16 @@ class TraceFile:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the file as it is now."""
+        """The present number of bytes in the file."""
         return os.fstat(self._fd).st_size
 
     @property
     def mtime(self) -> float:
-        """When the file was last written, in seconds since the epoch."""
+        """The time of the last write, in seconds since the epoch."""
         return os.fstat(self._fd).st_mtime
 
     def is_in_place(self) -> bool:
-        """Return whether the file under the path is still this one."""
+        """Return whether the path still leads to this file."""
         try:
             stat = os.stat(self.path)
         except OSError:
@@ -110,9 +110,9 @@ class TraceFile:
                 length *= 4
 
     def last_line(self, stop: int | None = None) -> tuple[int, bytes] | None:
-        """Return the last complete line before byte `stop`.
+        """Return the last complete line before byte `stop`, or None.
 
-        The line comes with its offset; None if there is none.
+        The line comes with its offset.
         """
         end = self.size if stop is None else stop
         length = _TAIL
@@ -128,10 +128,7 @@ class TraceFile:
             length *= 8
 
     def hash_before(self, offset: int) -> str | None:
-        """Return the hash of the record before byte `offset`.
-
-        Returns None if no line ends there.
-        """
+        """Return the hash of the record ending at byte `offset`, or None."""
         size = HASH_LENGTH + len(AFTER_HASH) + 1
         tail = self.read(max(0, offset - size), offset)
         if len(tail) != size or not tail.endswith(AFTER_HASH + b"\n"):

@@ -1,9 +1,9 @@
 """Which step wrote each value of a state.
 
-A document's writers are a tree beside the document. A leaf is the number of the step that wrote the whole value; a
-node is `[last, whole, members]`: the last step that wrote into the value, the step that wrote the value as a whole, and
-the writers of its members: a dict of those that were written later than the whole, or a list with an entry for each
-item. So the tree is as large as what was written in pieces, and JSON can hold it.
+A document's writers are a tree of JSON. A leaf is the number of the step that wrote the whole value. A node is `[last,
+whole, members]`: the last step that wrote into the value, the step that wrote the value as a whole, and the writers of
+its members. `members` is a dict of the members written later than the whole, or a list with an entry for each item. So
+the tree grows only with values that were written in parts.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ..json_patch.apply import Operation, look, run_operation, split_pointer
 Writers: TypeAlias = Any
 """`int`, or `[int, int, dict[str, Writers] | list[Writers]]`."""
 INITIAL = -1
-"""The writer of the first state: no step wrote it."""
+"""The writer of the first state, which no step wrote."""
 
 
 def last_writer(writers: Writers) -> int:
@@ -42,11 +42,10 @@ def writers_at(writers: Writers, tokens: Sequence[str]) -> Writers:
 
 
 def apply_written(doc: Any, writers: Writers, ops: Sequence[Operation], step: int) -> tuple[Any, Writers]:
-    """Apply a patch to a document and its writers.
+    """Apply a patch to a document and its writers, in place.
 
-    Both are changed in place and returned. `step` is the step of the patch.
-
-    Values of the patch become parts of the document. Raises `PatchError` as `apply_patch` does.
+    Returns both. `step` is the step of the patch. Values of the patch become parts of the document. Raises `PatchError`
+    as `apply_patch` does.
     """
     for op in ops:
         path = split_pointer(op["path"])

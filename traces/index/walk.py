@@ -1,9 +1,7 @@
-"""A walk through a trace, record by record.
+"""A walk through a trace that finds steps and writers of values.
 
-It finds the place of each step and the writer of each value.
-
-The walk holds the document and its writers, changed in place, and the step that it is in; nothing else grows with the
-run. It can stop after any record and go on when the file has grown.
+The walk holds the document and its writers, changed in place, and the current step; nothing else grows with the run. It
+can stop after any record and continue when the file has grown.
 """
 
 from collections import Counter
@@ -20,7 +18,7 @@ from .value_writers import INITIAL, Writers, apply_written
 
 _INTENT, _OUTCOME = b'{"kind":"intent",', b'{"kind":"outcome",'
 _PATTERNS = 2_000
-"""How many path patterns are counted: a state with more different ones has no telling ones among the later."""
+"""How many path patterns are counted. A state with more of them shows its typical patterns among the first."""
 
 
 class Snapshot(NamedTuple):
@@ -44,16 +42,13 @@ class Tally:
     branches: int = 0
     errors: int = 0
     attempts: list[tuple[int, float, int]] = field(default_factory=list)
-    """Attempt, time and step of each resume; the first thousand."""
+    """Attempt, time and step of the first thousand resumes."""
     patterns: Counter[str] = field(default_factory=Counter)
     """How many changes each path had, with `*` in place of indices."""
 
     @classmethod
     def restored(cls, counts: Sequence[int]) -> "Tally":
-        """Return a tally with these counts.
-
-        Raises `ValueError` if there are more or fewer.
-        """
+        """Return a tally with these counts; `ValueError` if their number is wrong."""
         records, actions, effects, events, waits, branches, errors = map(int, counts)
         return cls(records, actions, effects, events, waits, branches, errors)
 
@@ -63,8 +58,8 @@ class Walk:
 
     Args:
         offset, k: where to start: the byte after a commit (or 0), and the number of commits before it.
-        used: what the run had used there.
-        document, writers: the state there, if there is one yet; both are changed in place.
+        used: the run's usage there.
+        document, writers: the state there, or None without one; both are changed in place.
     """
 
     def __init__(
@@ -85,13 +80,13 @@ class Walk:
         self.counted = self._counts()
         """The counts at the last commit, where a restored walk continues."""
         self.uncounted: Counter[str] = Counter()
-        """The path patterns that were counted since."""
+        """The path patterns counted since the last commit."""
         self._previous = None if offset else b""  # the hash of the line before; unknown where a walk continues
 
     def feed(
         self, lines: Iterator[tuple[int, bytes]], base: Callable[[], Any], path: Any = None
     ) -> Iterator[StepFacts | Snapshot]:
-        """Take lines; yield each step and each snapshot that they complete.
+        """Read lines; yield each step and each snapshot that they complete.
 
         `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` for a line that
         is no record, or a patch that does not fit; `offset` is then the beginning of this line.
@@ -104,7 +99,7 @@ class Walk:
                 raise TraceCorruptError("the line does not fit its hash", number, path=path)
             self._previous = last
             quiet = line.startswith(_INTENT) or (line.startswith(_OUTCOME) and b'"error' not in line)
-            if quiet and self.open.at is not None:  # a third of the time of a walk, and nothing in it to see
+            if quiet and self.open.at is not None:  # skipping these lines saves a third of a walk's time
                 self.tally.records += 1
                 self.open.records += 1
                 self.open.intents += line.startswith(_INTENT)
@@ -119,7 +114,7 @@ class Walk:
             if b'"name":"' + BEAT.encode() + b'"' not in record.raw[:200]:
                 tally.events += 1
             else:
-                return  # a heartbeat is no work of the step
+                return  # a heartbeat is not work of the step
         if kind == "commit":
             self._fold(record)
             facts = self.open.close(self.k, record, offset, stop)
@@ -149,7 +144,7 @@ class Walk:
         if not patch:
             return
         if self.document is None:
-            raise TraceCorruptError("there is no state that the patch could change", record.seq + 1, path=record.path)
+            raise TraceCorruptError("a patch comes before the first state", record.seq + 1, path=record.path)
         try:
             self.document, self.writers = apply_written(self.document, self.writers, patch, self.k)
         except PatchError as error:

@@ -1,7 +1,7 @@
-"""Stops reading for somebody who no longer waits.
+"""Stops reading for a client that no longer waits.
 
-Reading a long trace takes seconds, and who asked may have gone. A server runs each question within `while_wanted`; what
-reads many bytes calls `check_wanted` now and then. Outside of such a block, everything is wanted.
+Reading a long trace takes seconds, and the client may have gone. A server answers each request within `while_wanted`;
+code that reads many bytes calls `check_wanted` now and then. Outside of such a block, every answer is wanted.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ _gone: ContextVar[Callable[[], bool] | None] = ContextVar("refold_reader_gone", 
 class NotWantedError(BaseException):
     """Nobody waits for the answer any more.
 
-    It is not an `Exception`, like a cancellation: code that handles errors of reading must not take it for one.
+    It is no `Exception`, just as a cancellation is none: handlers of read errors must not catch it.
     """
 
 
 @contextmanager
 def while_wanted(gone: Callable[[], bool]) -> Iterator[None]:
-    """Stop what is read within the block once `gone` returns True."""
+    """Stop reading within the block once `gone` returns True."""
     before = _gone.set(gone)
     try:
         yield

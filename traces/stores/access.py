@@ -3,4 +3,4 @@
 from typing import Literal
 
 Access = Literal["create", "write", "read"]
-"""Make the store if it is not there; open one that must be there; or open it for reading, and write nothing at all."""
+"""Create the store if it is missing; open an existing one; or open an existing one for reading only."""

@@ -1,4 +1,4 @@
-"""The signs of life of a process's open writers."""
+"""The heartbeats of a process's open writers."""
 
 import os
 import threading
@@ -14,9 +14,9 @@ W = TypeVar("W")
 class Beats(Generic[W]):
     """Extends the leases of one store's open writers.
 
-    It does so in a thread that lives while there are writers. `beat` is called with these writers, and must not raise.
-    A process that is stopped or cut off sends no signs of life: its leases run out, and its epoch keeps it from
-    writing. A forked process has no such thread, and begins anew, with the writers that it opens itself.
+    A thread does so while there are writers. It calls `beat` with these writers; `beat` must not raise. If the process
+    is stopped or cut off, its leases run out, and its epoch then keeps it from writing. A forked process has no such
+    thread and starts anew, with the writers that it opens itself.
     """
 
     def __init__(self, beat: Callable[[list[W]], None]) -> None:
@@ -30,7 +30,7 @@ class Beats(Generic[W]):
         self._stop: threading.Event | None = None
 
     def add(self, writer: W) -> None:
-        """Keep the run of a writer held."""
+        """Extend the lease of a writer from now on."""
         if self._pid != os.getpid():
             self._begin()
         with self._lock:
@@ -40,10 +40,7 @@ class Beats(Generic[W]):
                 threading.Thread(target=self._run, args=[self._stop], name="refold-beats", daemon=True).start()
 
     def discard(self, writer: W) -> None:
-        """Stop extending a writer's lease.
-
-        The thread ends with the last writer.
-        """
+        """Stop extending a writer's lease; the thread ends with the last writer."""
         if self._pid != os.getpid():
             self._begin()
         with self._lock:
@@ -56,7 +53,7 @@ class Beats(Generic[W]):
         while not stop.wait(BEAT_SECONDS):
             with self._lock:
                 writers = list(self._writers)
-            if not writers:  # they were dropped without being closed
+            if not writers:  # all were dropped without being closed
                 with self._lock:
                     if not self._writers and self._stop is stop:
                         self._stop = None

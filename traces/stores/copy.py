@@ -12,16 +12,13 @@ from .run_row import RunRow
 from .set_copy import SetCopy, read_tables, write_table
 
 Copied = Literal["copied", "continued", "there", "ahead"]
-"""What became of a run: it is new there, its rest was appended, it was there already, or it has gone on there."""
+"""The result of a run: copied as new, continued with its rest, there already, or ahead in the target."""
 _BATCH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class RunCopy:
-    """The result of copying one run.
-
-    `error` says why the run was not copied.
-    """
+    """The result of copying one run; `error` says why it failed."""
 
     run_id: str
     result: Copied | None
@@ -31,17 +28,14 @@ class RunCopy:
 
 @dataclass(frozen=True, slots=True)
 class StoreCopy:
-    """The result for each run, and for each set."""
+    """The results of all runs and sets."""
 
     runs: tuple[RunCopy, ...] = ()
     sets: tuple[SetCopy, ...] = ()
 
 
 class CopyDiffersError(StoreError):
-    """The target has another trace under the run's id.
-
-    That trace was left as it is.
-    """
+    """The target has another trace under the run's id, left unchanged."""
 
 
 def all_runs(store: TraceStore, *, page: int = 500) -> Iterator[RunRow]:
@@ -65,9 +59,9 @@ def copy_store(
     """Copy runs with their blobs, and the tables of sets.
 
     `run_ids` restricts the copy to these runs, without sets. Every hash is checked before a line is written. A copy
-    that was cut off continues where it ended, and a run that is already there only costs a comparison. A run whose
-    trace differs is left alone. Parents come before their children. Leases are not copied: a task that was running is
-    queued in the copy, and its run is resumed.
+    that was cut off continues where it ended, and a run that is already there only costs a comparison. A different
+    trace in the target stays unchanged. Parents are copied before their children. Leases are not copied: a task that
+    was running is queued in the copy, and its run is resumed.
     """
     tables = read_tables(source) if run_ids is None else []
     rows = list(all_runs(source)) if run_ids is None else [source.run(run_id) for run_id in run_ids]
@@ -88,7 +82,7 @@ def copy_store(
 def copy_run(source: TraceStore, target: TraceStore, run_id: str, *, size: int | None = None) -> tuple[Copied, int]:
     """Copy one run, or its first `size` bytes.
 
-    Returns what was done, and the number of bytes written. Raises `TraceCorruptError` if the source is corrupt, and
+    Returns the result and the number of bytes written. Raises `TraceCorruptError` if the source is corrupt, and
     `CopyDiffersError` if the target has another trace.
     """
     data = source.read(run_id)[:size]
@@ -108,7 +102,7 @@ def copy_run(source: TraceStore, target: TraceStore, run_id: str, *, size: int |
     except TraceExistsError as error:
         raise CopyDiffersError(str(error)) from error
     try:
-        if is_there:  # before it was held, another process may have gone on with it
+        if is_there:  # another process may have continued the run before this one held it
             there = _whole_lines(writer.read())
             if (known := _compared(data, there, target, run_id)) is not None:
                 return known, 0
@@ -128,7 +122,7 @@ def _whole_lines(data: bytes) -> bytes:
 
 
 def _compared(data: bytes, there: bytes, target: TraceStore, run_id: str) -> Copied | None:
-    """Return what the target has, or None if lines are missing.
+    """Return the target's result, or None if it lacks lines.
 
     Raises `CopyDiffersError` if it has another trace.
     """
@@ -136,13 +130,13 @@ def _compared(data: bytes, there: bytes, target: TraceStore, run_id: str) -> Cop
         return "there" if len(there) == len(data) else "ahead"
     if not data.startswith(there):
         raise CopyDiffersError(
-            f"{target.url} has another trace of run {run_id}: it was left as it is; remove it, or copy elsewhere"
+            f"{target.url} has another trace of run {run_id}, which stays unchanged: remove it, or copy elsewhere"
         )
     return None
 
 
 def _append(writer: Store, data: bytes) -> None:
-    """Append whole lines in parts of about a megabyte.
+    """Append complete lines in parts of about a megabyte.
 
     A copy that is cut off then continues from the last part.
     """
@@ -154,9 +148,9 @@ def _append(writer: Store, data: bytes) -> None:
 
 
 def _copy_blobs(source: TraceStore, target: TraceStore, run_id: str, data: bytes) -> None:
-    """Copy the blobs that the lines may name.
+    """Copy the blobs that the lines may name, before the lines.
 
-    They are copied before the lines; `get` checks the hash of each.
+    `get` checks the hash of each blob.
     """
     kept, got = source.blobs(run_id), target.blobs(run_id)
     for digest in source.blob_names(run_id):

@@ -1,8 +1,8 @@
 """A mirror: runs of a store as files in a private folder.
 
 The viewer's index, `refold top` and exported pages read trace files. A mirror holds the files of some runs of a store,
-byte for byte, corrupt ones included, and is kept up to date. What comes from the store is data: a run id that cannot be
-a file's name is left out. The file of a run that a process writes is locked, as that process would lock it in a folder.
+byte for byte, corrupt ones included, and is kept current. The store's content is untrusted: a run id that cannot be a
+file's name is left out. The file of a run that a process writes is locked, as the process would lock it in a folder.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Mirror:
     """A folder with files of a store's runs, updated by `refresh`."""
 
     def __init__(self, store: TraceStore, chosen: Callable[[], Iterable[RunRow]] | None = None) -> None:
-        """Make the folder, which is empty until `refresh`.
+        """Make the folder, which stays empty until `refresh`.
 
         `chosen` yields the runs, by default the newest ones.
         """
@@ -54,10 +54,7 @@ class Mirror:
         self._copies: dict[str, _Copy] = {}
 
     def refresh(self) -> None:
-        """Fetch what is new since the last time.
-
-        Raises `StoreError` if the store cannot be read.
-        """
+        """Fetch what is new since the last call; raises `StoreError`."""
         rows = {row.run_id: row for row in self._chosen() if is_run_id(row.run_id)}
         for run_id in self._copies.keys() - rows.keys():
             self._remove(run_id)
@@ -69,7 +66,7 @@ class Mirror:
     def _fetch(self, row: RunRow) -> None:
         """Bring the file of one run up to date."""
         copy = self._copies.get(row.run_id)
-        if copy is not None and copy.started != row.started:  # another run has its id now
+        if copy is not None and copy.started != row.started:  # another run has this id now
             self._remove(row.run_id)
             copy = None
         if copy is None:
@@ -77,7 +74,7 @@ class Mirror:
             copy = self._copies[row.run_id] = _Copy(self._files.path_of(row.run_id, above), row.started)
             copy.path.parent.mkdir(exist_ok=True)
         try:
-            if row.size < copy.size:  # its row is late, or its last append was taken back
+            if row.size < copy.size:  # the row is late, or the last append was undone
                 data = self.store.read(row.run_id)
                 there = copy.path.read_bytes()
                 same = len(there) if data.startswith(there) else 0
@@ -87,7 +84,7 @@ class Mirror:
                 self._fetch_blobs(row.run_id, copy.path)
         except TraceNotFoundError:  # removed meanwhile
             return
-        except TraceError:  # a stranger's store: the file stays empty, and is shown as corrupt
+        except TraceError:  # an untrusted store: the file stays empty, and is shown as corrupt
             data, same = b"", 0
         with open(copy.path, "ab") as file:
             if row.size < copy.size and not same:
@@ -102,7 +99,7 @@ class Mirror:
         theirs, ours = self.store.blobs(run_id), FolderBlobs(path)
         for digest in self.store.blob_names(run_id):
             if not (ours.folder / digest).exists():
-                with contextlib.suppress(TraceError):  # a corrupt blob is missing in the page that shows it
+                with contextlib.suppress(TraceError):  # a corrupt blob is missing on the page
                     ours.put(theirs.get(digest))
 
     @staticmethod
@@ -123,10 +120,7 @@ class Mirror:
         return len(self._copies)
 
     def path_of(self, run_id: str) -> Path:
-        """Return the file of a run.
-
-        Raises `TraceNotFoundError` if the run is not among the chosen ones.
-        """
+        """Return the file of a run, or raise `TraceNotFoundError`."""
         if run_id not in self._copies:
             raise TraceNotFoundError(f"there is no run {run_id} in {self.store.url}")
         return self._copies[run_id].path
@@ -148,14 +142,14 @@ class Mirror:
 def family_of(store: TraceStore, run_id: str, most: int = NEWEST) -> list[RunRow]:
     """Return the rows of a run's family, at most `most`.
 
-    The family is the runs that the run comes from, and all runs that come from these.
+    The family is the run's ancestors, and all runs that come from them.
     """
     first, seen = store.run(run_id), {run_id}
     while first.parent and first.parent not in seen:
         seen.add(first.parent)
         try:
             first = store.run(first.parent)
-        except (TraceNotFoundError, StoreError):  # its source is in another store, or is gone
+        except (TraceNotFoundError, StoreError):  # its source is in another store, or was removed
             break
     found = {first.run_id: first}
     near = [first.run_id]

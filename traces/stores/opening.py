@@ -1,7 +1,4 @@
-"""Opens a store by its path or URL.
-
-The package of a database is loaded only when it is needed.
-"""
+"""Opens a store by its path or URL; loads packages when needed."""
 
 import re
 from pathlib import Path
@@ -26,9 +23,9 @@ def is_url(text: object) -> bool:
 
 
 def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "TraceStore":
-    """Open a store, and make it if it is not there.
+    """Open a store, and create it if it is missing.
 
-    With access "write", a store must be there; with "read", it must be there, and nothing is written at all.
+    With access "write", the store must exist; with "read", it must exist, and nothing is written.
 
     | place | store |
     |---|---|
@@ -73,24 +70,23 @@ def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "
 
 
 def run_at(named: object, access: Access = "write") -> RunRef | None:
-    """Return the run that a URL such as `sqlite:///runs.db#RUN` names.
+    """Return the run of a URL such as `sqlite:///runs.db#RUN`.
 
-    Returns None for anything but a URL. Raises UsageError for a store's URL without a run.
+    Returns None if `named` is no URL. Raises `UsageError` for a store's URL without a run.
     """
     if not is_url(named):
         return None
     assert isinstance(named, str)
     url, run_id = split_run(named)
     if not run_id:
-        raise UsageError(f"{without_password(named)} names a store, and no run in it: add '#' and the run's id")
+        raise UsageError(f"{without_password(named)} names a store without a run: add '#' and the run's id")
     return RunRef(open_store(url, access), run_id)
 
 
 def split_run(named: str) -> tuple[str, str]:
-    """Return the store's URL and the run's id.
+    """Return the store's URL and the run's id from `sqlite:///runs.db#RUN`.
 
-    The text is such as `sqlite:///runs.db#RUN`. A run's id may have a `#` in it, and a URL has none. The id is empty if
-    the text names no run.
+    A run's id may contain `#`, and a URL does not. The id is empty if the text names no run.
     """
     url, _, run_id = named.partition("#")
     return url, run_id

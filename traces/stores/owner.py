@@ -1,6 +1,6 @@
 """The process that holds a run, as one line of text.
 
-Other processes can tell from the text whether that process is still alive.
+From the text, other processes can find out whether that process is alive.
 """
 
 import os
@@ -12,29 +12,26 @@ from secrets import token_hex
 import psutil
 
 SECONDS = 30.0
-"""How long a writer holds its run after its last sign of life. A dead writer of the same machine is found at once."""
+"""How long a writer holds its run after its last heartbeat. A dead writer of the same machine is found at once."""
 BEAT_SECONDS = 10.0
-"""How often a process extends the leases of its open writers: two signs of life may be lost."""
+"""How often a process extends the leases of its open writers: two heartbeats may be lost."""
 
 
 def new_owner() -> str:
-    """Return a text that names this process and one writer.
-
-    A part of the text is random, so that no other writer has the same text.
-    """
+    """Return a text that names this process and, at random, one writer."""
     pid = os.getpid()
     return f"pid {pid} on {socket.gethostname()} [{_machine()} {_started(pid)} {token_hex(4)}]"
 
 
 def person_text(owner: str | None) -> str | None:
-    """Return the part of an owner's text that people read."""
+    """Return the part of an owner's text that is meant for people."""
     return owner.partition(" [")[0] if owner else None
 
 
 def has_died(owner: str) -> bool:
     """Return whether the process is known to be gone.
 
-    That is known only of processes of this machine.
+    This is known only of processes of this machine.
     """
     shown, _, rest = owner.partition(" [")
     facts = rest.rstrip("]").split(" ")
@@ -48,7 +45,7 @@ def has_died(owner: str) -> bool:
 def _machine() -> str:
     """Return the identity of this boot and process namespace.
 
-    Only the ids of processes with the same identity can be compared.
+    Process ids are comparable only within the same identity.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
@@ -60,7 +57,7 @@ def _machine() -> str:
 def _started(pid: int) -> str:
     try:
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:  # dead, but its parent has not asked yet
+        if process.status() == psutil.STATUS_ZOMBIE:  # dead, but not yet reaped by its parent
             return "gone"
         if (facts := Path(f"/proc/{pid}/stat")).exists():  # in ticks since the boot: the clock may be set
             return facts.read_text().rpartition(")")[2].split()[19]

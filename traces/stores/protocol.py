@@ -1,4 +1,4 @@
-"""The face of a store of traces."""
+"""The interface of a store of traces."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +14,10 @@ Grouping = Literal["set", "model", "status"]
 
 
 class TraceStore(Protocol):
-    """Traces of many runs, and the tables of runs and sets.
+    """The traces of many runs, with tables of runs and sets.
 
-    Each set has a table of its tasks. A store can be used from several threads and processes at once.
-    `refold.testing.StoreSuite` has the tests that every store must pass.
+    A store can be used from several threads and processes at once. `refold.testing.StoreSuite` has the tests that every
+    store must pass.
     """
 
     @property
@@ -27,22 +27,18 @@ class TraceStore(Protocol):
     def create(self, run_id: str, *, above: str | None = None, durability: Durability = "process") -> Store:
         """Start the trace of a new run, and hold it for writing.
 
-        `above` is the run's parent, if it is a child run. Raises `TraceExistsError`; under a lost lease,
-        `TraceTakenError`.
+        `above` is the parent of a child run. Raises `TraceExistsError`; under a lost lease, `TraceTakenError`.
         """
 
     def open(self, run_id: str, *, durability: Durability = "process") -> Store:
         """Hold the trace of a run for writing at its end.
 
-        Under a lease (see `under`), the trace is taken from a writer whose lease was lost. Otherwise another live
-        writer raises `TraceLockedError`. Raises `TraceNotFoundError`; under a lost lease, `TraceTakenError`.
+        Under a lease (see `under`), the trace is taken from a writer whose lease was lost. Otherwise a living writer
+        raises `TraceLockedError`. Raises `TraceNotFoundError`; under a lost lease, `TraceTakenError`.
         """
 
     def read(self, run_id: str, start: int = 0) -> bytes:
-        """Return the trace after its first `start` bytes.
-
-        A reader can follow a trace this way. Raises `TraceNotFoundError`.
-        """
+        """Return the trace after its first `start` bytes; raises `TraceNotFoundError`."""
 
     def blobs(self, run_id: str) -> Blobs:
         """Return the blobs of a run, by their hash."""
@@ -59,52 +55,43 @@ class TraceStore(Protocol):
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
         """Return one page of the table of runs, newest first.
 
-        `after` is the `next` of the page before. The cost of a page does not depend on how many came before it.
+        `after` is the previous page's `next`. A page costs the same wherever it is in the table.
         """
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
         """Return the number of runs, their tokens and cost, for each group.
 
-        Of a filter, only `set_id`, `model` and `status` may be given: databases keep these totals as runs change, and
-        count nothing when they are asked.
+        A filter may only give `set_id`, `model` and `status`: databases update these totals as runs change, and count
+        nothing when asked.
         """
 
     def path_of(self, run_id: str) -> Path | None:
-        """Return the file of a run.
-
-        Returns None if the store does not keep a run in one file.
-        """
+        """Return a run's file; None if it has no single file."""
 
     def rename(self, run_id: str, to: str) -> None:
-        """Set a run aside under another id.
+        """Set a run aside under another id, with its lines unchanged.
 
-        The lines of the run are not changed. Raises `TraceLockedError`, and `TraceExistsError` if there is a run `to`.
+        Raises `TraceLockedError`, and `TraceExistsError` if there is a run `to`.
         """
 
     def delete(self, run_id: str) -> None:
-        """Remove a run with its blobs.
+        """Remove a run with its blobs; a missing run is no error.
 
-        Raises `TraceLockedError` while a writer holds it. A run that is not there is no error.
+        Raises `TraceLockedError` while a writer holds the run.
         """
 
     def sets(self) -> list[str]:
-        """Return the sorted ids of the sets in this store.
-
-        A set is there if it has a table of tasks.
-        """
+        """Return the sorted ids of the sets with a table of tasks."""
 
     def tasks(self, set_id: str) -> TaskTable:
-        """Return the table of tasks of a set.
-
-        The table is made when the first task is added.
-        """
+        """Return the tasks of a set, stored once there is one."""
 
     def under(self, lease: Lease) -> Self:
         """Return this store for the work of one lease.
 
-        Runs that it creates or opens are written only while the lease holds: each append checks the lease's epoch.
-        Otherwise it raises `TraceTakenError`, and the writer writes nothing more. A new run without a parent becomes
-        the task's `run_id`.
+        The runs that it creates or opens are written only while the lease holds: each append checks the lease's epoch.
+        Under a lost lease it raises `TraceTakenError`, and the writer writes nothing more. A new run without a parent
+        becomes the task's `run_id`.
         """
 
     def close(self) -> None:

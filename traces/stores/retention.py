@@ -1,4 +1,4 @@
-"""Rules for the runs to keep, and removal of the others."""
+"""Rules for the runs to keep, and removal of all others."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -15,17 +15,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhdw])")
 _UNFINISHED = frozenset(("waiting", "interrupted"))
 _STATUSES = ("completed", "stopped", "failed", "cancelled", "waiting", "interrupted", "corrupt")
-"""Each status that a run can have; a test compares them with the engine's."""
+"""Each status of a run; a test compares them with the engine's."""
 _CHILD = frozenset(("candidate", "call"))
 _FEW = 8
-"""How many names an error lists: more than the statuses, and still one line."""
+"""How many names an error lists: more than there are statuses, and still one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """One rule of what to keep: a run that fits is kept.
+    """A rule: a run that fits it is kept.
 
-    `age` is in seconds, since the run's last record; `last` is the number of newest runs without a parent.
+    `age` is in seconds since the run's last record; `last` is the number of newest runs without a parent.
     """
 
     age: float | None = None
@@ -52,7 +52,7 @@ class Keep:
             case "run", run_id if run_id:
                 return cls(run_id=run_id)
         raise UsageError(
-            f"{text!r} is no rule of what to keep: write an age (12h, 30d), last:100, status:failed, set:NAME or run:ID"
+            f"{text!r} is not a rule: write an age (12h, 30d), last:100, status:failed, set:NAME or run:ID"
         )
 
 
@@ -60,8 +60,8 @@ class Keep:
 class Removal:
     """The runs that a collection removes, or has removed.
 
-    `kept` maps each run that a rule does not name, but that is kept all the same, to the reason. `locked` are runs that
-    a writer took meanwhile.
+    `kept` maps each run that fits no rule and is kept all the same to the reason. `locked` are runs that a writer took
+    meanwhile.
     """
 
     removed: tuple[RunRow, ...]
@@ -78,11 +78,11 @@ class Removal:
 def plan_removal(store: TraceStore, rules: Sequence[Keep], now: float) -> Removal:
     """Return a plan that keeps only the runs that fit a rule.
 
-    Everything that a kept run needs is kept, too: the runs that it comes from (its parent, the source of a fork), and
-    its child runs and candidates. Runs that have not ended, that a writer holds, that a set's open task will resume, or
-    that are corrupt are kept, whatever the rules say: to remove one, delete it by name. `now` is the time in seconds
-    since the epoch. Raises UsageError if a rule names a set or a run that the store does not have: it would keep
-    nothing, so a misspelt name would remove what it was meant to keep.
+    Everything that a kept run needs is kept, too: its parent or the source of its fork, its child runs and its
+    candidates. Runs that have not ended, that a writer holds, that a set's open task will resume, or that are corrupt
+    are always kept: to remove one, delete it by name. `now` is the time in seconds since the epoch. Raises `UsageError`
+    if a rule names a set or a run that the store does not have: a misspelt name would remove the runs it was meant to
+    keep.
     """
     rows = {row.run_id: row for row in all_runs(store)}
     _refuse_unknown(rules, rows, sorted({*store.sets(), *(row.set_id for row in rows.values() if row.set_id)}))
@@ -98,7 +98,7 @@ def plan_removal(store: TraceStore, rules: Sequence[Keep], now: float) -> Remova
         elif row.status in _UNFINISHED:
             reasons[row.run_id] = f"it is {row.status}"
         elif row.status == "corrupt":
-            reasons[row.run_id] = "it is corrupt: look at it before it goes"
+            reasons[row.run_id] = "it is corrupt: look at it before you remove it"
         elif row.run_id in open_tasks:
             reasons[row.run_id] = "a task of a set has not ended"
     named = set(_named(rows, rules, now))
@@ -119,10 +119,9 @@ def plan_removal(store: TraceStore, rules: Sequence[Keep], now: float) -> Remova
 
 
 def remove(store: TraceStore, planned: Removal) -> Removal:
-    """Remove the runs of a plan, and return what was removed.
+    """Remove the runs of a plan, children first; return what was removed.
 
-    Children are removed before their parents. A run that a writer holds, or has gone on with since the plan was made,
-    is left, and listed as locked.
+    A run that a writer holds, or that continued after the plan was made, is kept and listed as locked.
     """
     gone, locked = [], []
     for row in sorted(planned.removed, key=lambda row: (-row.started, row.parent is None)):
@@ -133,7 +132,7 @@ def remove(store: TraceStore, planned: Removal) -> Removal:
                 continue
             store.delete(row.run_id)
             gone.append(row)
-        except TraceNotFoundError:  # another process was faster
+        except TraceNotFoundError:  # another process has removed it
             continue
         except TraceLockedError:
             locked.append(row.run_id)

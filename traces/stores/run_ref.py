@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRef:
-    """A run in a store, in the place of a path.
+    """A run in a store, used in place of a path.
 
-    `above` is the run's parent, if it is a new child run.
+    `above` is the parent of a new child run.
     """
 
     store: "TraceStore"
@@ -19,10 +19,7 @@ class RunRef:
     above: str | None = None
 
     def beside(self, run_id: str, *, child: bool = False) -> "RunRef":
-        """Return the place of another run of the same store.
-
-        `child` says that it is a new child of this run.
-        """
+        """Return another run, or a new child, in the same store."""
         return RunRef(self.store, run_id, self.run_id if child else None)
 
     def __str__(self) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class RunRow:
     """One run of a store.
 
-    `status` is that of `Trace.status`: a run without an end is "interrupted", and `held` says whether a live writer
-    has it. Times are seconds since the epoch. `cost` is in US dollars, None if a price was unknown. `size` counts the
+    `status` is that of `Trace.status`: a run without an end is "interrupted", and `held` says whether a living writer
+    holds it. Times are seconds since the epoch. `cost` is in US dollars, None if a price was unknown. `size` counts the
     bytes of the trace. `parent_kind` is "fork", "candidate" or "call".
     """
 
@@ -34,7 +34,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a page shows; None leaves a column open.
+    """The runs that a page shows; None does not restrict a column.
 
     `parent=""` selects runs without a parent. `text` is searched for in task, objective and run id.
     """
@@ -52,7 +52,7 @@ class RunFilter:
 class RunPage:
     """One page of the table of runs.
 
-    `next` is the `after` of the next page; None if this is the last one.
+    `next` is the `after` of the next page, or None.
     """
 
     rows: tuple[RunRow, ...]
@@ -61,10 +61,7 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The totals of one group of runs.
-
-    A column is None if the groups are not by it.
-    """
+    """The totals of a group of runs; other columns are None."""
 
     set_id: str | None
     model: str | None

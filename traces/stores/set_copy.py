@@ -14,8 +14,8 @@ _PAGE = 1000
 class SetCopy:
     """The result of copying one set.
 
-    `written` counts the rows that the target lacked or had from an earlier copy, and `ahead` the rows that were left
-    as they are, because the target has claimed their tasks since. `error` says why some rows were not copied.
+    `written` counts the rows that the target lacked or had from an earlier copy. `ahead` counts the rows left
+    unchanged, because the target has claimed their tasks since. `error` says why some rows were not copied.
     """
 
     set_id: str
@@ -40,7 +40,7 @@ class SetTable:
 def read_tables(store: TraceStore) -> list[SetTable]:
     """Return the tables of all sets of a store.
 
-    Read them before the runs: the run of each row is then at least as far as its row says.
+    Read them before the runs: each run is then copied at least as far as its row says.
     """
     return [_read(store.tasks(set_id)) for set_id in store.sets()]
 
@@ -50,9 +50,9 @@ def write_table(
 ) -> SetCopy:
     """Write a set's table to another store, and read it back.
 
-    A task that the target has claimed since the last copy, or has as another task, is left as it is. So is a task
-    whose run is one of `missing`, the runs that could not be copied. Rows of `new` runs are written in any case: the
-    target notes the set of these runs.
+    A task stays unchanged if the target has claimed it since the last copy, or has another task under its key, or if
+    its run is one of `missing`, the runs that could not be copied. Rows of `new` runs are always written: the target
+    notes the set of these runs.
     """
     table = target.tasks(found.set_id)
     there = {row.key: row for row in _rows(table)}
@@ -95,10 +95,7 @@ def _rows(table: TaskTable) -> Iterator[TaskRow]:
 
 
 def _without_lease(row: TaskRow) -> TaskRow:
-    """Return a row as another store has it.
-
-    No worker holds its task in that store.
-    """
+    """Return a row without its lease, for another store."""
     return replace(row, status=QUEUED if row.status == RUNNING else row.status, owner=None, held=False)
 
 

@@ -1,7 +1,4 @@
-"""Rows of the table of runs, computed from traces.
-
-They are for stores that keep no such table.
-"""
+"""Rows of the table of runs, computed from traces."""
 
 import heapq
 import os
@@ -64,7 +61,7 @@ def _parsed(line: bytes) -> Record:
 
 
 def from_header(row: RunRow, header: Record) -> RunRow:
-    """Return the row with what a header says."""
+    """Return the row with a header's facts."""
     task, link = header.get("task") or {}, header.get("parent") or {}
     model = (task.get("metadata") or {}).get("model")
     return replace(
@@ -87,10 +84,7 @@ def from_commit(row: RunRow, commit: Record) -> RunRow:
 
 
 def from_usage(row: RunRow, usage: Mapping[str, Any] | None) -> RunRow:
-    """Return the row with a record's usage.
-
-    Without a usage, the row stays as it was.
-    """
+    """Return the row with a record's usage; unchanged without one."""
     if not usage:
         return row
     tokens, cost = tokens_and_cost(usage)
@@ -98,9 +92,9 @@ def from_usage(row: RunRow, usage: Mapping[str, Any] | None) -> RunRow:
 
 
 def tokens_and_cost(usage: Mapping[str, Any]) -> tuple[int, float | None]:
-    """Return the tokens and the cost of a usage.
+    """Return the tokens and the cost in US dollars of a usage.
 
-    The cost is in US dollars, and None if a price was unknown.
+    The cost is None if a price was unknown.
     """
     tokens = int(usage.get("tokens_in") or 0) + int(usage.get("tokens_out") or 0)
     return tokens, None if usage.get("unpriced") else float(usage.get("cost") or 0.0)

@@ -14,8 +14,8 @@ RUNNING = "running"
 class NewTask:
     """A task to add to a set.
 
-    `key` is its id in the set; `doc` is a JSON object that comes back with each claim; `group` and `model` are columns
-    to filter and group by.
+    `key` is its id in the set; each claim returns `doc`, a JSON object; `group` and `model` are columns to filter and
+    group by.
     """
 
     key: str
@@ -48,9 +48,9 @@ class Figures:
 class Lease:
     """A claimed task, held by `owner`.
 
-    The owner holds it until the lease runs out and somebody else has claimed the task. `epoch` counts the claims of the
-    task. `run_id` is the run that an earlier claim has started; None if there is none. `attempts` counts the claims
-    since the task was queued anew.
+    The lease holds until it has run out and another owner has claimed the task. `epoch` counts the claims of the task.
+    `run_id` is the run that an earlier claim has started, or None. `attempts` counts the claims since the task was last
+    queued.
     """
 
     set_id: str
@@ -66,9 +66,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task of a set, as the table has it.
+    """One row of a set's table of tasks.
 
-    `status` is "queued", "running", or the status that `finish` was given. `held` says whether a lease on it is in
+    `status` is "queued", "running", or the status given to `finish`. `held` says whether a lease on the task is in
     force. `changed` is in seconds since the epoch.
     """
 
@@ -92,7 +92,8 @@ class TaskRow:
 class TaskCount:
     """The number of tasks with one status, and their sums.
 
-    `scored` is the number of tasks with a score. A cost that is not known counts as nothing, and as one of `unpriced`.
+    `scored` is the number of tasks with a score. A task of unknown cost adds nothing to the cost, and one to
+    `unpriced`.
     """
 
     status: str
@@ -107,7 +108,7 @@ class TaskCount:
 class TaskTable(Protocol):
     """The tasks of one set, with their leases.
 
-    The store's own clock judges leases: the clocks of workers may differ. A call under a lost lease raises
+    Leases end by the store's own clock, because workers' clocks may differ. A call under a lost lease raises
     `TraceTakenError`, which names the present holder.
     """
 
@@ -118,28 +119,28 @@ class TaskTable(Protocol):
     def add(self, tasks: Iterable[NewTask]) -> int:
         """Add tasks in this order, and return how many were new.
 
-        A task whose key is there is left as it is.
+        An existing task stays unchanged.
         """
 
     def put(self, rows: Iterable[TaskRow]) -> int:
-        """Store rows of another table, and return how many were stored.
+        """Store rows of another table without leases; return how many were stored.
 
-        Leases are not stored. New tasks are added in this order. A task that is there gets the row's status, figures,
-        run and epoch, but not while a worker holds it, nor if its epoch is higher.
+        New tasks are added in this order. An existing task gets the row's status, figures, run and epoch, unless a
+        worker holds it, or its epoch is higher.
         """
 
     def claim(self, owner: str, count: int, seconds: float) -> list[Lease]:
         """Claim up to `count` tasks for `seconds`.
 
-        Queued tasks can be claimed, and running ones whose lease has run out. Each task goes to one caller, whoever
-        else claims at the same moment. A claim raises the task's epoch, so that an earlier holder can write no more.
+        Queued tasks can be claimed, and running ones whose lease has run out. Each task goes to only one of several
+        callers. A claim raises the task's epoch, so that an earlier holder can no longer write.
         """
 
     def extend(self, owner: str, seconds: float) -> list[str]:
         """Extend all leases of an owner, and return their keys.
 
-        The leases last `seconds` from now. A key that is missing was claimed by somebody else, or has ended. A lease
-        that has run out is extended, too, as long as nobody else has claimed its task.
+        The leases last `seconds` from now. A missing key was claimed by another owner, or has ended. A lease that has
+        run out is extended, too, while no other owner has claimed its task.
         """
 
     def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
@@ -154,33 +155,27 @@ class TaskTable(Protocol):
     def requeue(self, statuses: Sequence[str], *, keys: Sequence[str] | None = None, fresh: bool = False) -> int:
         """Queue ended tasks again and return how many.
 
-        `statuses` names the ends to select and `keys` further restricts them. `fresh=True` forgets their runs, which
-        are then started anew and not resumed. Raises `ValueError` if a status is "running".
+        `statuses` selects tasks by how they ended, and `keys` restricts them further. With `fresh=True`, new runs are
+        started instead of resuming the old ones. Raises `ValueError` if a status is "running".
         """
 
     def row(self, key: str) -> TaskRow | None:
-        """Return the row of one task.
-
-        Returns None if the set has no such task.
-        """
+        """Return the row of one task, or None."""
 
     def rows(self, *, status: str | None = None, after: int | None = None, limit: int = 1000) -> list[TaskRow]:
         """Return a page of rows in the order of the tasks.
 
-        `after` is the `place` of the last row of the page before.
+        `after` is the `place` of the previous page's last row.
         """
 
     def counts(self) -> list[TaskCount]:
-        """Return one line of sums for each status."""
+        """Return the sums for each status."""
 
     def documents(self) -> list[str]:
         """Return the names of the set's documents, sorted."""
 
     def document(self, name: str) -> tuple[int, Any]:
-        """Return version and value of a named JSON document.
-
-        Returns (0, None) if the set has no such document.
-        """
+        """Return version and value of a named JSON document, or (0, None)."""
 
     def put_document(self, name: str, value: Any, version: int) -> bool:
         """Store a named JSON document if its version is `version`.
@@ -192,6 +187,6 @@ class TaskTable(Protocol):
 def _storable(text: str) -> str:
     """Return a text in the form that every store can keep.
 
-    PostgreSQL has no NUL, and UTF-8 no lone surrogates.
+    PostgreSQL cannot keep NUL, nor UTF-8 lone surrogates.
     """
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")

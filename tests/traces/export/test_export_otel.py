@@ -188,7 +188,7 @@ def test_an_endpoint_gets_what_the_file_has(family_trace: Trace, collector: Coll
 
 def test_an_endpoint_that_refuses_is_an_error(family_trace: Trace, collector: Collector) -> None:
     collector.status = 400
-    with pytest.raises(ExportError, match=r"did not take the spans.*400"):
+    with pytest.raises(ExportError, match=r"rejected the spans.*400"):
         send_spans([family_trace], f"{collector.url}/own/path")
     assert collector.paths == ["/own/path"]
     with pytest.raises(ExportError, match="not the address"):

@@ -1,9 +1,8 @@
 """The check that a run in a folder may still be written.
 
 A worker may write the run of a task while its lease holds. Another worker can only claim the task once `lease_until`
-has passed by the clock of this machine: the database of a folder's sets is never on a network. So as long as the clock
-is before the `lease_until` that was read last, the lease holds without another look at the database, which costs more
-than the write of a record.
+has passed by this machine's clock, because the database of a folder's sets is never on a network. So while the clock is
+before the last known `lease_until`, the lease holds without a query, which costs more than writing a record.
 """
 
 from time import monotonic, time
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
     from ..sqlite.database import SqliteDatabase
 
 HOLDS_SECONDS = 1.0
-"""For how long one look at the table is relied on, in seconds.
+"""For how many seconds one query is trusted.
 
-It bounds what a clock that was set back could hide: a worker that was stopped for longer looks again, whatever the
-clock says.
+This bounds what a clock that was set back could hide: a worker that was stopped for longer queries again, whatever
+the clock says.
 """
 MARGIN_SECONDS = 0.05
-"""How long before the end of a lease the table is asked each time; the clock of SQLite counts in milliseconds."""
+"""How many seconds before the end of a lease every call queries the table; SQLite's clock counts in milliseconds."""
 
 
 class LeaseFence:
@@ -34,7 +33,7 @@ class LeaseFence:
         self._until = 0.0
 
     def __call__(self) -> None:
-        """Ask the table, unless its last answer still holds."""
+        """Query the table, unless its last answer still holds."""
         if monotonic() - self._looked < HOLDS_SECONDS and time() < self._until:
             return
         from ..sql.tasks import check_lease

@@ -1,8 +1,8 @@
-"""The tables of sets beside a folder, read as a stranger's.
+"""The tables of sets beside a folder, read as untrusted data.
 
 A store opens its database for writing. A reader must not: the folder may be read-only, the file may be no database, and
-its schema may have been made to run something. So the file is opened read-only, must be a regular file with a plain
-table, and a value that its column should not hold is ignored.
+its schema may have been made to run code. So the file is opened read-only and must be a regular file with a plain
+table. A value of a type that its column does not allow is ignored.
 """
 
 import math
@@ -22,11 +22,11 @@ from ..sqlite.ownership import connect_to_read, is_plain
 from .store import TASKS
 
 _SHOWN = 2000
-"""Characters of a text that are read: a table has answers and errors of any length."""
+"""How many characters of a text are read: a table has answers and errors of any length."""
 _DOCUMENT = 64 * 1024
-"""Characters of a task's result that are read; a longer one is not shown."""
+"""How many characters a task's result may have to be shown."""
 _WORK = 50_000_000
-"""Instructions of SQLite's machine for one question: some seconds. A table of 1,000,000 tasks takes about a half."""
+"""SQLite instructions for one query: some seconds. A table of 1,000,000 tasks takes about half of them."""
 _COUNTS = (
     "SELECT set_id, status, COUNT(*), COUNT(score), TOTAL(score), TOTAL(cost), SUM(cost IS NULL), TOTAL(tokens),"
     " MAX(changed) FROM tasks GROUP BY set_id, status"
@@ -40,7 +40,7 @@ _ROWS = (
 
 @dataclass(slots=True)
 class SetCounts:
-    """The number of one set's tasks by status, and their sums."""
+    """The number of a set's tasks with each status, and their sums."""
 
     set_id: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -80,10 +80,7 @@ class SetTask:
 
 
 class SetsFile:
-    """Reads the tables of the sets of one folder.
-
-    Each query opens and closes the file.
-    """
+    """Reads a folder's tables of sets; each query opens the file."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / TASKS
@@ -110,7 +107,7 @@ class SetsFile:
     ) -> list[SetTask]:
         """Return a page of a set's tasks, in their order.
 
-        `after` is the place of the last task of the page before. Raises `StoreError`.
+        `after` is the place of the previous page's last task. Raises `StoreError`.
         """
         where = ["set_id = ?", *([f"status IN ({', '.join('?' * len(status))})"] if status else [])]
         values: list[Any] = [set_id, *status]

@@ -31,7 +31,7 @@ TASKS = "sets.sqlite"
 class FolderStore:
     """A folder with one file for each run.
 
-    Child runs have a folder beside the file of their family's first run.
+    The files of child runs are in a folder beside the file of their family's root.
     """
 
     def __init__(self, folder: Path, lease: Lease | None = None, *, access: Access = "create") -> None:
@@ -46,7 +46,7 @@ class FolderStore:
         return str(self.folder)
 
     def path_of(self, run_id: str, above: str | None = None) -> Path:
-        """Return the file of a run, which may not be there yet.
+        """Return the file of a run, which need not exist.
 
         `above` is the parent of a new child run. Raises `TraceNotFoundError` if the id cannot be a file's name.
         """
@@ -135,14 +135,11 @@ class FolderStore:
             return replace(row, status="corrupt", size=summary.size)
 
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
-        """Return a page of the runs.
-
-        Each page reads both ends of each file.
-        """
+        """Return a page of the runs, from both ends of each file."""
         return page_of(self._rows(), where or RunFilter(), after, limit)
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return totals, counted from the files."""
+        """Return totals, computed from the files."""
         return add_up(self._rows(), by, where or RunFilter())
 
     def rename(self, run_id: str, to: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects that are written only under a condition."""
+"""Objects with conditional writes."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from ....errors import StoreError
 from ..url_text import without_password
 
 _AT_ONCE = 16
-"""How many objects are read at once: a request takes some 20 ms, and most of that is waiting."""
+"""How many objects are read at once: a request takes some 20 ms, mostly waiting."""
 R = TypeVar("R")
 
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 class Found:
     """An object's bytes, version and time of writing.
 
-    `tag` is that of this version; `at` is by the store's clock, in seconds since the epoch.
+    `tag` names this version; `at` is by the store's clock, in seconds since the epoch.
     """
 
     data: bytes
@@ -47,8 +47,8 @@ class Bucket:
     def __init__(self, objects: Any, url: str, *, probe: bool = True) -> None:
         """Wrap an obstore store.
 
-        Raises `StoreError` if the store does not honour conditional writes. Without `probe`, nothing is written to find
-        out: the store is then for reading.
+        Raises `StoreError` if the store does not honour conditional writes. Without `probe`, this is not tested,
+        because testing writes: the store is then for reading.
         """
         self.url = without_password(url)
         self._objects = objects
@@ -77,7 +77,7 @@ class Bucket:
                 self.delete([name])
 
     def get(self, name: str) -> Found | None:
-        """Return an object; None if there is none."""
+        """Return an object, or None."""
         try:
             result = self._asked(lambda: obstore.get(self._objects, name))
             data = bytes(self._asked(result.bytes))
@@ -95,8 +95,8 @@ class Bucket:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new object, and return whether this call wrote it.
 
-        If an object with the same bytes is there, this call counts as its writer: the client repeats a request whose
-        answer was lost.
+        If an object with the same bytes exists, this call counts as its writer: the client repeats a request after a
+        lost answer.
         """
         try:
             self._asked(lambda: obstore.put(self._objects, name, data, mode="create"))
@@ -118,7 +118,7 @@ class Bucket:
             return found is not None and found.data == data
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object, whatever is there."""
+        """Write an object unconditionally."""
         self._asked(lambda: obstore.put(self._objects, name, data))
 
     def entries(self, prefix: str) -> list[Entry]:
@@ -141,15 +141,12 @@ class Bucket:
                 self._asked(partial(obstore.delete, self._objects, name))
 
     def now(self) -> float:
-        """Return the time by the store's own clock.
-
-        It is read from an object that is written for this.
-        """
+        """Return the time by the store's clock, from a new object."""
         self.put("clock", token_hex(8).encode())
         found = self.get("clock")
         if found is None:
             raise StoreError(
-                f"{self.url}: the object `clock` was removed as soon as it was written; let nothing else delete there"
+                f"{self.url}: the object `clock` was removed as soon as it was written; let no other program delete it"
             )
         return found.at
 
@@ -160,4 +157,4 @@ class Bucket:
             raise
         except BaseError as error:
             reason = without_password(str(error)).strip().splitlines()[0][:300]
-            raise StoreError(f"{self.url} does not answer as it should: {reason}") from error
+            raise StoreError(f"{self.url} did not answer as expected: {reason}") from error

@@ -1,4 +1,4 @@
-"""The writer's end of a trace in object storage."""
+"""The writer of a trace in object storage."""
 
 import contextlib
 import os
@@ -19,14 +19,14 @@ from .segments import folder_of, owner_of, put_together, segment, segment_name
 
 _BUFFER = 64 * 1024
 _SHOWN = (b'{"kind":"header"', b'{"kind":"end"', b'{"kind":"wait"', b'{"kind":"input"', b'{"kind":"resume"')
-"""The beginnings of records after which the run's row is written again."""
+"""The beginnings of the records after which the run's row is written again."""
 
 
 class ObjectRun:
     """One run's trace in object storage, held for writing.
 
-    It is a `Store` in the sense of `traces.file.store`. Each append is an object of its own. `check` raises if the
-    lease of the writer's task is lost.
+    It implements `Store` of `traces.file.byte_store`. Each append is a new object. `check` raises if the lease of the
+    writer's task is lost.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class ObjectRun:
         return len(self._data)
 
     def write(self, data: bytes) -> None:
-        """Append whole lines.
+        """Append complete lines.
 
-        Raises `TraceTakenError` if somebody else holds the run, or `TraceWriteError`.
+        Raises `TraceTakenError` if another process holds the run, or `TraceWriteError`.
         """
         self._data += data
         if not self._buffered or len(self._data) - self._sent > _BUFFER:
@@ -80,7 +80,7 @@ class ObjectRun:
                 raise
 
     def flush(self) -> None:
-        """Write what is buffered as the next segment."""
+        """Write the buffer as the next segment."""
         data = bytes(self._data[self._sent :])
         if not data:
             return
@@ -99,18 +99,18 @@ class ObjectRun:
                 self.put_row()
         except StoreError as error:
             raise TraceWriteError(
-                f"{self._name} cannot be written: {error}; its records are whole: resume the run"
+                f"{self._name} cannot be written: {error}; its records are complete: resume the run"
             ) from error
 
     def put_row(self) -> None:
-        """Write what the table of runs shows of this run."""
-        with contextlib.suppress(TraceError):  # of a corrupt trace, its readers will say more
+        """Write this run's row of the table of runs."""
+        with contextlib.suppress(TraceError):  # readers of a corrupt trace report it
             self._put_row(read_row(BytesIO(bytes(self._data[: self._sent])), RunRow(self._run_id)))
 
     def _check_lease(self) -> None:
-        """Raise `TraceTakenError` if the run is somebody else's, or gone.
+        """Raise `TraceTakenError` if another process holds the run, or it is gone.
 
-        The lease is looked at if it may have run out: this process may have been stopped.
+        The lease is looked up if it may have run out: this process may have been stopped.
         """
         if abs(time.time() - self._seen) > SECONDS:
             self.beat()
@@ -119,7 +119,7 @@ class ObjectRun:
             raise TraceTakenError(self._name, person_text(orjson.loads(found.data)["owner"]) if found else None)
 
     def beat(self) -> None:
-        """Show that this writer lives, unless its lease is lost."""
+        """Extend the run's lease, unless it is lost."""
         with self._beating:
             if self._is_closed or self._is_lost:
                 return
@@ -131,10 +131,7 @@ class ObjectRun:
                 self._tag, self._seen = found.tag, time.time()
 
     def sync(self) -> None:
-        """Write what is buffered.
-
-        An object is on the disk when the store acknowledges it.
-        """
+        """Write the buffer; an acknowledged object is on the disk."""
         self.flush()
 
     def read(self) -> bytes:
@@ -148,22 +145,22 @@ class ObjectRun:
     def truncate(self, size: int) -> None:
         """Drop what is buffered beyond a size.
 
-        An append that was interrupted may have been written all the same; the next one then finds its number taken by
-        this writer's own segment, and raises: the run is resumed from its records.
+        An interrupted append may have been written all the same. The next append then finds its number taken by this
+        writer's own segment, and raises: the run is resumed from its records.
         """
         if self._sent <= size:
             del self._data[size:]
 
     def is_in_place(self) -> bool:
-        """Return True: each append looks."""
+        """Return True: each append checks that itself."""
         return True
 
     def remains(self) -> bytes:
-        """Return nothing: objects do not leave their place."""
+        """Return nothing: objects are never moved."""
         return b""
 
     def close(self) -> None:
-        """Put the segments together, and give the run up."""
+        """Merge the segments, and release the run."""
         if self._pid != os.getpid():
             return
         with self._beating, contextlib.suppress(StoreError):
@@ -181,6 +178,6 @@ class ObjectRun:
 def lease_content(epoch: int, owner: str, seconds: float) -> bytes:
     """Return the bytes of a run's lease object.
 
-    The object says who holds the run, and for how many seconds after the store wrote it.
+    It names the run's holder, and the seconds after its writing for which the lease lasts.
     """
     return orjson.dumps({"epoch": epoch, "owner": owner, "seconds": seconds})

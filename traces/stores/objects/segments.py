@@ -1,10 +1,10 @@
 """A trace as objects: segments, each written once under the next number.
 
-The number is the compare-and-swap: of two writers that append after the same segment, one finds the number taken. Who
-takes a run over writes an empty segment first, so that the writer before finds its next number taken, too. The first
-line of a segment says whose it is. Many small segments are put together in one object, whose name says up to which
-segment it goes: it never replaces another one. Empty segments stay: a writer that was stopped for long may yet wake up,
-and must find its next number taken.
+The number is the compare-and-swap: of two writers that append after the same segment, one finds the number taken. A
+process that takes over a run writes an empty segment first, so that the previous writer finds its next number taken,
+too. The first line of a segment names its writer. Many small segments are merged into one object with a new name, which
+says up to which segment it reaches. Empty segments are kept: a writer that was stopped for long may yet resume, and
+must find its next number taken.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from .bucket import Bucket
 _RETRIES = 10
 _DIGITS = 12
 MANY = 16
-"""From how many segments on a closing writer puts them together."""
+"""From how many segments on a closing writer merges them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The segments of a run: their bytes, last number and count.
+    """The segments of a run: bytes, last number, count, and `full`.
 
     `full` has the names of those that are not empty.
     """
@@ -57,8 +57,7 @@ def owner_of(content: bytes) -> tuple[int, str]:
 def read_segments(bucket: Bucket, run_id: str) -> Segments:
     """Return a run's segments.
 
-    A reader looks again if a writer is putting segments together meanwhile. Raises `StoreError` if segments are
-    missing.
+    Reads again if a writer was merging segments meanwhile. Raises `StoreError` if segments are missing.
     """
     for _ in range(_RETRIES):
         whole_prefix, prefix = f"{folder_of(run_id)}whole/", f"{folder_of(run_id)}segments/"
@@ -74,7 +73,7 @@ def read_segments(bucket: Bucket, run_id: str) -> Segments:
             parts = [content.partition(b"\n")[2] for content in contents]
             full = tuple(name for name, part in zip(names, parts[len(wholes[-1:]) :], strict=True) if part)
             return Segments(b"".join(parts), upto + len(numbers), len(numbers), full)
-    raise StoreError(f"{bucket.url}: segments of run {run_id} are missing; somebody else may have removed objects")
+    raise StoreError(f"{bucket.url}: segments of run {run_id} are missing; another program may have removed objects")
 
 
 def put_together(bucket: Bucket, run_id: str, epoch: int, owner: str) -> None:

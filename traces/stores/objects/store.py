@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 _TIMEOUT = "10s"
 _RETRY: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=15)}
-"""Well below a lease: obstore would try for three minutes."""
+"""Well below the length of a lease: obstore's default is to retry for three minutes."""
 
 
 class ObjectStore:
     """Traces, runs and sets as objects below a prefix.
 
-    Lists and totals read an object for each run: this store is for keeping runs, and for sets of some thousand tasks.
+    Lists and totals read an object for each run: this store is meant for archives, and for sets of some thousand tasks.
     """
 
     def __init__(self, bucket: Bucket, lease: Lease | None = None, beats: "Beats[ObjectRun] | None" = None) -> None:
@@ -102,7 +102,7 @@ class ObjectStore:
     def _take(self, run_id: str, owner: str, seconds: float) -> int:
         """Take the lease of a run, and return its new epoch.
 
-        Raises `TraceLockedError` if a living writer holds a lease that has not run out.
+        Raises `TraceLockedError` if a living writer's lease has not run out.
         """
         name = f"{folder_of(run_id)}lease"
         while True:
@@ -194,14 +194,14 @@ class ObjectStore:
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
         """Return a page of the runs.
 
-        Each page reads an object for each run, and looks up who holds the runs on the page.
+        A page reads an object for each run, and the leases of the runs on the page.
         """
         page = page_of(self._rows(), where or RunFilter(), after, limit)
         rows = tuple(self.run(row.run_id) if row.status in ("interrupted", "waiting") else row for row in page.rows)
         return RunPage(rows, page.next)
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return totals, counted from the rows."""
+        """Return totals, computed from the rows."""
         return add_up(self._rows(), by, where or RunFilter())
 
     def path_of(self, run_id: str) -> Path | None:
@@ -231,7 +231,7 @@ class ObjectStore:
     def _remove(self, run_id: str) -> None:
         lease = f"{folder_of(run_id)}lease"
         names = [entry.name for entry in self._bucket.entries(folder_of(run_id)) if entry.name != lease]
-        self._bucket.delete([f"rows/{run_id}", *names, lease])  # the lease last: what is left can be removed again
+        self._bucket.delete([f"rows/{run_id}", *names, lease])  # the lease last: an interrupted removal can be repeated
 
     def sets(self) -> list[str]:
         """Return the ids of the sets."""

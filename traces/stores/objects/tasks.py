@@ -1,7 +1,4 @@
-"""The table of tasks in object storage.
-
-Each task is an object, changed under a condition.
-"""
+"""The table of tasks in object storage, an object for each task."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from secrets import token_hex
@@ -24,10 +21,7 @@ def task_name(set_id: str, key: str) -> str:
 
 
 def check_lease(bucket: Bucket, lease: Lease) -> tuple[Doc, Found]:
-    """Return the object of a lease's task.
-
-    Raises `TraceTakenError` if the lease is lost.
-    """
+    """Return the object of a lease's task, or raise `TraceTakenError`."""
     found = bucket.get(task_name(lease.set_id, lease.key))
     doc: Doc = orjson.loads(found.data) if found is not None else {}
     if found is None or doc["epoch"] != lease.epoch or doc["status"] != RUNNING:
@@ -38,7 +32,7 @@ def check_lease(bucket: Bucket, lease: Lease) -> tuple[Doc, Found]:
 class ObjectTasks:
     """The tasks of one set.
 
-    A claim lists them, and reads those that have changed since the last list.
+    A claim lists all tasks, and reads those that have changed since the last list.
     """
 
     def __init__(self, bucket: Bucket, set_id: str) -> None:
@@ -64,7 +58,7 @@ class ObjectTasks:
         return sorted(self._known.values(), key=lambda known: (known[2]["place"], known[2]["key"]))
 
     def _replace(self, doc: Doc, tag: str) -> bool:
-        doc["changes"] = token_hex(8)  # no two versions are equal, or a lost race would look like a won one
+        doc["changes"] = token_hex(8)  # makes each version unique: otherwise a lost race could look won
         return self._bucket.replace(task_name(self._set_id, doc["key"]), orjson.dumps(doc), tag)
 
     def add(self, tasks: Iterable[NewTask]) -> int:
@@ -139,7 +133,7 @@ class ObjectTasks:
     def _extended(self, doc: Doc, tag: str, owner: str, seconds: float) -> bool:
         """Extend one lease, unless its owner has lost it.
 
-        The owner itself may change the task meanwhile, such as by noting its run.
+        The owner itself may change the task meanwhile, for example to note its run.
         """
         while doc["owner"] == owner and doc["status"] == RUNNING:
             if self._replace({**doc, "lease": seconds}, tag):
@@ -151,13 +145,13 @@ class ObjectTasks:
         return False
 
     def note_run(self, lease: Lease, run_id: str) -> None:
-        """Make a new run that of the lease's task; raises `TraceTakenError`."""
+        """Note a new run as that of the lease's task; raises `TraceTakenError`."""
         self._change(lease, {"run_id": run_id})
 
     def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
         """End a claimed task; see `TaskTable`."""
         if status in (QUEUED, RUNNING):
-            raise ValueError(f"a task ends with a status of its own, not {status!r}; to queue it again, use release()")
+            raise ValueError(f"a task cannot end with the status {status!r}; to queue it again, use release()")
         self._give_up(lease, status, figures or Figures())
 
     def release(self, lease: Lease, figures: Figures | None = None) -> None:
@@ -168,7 +162,7 @@ class ObjectTasks:
         found = self._bucket.get(task_name(self._set_id, lease.key))
         if found is not None:
             there = orjson.loads(found.data)
-            if there["epoch"] == lease.epoch and there["status"] == status:  # done before a connection was lost
+            if there["epoch"] == lease.epoch and there["status"] == status:  # done before the connection was lost
                 return
         self._change(lease, {**_shown(figures), "status": status, "owner": None, "lease": 0.0})
 
@@ -181,7 +175,7 @@ class ObjectTasks:
     def requeue(self, statuses: Sequence[str], *, keys: Sequence[str] | None = None, fresh: bool = False) -> int:
         """Queue ended tasks again; see `TaskTable`."""
         if RUNNING in statuses:
-            raise ValueError("a running task is claimed again when its lease has run out; it cannot be queued")
+            raise ValueError("a running task cannot be queued; it is claimed again when its lease has run out")
         queued = {"status": QUEUED, "attempts": 0, "error": None, **({"run_id": None} if fresh else {})}
         return sum(
             self._replace({**doc, **queued}, tag)
@@ -271,7 +265,7 @@ class ObjectTasks:
 
 
 def _new(task: NewTask | TaskRow, place: int) -> Doc:
-    """Return the members that no claim changes, and no lease."""
+    """Return the members that neither claims nor leases change."""
     given = {"key": task.key, "place": place, "group": task.group, "model": task.model, "doc": dict(task.doc)}
     return {**given, "owner": None, "lease": 0.0}
 

@@ -1,12 +1,13 @@
 """Connections to PostgreSQL, and work that survives the loss of one.
 
-After a connection is lost, nobody knows whether the last append was committed. The writer then looks at the head of the
-run: it is where it was (send again), where it should be (done), further back (the server lost what had not reached its
-disk: send that again, too), or somebody else's (stop).
+After a connection is lost, it is unknown whether the last append was committed. The writer then reads the head of the
+run. If the head is where it was, the append is sent again. If it is where it should be, the append is done. If it is
+further back, the server lost lines that had not reached its disk, and these are sent again, too. If another process has
+moved it, this writer stops.
 
 Any other transaction leaves a *receipt*: it stores its number in a row of its process, which commits with it. If the
-answer to COMMIT is lost, the row tells whether the transaction is done or is to be repeated. The number of a
-transaction in PostgreSQL itself cannot tell that, as a server that crashed gives numbers again.
+answer to COMMIT is lost, the row says whether the transaction is done or must be repeated. PostgreSQL's own transaction
+numbers cannot say that, because a server that crashed uses numbers again.
 """
 
 import contextlib
@@ -32,41 +33,41 @@ from .prepared import PreparedStatements
 
 log = logging.getLogger("refold")
 PATIENCE = 30.0
-"""Seconds for which a server that does not answer is tried again: a restart after a crash took up to four seconds when
-measured."""
+"""For how many seconds a server that does not answer is tried again: a restart after a crash took up to four seconds
+when measured."""
 _PAUSE = 0.1
 _RECEIPT = (
     "INSERT INTO documents (set_id, name, version, value) VALUES ('', {name}, {number}, "
     "EXTRACT(EPOCH FROM clock_timestamp())::text) ON CONFLICT (set_id, name) DO UPDATE SET "
 )
-"""A receipt is a document of no set: a set's id is never empty. So a store that was made earlier has its table."""
+"""A receipt is a document of no set (a set's id is never empty), so older stores have its table."""
 _OLD_RECEIPTS = (
     "DELETE FROM documents WHERE set_id = '' AND name IN (SELECT name FROM documents WHERE set_id = '' AND "
     "value::float8 < EXTRACT(EPOCH FROM clock_timestamp()) - 86400 FOR UPDATE SKIP LOCKED)"
 )
-"""Removes receipts of processes that have ended; a process that is alive and idle for a day leaves another one."""
+"""Removes receipts of ended processes; a process that is alive but idle for a day leaves a new one."""
 _END_BACKEND = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start::text = %s"
 )
 """Ends the server's side of a lost connection, which may hold locks until it notices the loss.
 
-It is waited for, at most five seconds: work that skips locked rows would otherwise pass over those it is repeated for.
-The wait needs PostgreSQL 14.
+The statement waits at most five seconds for that: work that skips locked rows would otherwise skip the rows for which
+it is repeated. Needs PostgreSQL 14.
 """
 _MOST_UNSYNCED = 256
-"""After how many appends without a flush one waits for the disk all the same: these lines are kept in memory."""
+"""After how many unsynced appends one waits for the disk all the same: these lines are kept in memory."""
 R = TypeVar("R")
 
 _FENCE = "AND EXISTS (SELECT 1 FROM tasks WHERE set_id = $10 AND key = $11 AND epoch = $12 AND status = 'running')"
 _FEW = 8
-"""Up to how many lines are values of their own; more are sent as arrays, of which one statement serves all numbers."""
+"""Up to how many lines are sent as values; more are sent as arrays, so that one statement serves all numbers."""
 
 
 @cache
 def _append_statement(lines: int, *, fenced: bool, sync: bool) -> bytes:
     """Return the statement that advances a head and adds lines.
 
-    The statement changes nothing if the head is not where it should be. With 0 lines, it takes them as arrays.
+    It changes nothing if the head is not where it should be. With 0 lines, it takes them as arrays.
     """
     before = 12 if fenced else 9
     rows = ", ".join(
@@ -89,7 +90,7 @@ def _array(values: Iterable[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One append, as it was sent."""
+    """One append, as sent."""
 
     head: Head
     after: Head
@@ -118,17 +119,14 @@ class PostgresSession:
 
 
 class PostgresDatabase:
-    """The connections of one process to the store's schema.
-
-    The methods may be called from any thread.
-    """
+    """One process's connections to the store's schema, for any thread."""
 
     NOW = "EXTRACT(EPOCH FROM clock_timestamp())::float8"
     SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
     FOR_UPDATE = "FOR UPDATE"
 
     def __init__(self, dsn: str, schema: str, url: str, tables: Sequence[str], access: Access = "create") -> None:
-        """Connect, and make the tables if they are not there; raises `StoreError`.
+        """Connect, and create missing tables; raises `StoreError`.
 
         With another access than "create", missing tables raise `TraceNotFoundError`.
         """
@@ -138,7 +136,7 @@ class PostgresDatabase:
         self._schema = schema
         self._abandoned: list[psycopg.Connection] = []
         self._backend: tuple[int, str] | None = None
-        """The process of the server behind the connection, and when it started."""
+        """The server process behind the connection, and when it started."""
         self._begin()
         self._connect(time.monotonic() + (0 if self.is_read_only else PATIENCE), is_first=True)
         try:
@@ -162,8 +160,8 @@ class PostgresDatabase:
     def _locked(self) -> threading.RLock:
         """Return the lock of this process.
 
-        A forked process connects anew, as a connection belongs to the process that opened it. It has a lock of its own,
-        as another thread may have held the lock when the process was forked.
+        A forked process connects anew, because a connection belongs to the process that opened it. The forked process
+        has a new lock, because another thread may have held the lock during the fork.
         """
         if self._pid != os.getpid():
             self._abandoned.append(self._connection)  # closing it would end the other process's session
@@ -174,8 +172,8 @@ class PostgresDatabase:
     def _connect(self, end: float, *, is_first: bool = False) -> None:
         """Connect to the server.
 
-        A server that does not answer is tried again until the moment `end`, as it may be restarting. If the server
-        refuses the first connection, as for a wrong password, that is told at once. Raises `StoreError`.
+        A server that does not answer is tried again until the moment `end`, because it may be restarting. If it refuses
+        the first connection, for example for a wrong password, the error is raised at once. Raises `StoreError`.
         """
         is_waiting = False
         while True:
@@ -241,9 +239,9 @@ class PostgresDatabase:
             return self._patiently("read", lambda: PostgresSession(self._connection).rows(sql, values))
 
     def write(self, work: Callable[[PostgresSession], R]) -> R:
-        """Do work in a transaction that may write; see `SqlDatabase`.
+        """Run `work` in a transaction that may write; see `SqlDatabase`.
 
-        After a lost connection, the work is repeated on a new one, unless it was committed.
+        After a lost connection, `work` is repeated on a new one, unless it was committed.
         """
         with self._locked():
             sent: list[tuple[int, R]] = []
@@ -277,7 +275,7 @@ class PostgresDatabase:
     def _receipt(self) -> int:
         """Return the number of this process's last committed transaction.
 
-        A transaction that is still under way is waited for, as it holds the row.
+        This waits for a transaction that is still under way, because it holds the row.
         """
         statement = _RECEIPT.format(name="%s", number="0") + "value = excluded.value RETURNING version"
         [(number,)] = self._connection.execute(statement.encode(), [self._name]).fetchall()
@@ -289,10 +287,7 @@ class PostgresDatabase:
             connection.execute("ROLLBACK")
 
     def _patiently(self, what: str, work: Callable[[], R]) -> R:
-        """Do work that can be repeated.
-
-        After a lost connection, the work is repeated on a new one.
-        """
+        """Run repeatable work; after a lost connection, run it again."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -312,7 +307,7 @@ class PostgresDatabase:
         self._prepared.drain()
 
     def _reconnect(self, end: float) -> None:
-        """Replace a lost connection; raises `StoreError` after the end of patience."""
+        """Replace a lost connection; raises `StoreError` after the moment `end`."""
         with contextlib.suppress(psycopg.Error):
             self._connection.close()
         self._connect(end)
@@ -338,8 +333,8 @@ class PostgresDatabase:
     def _sent(self, part: _Part) -> bool:
         """Send a part without waiting for its result.
 
-        If it is refused or lost, the next append of the run finds that out: it sends it again, or is refused, too.
-        Returns False if the connection was lost just now.
+        Returns False if the connection was lost just now. If the part is refused or lost, the next append of the run
+        finds out, and sends it again or is refused, too.
         """
         try:
             self._own()
@@ -351,7 +346,7 @@ class PostgresDatabase:
     def forget(self, number: int) -> None:
         """Drop the lines kept for a run whose writer is closed.
 
-        No append comes after the last one to find that a lost connection took it along, so it is looked for here.
+        No later append will find out whether the last one was lost with a connection, so this is checked here.
         """
         with self._locked():
             if earlier := self._unsynced.pop(number, None):
@@ -381,12 +376,12 @@ class PostgresDatabase:
             if not there or there[0][0] != part.head.epoch:
                 return False
             place = there[0][1:]
-            if place == (part.after.seq, part.after.hash):  # also if a lost connection's append came in just now
+            if place == (part.after.seq, part.after.hash):  # also if an append of a lost connection arrived just now
                 earlier.append(part)
                 return True
             chain, refused = [*(each for each in earlier if each is not part), part], None if lost else rest[0]
             rest = next((chain[n:] for n, each in enumerate(chain) if (each.head.seq, each.head.hash) == place), [])
-            if not rest or rest[0] is refused:  # though the head is where it was: by the fence
+            if not rest or rest[0] is refused:  # the head is where it was, so the fence refused it
                 return False
         return True
 
@@ -436,9 +431,9 @@ def _statement_of(part: _Part) -> tuple[bytes, list[Any]]:
 def _is_refusal(error: psycopg.Error) -> bool:
     """Return whether a server refuses a connection for good.
 
-    A server that restarts refuses it, too, for a moment. libpq has only a text to tell them apart: a server's own error
-    has two spaces after its severity. (`PGconn.ping` would know more, but stops all threads of this process until the
-    server answers.)
+    A restarting server refuses connections for a moment, too. libpq only has a text to distinguish the two: a server's
+    own error has two spaces after its severity. (`PGconn.ping` would know more, but stops all threads of this process
+    until the server answers.)
     """
     text = str(error)
     is_servers = ":  " in text and "the database system is" not in text  # starting up, shutting down, in recovery

@@ -1,10 +1,10 @@
-"""Which appends must be on the disk before the run goes on.
+"""Which appends must be on the disk before the run continues.
 
 With `synchronous_commit` off, PostgreSQL acknowledges a commit before it is on the disk: a crash of the server loses
-the newest commits, though never one without those after it. What a run computes again from what is on the disk may be
-sent so: a decision, the commit of a step, a snapshot, an event. The writer keeps these lines until an append has waited
-for the disk, and sends them again if they are gone. What cannot be computed again waits: an outcome, a wait, an answer,
-an end, and the intent of an effect that must not happen twice.
+the newest commits, though never a commit without all later ones. Records that a run can compute again from those on the
+disk may be sent this way: a decision, the commit of a step, a snapshot, an event. The writer keeps these lines until an
+append has waited for the disk, and sends them again if they are lost. Records that cannot be computed again wait for
+the disk: an outcome, a wait, an answer, an end, and the intent of an effect that must not happen twice.
 """
 
 from ...file.record import Record
@@ -21,9 +21,9 @@ def must_sync(line: Line) -> bool:
 
 
 def may_wait(line: Line) -> bool:
-    """Return whether the run continues before the server has taken a record.
+    """Return whether the run continues before the server has a record.
 
-    So it is with the commit of a step: it starts nothing, and is computed again if it is lost. The next append of the
-    run comes before the next effect, and waits for both.
+    It does after the commit of a step, which starts nothing, and is computed again if lost. The next append of the run
+    comes before the next effect, and waits for both.
     """
     return line.kind == b"commit"

@@ -1,7 +1,7 @@
 """Prepared statements of a connection, executed without psycopg's cursors.
 
-An append is small and frequent: adapting its values, making a cursor and choosing a plan took psycopg longer than the
-server needs for it. A wait for the server can be interrupted by signals, as psycopg's own waits can.
+An append is small and frequent: to adapt its values, make a cursor and choose a plan took psycopg longer than the
+server needs for the append. Signals can interrupt a wait for the server, as they can psycopg's own waits.
 """
 
 import select
@@ -18,8 +18,8 @@ Value = int | float | str | bytes
 class PreparedStatements:
     """The statements of one connection.
 
-    They are written with `$1` for values and casts where the server cannot see the type. Values of type bytes go in
-    binary form, all others as text.
+    They use `$1` for values, with casts where the server cannot infer the type. Values of type bytes are sent in binary
+    form, all others as text.
     """
 
     def __init__(self, connection: psycopg.Connection) -> None:
@@ -28,12 +28,12 @@ class PreparedStatements:
         self._poll = select.poll()
         self._socket: int = self._pgconn.socket
         self._is_open = False
-        """Whether a statement was sent whose result nobody has read."""
+        """True if a statement was sent and its result not yet read."""
 
     def first(self, statement: bytes, values: Sequence[Value]) -> int:
         """Execute a statement and return the number in its first column.
 
-        Errors of psycopg reach the caller.
+        Raises psycopg's errors.
         """
         self.send(statement, values)
         self._is_open = False
@@ -61,8 +61,8 @@ class PreparedStatements:
     def drain(self) -> None:
         """Wait for the statement that was sent last.
 
-        Raises `OperationalError` if the connection was lost. Other errors show in the next append, which finds its run
-        where that statement has left it.
+        Raises `OperationalError` if the connection was lost. The next append finds any other error, because its run is
+        where that statement left it.
         """
         if self._is_open:
             self._is_open = False
@@ -77,7 +77,7 @@ class PreparedStatements:
         pgconn = self._pgconn
         while pgconn.flush():
             self._wait(select.POLLIN | select.POLLOUT)
-            pgconn.consume_input()  # a server that waits until its answers are read would not read itself
+            pgconn.consume_input()  # a server that waits until its answers are read reads nothing itself
 
     def _result(self) -> Any:
         """Wait for the statement that was sent, and return its result."""

@@ -18,11 +18,11 @@ from .tables import FOLD, TABLES
 
 SCHEMA = "refold"
 _MANY = 1000
-"""How many changes of the totals are added up by whoever reads them, before one reader puts them together."""
+"""From how many changes of the totals on a reader merges them; until then, each reader adds them up."""
 
 
 class PostgresStore(SqlStore):
-    """Traces, runs and sets in a schema of a PostgreSQL database.
+    """Traces, runs and sets in a PostgreSQL schema.
 
     Many machines can use it at once.
     """
@@ -37,13 +37,13 @@ class PostgresStore(SqlStore):
     def at(cls, url: str, access: Access = "create") -> "PostgresStore":
         """Open the database of a libpq URL.
 
-        `schema=NAME` in the URL names another schema than `refold`. Raises UsageError for a name that is no schema's.
+        `schema=NAME` in the URL selects a schema other than `refold`. Raises `UsageError` for an invalid name.
         """
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
         schema = next((value for name, value in options if name == "schema"), SCHEMA)
         if not schema.isidentifier() or schema != schema.lower() or len(schema) > 63:
-            raise UsageError(f"{schema!r} is no schema's name here: use lower-case letters, digits and underscores")
+            raise UsageError(f"{schema!r} is no name for a schema: use lower-case letters, digits and underscores")
         rest = urlencode([(name, value) for name, value in options if name != "schema"])
         dsn = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
         if not parts.netloc:  # urlunsplit leaves the slashes out
@@ -51,7 +51,7 @@ class PostgresStore(SqlStore):
         return cls(PostgresDatabase(dsn, schema, without_password(url), TABLES, access))
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return the sums that are kept for each group."""
+        """Return the stored sums of each group."""
         [(changes,)] = self._postgres.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM totals_changes LIMIT {_MANY}) AS new")
         if changes == _MANY and not self._postgres.is_read_only:
             self._postgres.write(_fold)
@@ -62,6 +62,6 @@ class PostgresStore(SqlStore):
 
 
 def _fold(session: Session) -> None:
-    """Bring the totals up to date, unless another process does so now."""
+    """Bring the totals up to date, unless another process is doing so."""
     if session.rows("SELECT 1 WHERE pg_try_advisory_xact_lock(hashtext('refold totals'))"):
         session.rows(FOLD)

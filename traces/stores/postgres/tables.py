@@ -8,8 +8,8 @@ _KEPT = """CREATE TABLE IF NOT EXISTS totals_kept (
 _CHANGES = """CREATE TABLE IF NOT EXISTS totals_changes (
     set_id TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL, runs BIGINT NOT NULL, tokens BIGINT NOT NULL,
     cost DOUBLE PRECISION NOT NULL)"""
-"""What changed since `totals_kept` was last brought up to date. Changes are only ever added, so that runs that end at
-the same moment do not wait for each other's row."""
+"""The changes since `totals_kept` was last brought up to date. Changes are only added, so that runs that end at the
+same moment do not wait for each other's row."""
 _VIEW = """CREATE OR REPLACE VIEW totals AS
     SELECT * FROM totals_kept UNION ALL SELECT * FROM totals_changes"""
 
@@ -35,7 +35,7 @@ TABLES = (
         statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY", key="BIGINT", bytes="BYTEA")
         for statement in (*TASKS, *RUNS)
     ),
-    "ALTER TABLE heads SET (fillfactor = 50)",  # so that an append finds room for the row's next version in its page
+    "ALTER TABLE heads SET (fillfactor = 50)",  # leaves room in each page for the next version of a row
     _KEPT,
     _CHANGES,
     _VIEW,
@@ -51,4 +51,4 @@ FOLD = """WITH gone AS (DELETE FROM totals_changes RETURNING *),
     INSERT INTO totals_kept SELECT * FROM summed
     ON CONFLICT (set_id, model, status) DO UPDATE SET runs = totals_kept.runs + excluded.runs,
         tokens = totals_kept.tokens + excluded.tokens, cost = totals_kept.cost + excluded.cost"""
-"""Brings `totals_kept` up to date; one process at a time, see `PostgresStore`."""
+"""Brings `totals_kept` up to date; only one process at a time may do so, see `PostgresStore`."""

@@ -14,7 +14,7 @@ R = TypeVar("R")
 class Head:
     """The end of a run's trace as its writer knows it.
 
-    Each append compares it with the database before it writes.
+    Each append compares it with the database before writing.
     """
 
     number: int
@@ -39,23 +39,20 @@ class Line(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A statement that changes the row of a run, and its values."""
+    """A statement that changes the row of a run, with its values."""
 
     sql: str
     values: Sequence[Any]
 
 
 class Session(Protocol):
-    """One transaction at work."""
+    """One open transaction."""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Execute a statement with `?` for values, and return its rows."""
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> int:
-        """Execute a statement once for each row of values.
-
-        Returns the number of rows that changed in all.
-        """
+        """Execute a statement for each row; return the number of changed rows."""
 
 
 class SqlDatabase(Protocol):
@@ -64,9 +61,9 @@ class SqlDatabase(Protocol):
     NOW: str
     """The expression for the database's own clock, in seconds since the epoch."""
     SKIP_LOCKED: str
-    """What a claim adds to its SELECT, so that it does not wait for the claims of others."""
+    """The clause with which a claim's SELECT skips rows that other claims hold."""
     FOR_UPDATE: str
-    """What a SELECT adds to hold a row until the end of the transaction."""
+    """The clause with which a SELECT holds a row until the end of the transaction."""
 
     @property
     def url(self) -> str:
@@ -87,16 +84,16 @@ class SqlDatabase(Protocol):
         """
 
     def forget(self, number: int) -> None:
-        """Drop a run's appends, once the database has them.
+        """Drop a run's kept lines, once the database has them.
 
-        The run's writer calls it when it is closed. Raises `StoreError`.
+        The run's writer calls this when it is closed. Raises `StoreError`.
         """
 
     def write(self, work: Callable[[Session], R]) -> R:
-        """Do work in a transaction that may write, and return its result.
+        """Run `work` in a transaction that may write, and return its result.
 
-        The transaction is committed after the work, or rolled back by an error. After a lost connection, work that was
-        not committed is done again, so it must change nothing but the database.
+        The transaction is committed after `work`, or rolled back by an error. After a lost connection, work that was
+        not committed is repeated, so it must change nothing but the database.
         """
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The writer's end of a trace in a database."""
+"""The writer of a trace in a database."""
 
 import contextlib
 import os
@@ -27,8 +27,8 @@ _DECIDE = b'{"kind":"decide",'
 class SqlRun:
     """One run's trace in a database, held for writing.
 
-    It is a `Store` in the sense of `traces.file.store`. Each append compares number, hash and epoch of the last record
-    with what this writer has written itself.
+    It implements `Store` of `traces.file.byte_store`. Each append compares number, hash and epoch of the last record in
+    the database with those that this writer has written.
     """
 
     def __init__(
@@ -48,15 +48,15 @@ class SqlRun:
 
     @property
     def size(self) -> int:
-        """The number of bytes written, those of a decision that waits included."""
+        """The number of bytes written, those of a waiting decision included."""
         return self.head.size + len(self._waiting)
 
     def write(self, data: bytes) -> None:
-        """Append whole lines.
+        """Append complete lines.
 
-        A decision goes into the transaction of the record after it: nothing follows from the decision before that
-        record, and the decision is computed again if this process dies in between. Raises `TraceTakenError` if somebody
-        else holds the run, or `TraceWriteError`.
+        A decision is written in the transaction of the next record: nothing follows from the decision before that
+        record, and the decision is computed again if this process dies in between. Raises `TraceTakenError` if another
+        process holds the run, or `TraceWriteError`.
         """
         if data.startswith(_DECIDE) and not self._waiting and data.find(b"\n") == len(data) - 1:
             self._waiting = data
@@ -82,7 +82,7 @@ class SqlRun:
             done = self._database.append(head, after, lines, changes, self._lease)
         except StoreError as error:
             raise TraceWriteError(
-                f"{self._name} cannot be written: {error}; its records are whole: resume the run"
+                f"{self._name} cannot be written: {error}; its records are complete: resume the run"
             ) from error
         if not done:
             self._refuse()
@@ -91,7 +91,7 @@ class SqlRun:
     def _facts(self, records: list[Record], data: bytes) -> Sequence[Facts]:
         """Return the changes of the run's row by these records.
 
-        Only its header and the last one of the other records change the row.
+        Only the header and the last of the other records change the row.
         """
         found = [self._header_facts(record) for record in records[:1] if record.kind == "header"]
         rest = records[len(found) :]
@@ -103,7 +103,7 @@ class SqlRun:
         model = row.model or (self._lease.model if self._lease is not None else "")
         texts = [
             text.replace("\0", "") for text in (row.task, row.objective, row.module, model)
-        ]  # PostgreSQL has no NUL
+        ]  # PostgreSQL's text cannot hold NUL
         return Facts(
             "INSERT INTO runs (run_id, set_id, task, objective, module, model, parent, parent_kind, status, tokens, "
             "cost, started) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'interrupted', 0, 0, ?)",
@@ -130,18 +130,15 @@ class SqlRun:
         epoch, owner = found[0]
         if epoch != self.head.epoch:
             raise TraceTakenError(self._name, person_text(owner))
-        raise TraceWriteError(f"{self._name} is not as this writer left it; nothing more is written or started")
+        raise TraceWriteError(f"{self._name} was changed by another program; nothing more is written or started")
 
     def flush(self) -> None:
-        """Write a decision that waits for the record after it."""
+        """Write a decision that waits for the next record."""
         if self._waiting:
             self.write(b"")
 
     def sync(self) -> None:
-        """Write the decision that waits.
-
-        The database itself has an option for how durable a commit must be.
-        """
+        """Write the waiting decision; the database decides how durable a commit is."""
         self.flush()
 
     def read(self) -> bytes:
@@ -154,9 +151,9 @@ class SqlRun:
         return read_lines(self._database, self.head.number, start)[: max(0, self.head.size - start)]
 
     def truncate(self, size: int) -> None:
-        """Take back an append whose caller was interrupted after the transaction.
+        """Undo an append whose caller was interrupted after the transaction.
 
-        If every append has returned, there is nothing to take back.
+        If every append has returned, there is nothing to undo.
         """
         if self.size == size and (self._waiting or self._before is self.head):
             return
@@ -164,7 +161,7 @@ class SqlRun:
         before = self._before if self._before.size == size else self.head
 
         def work(session: Session) -> None:
-            is_mine = session.rows(  # another writer may hold the run by now, and its lines are not this one's to cut
+            is_mine = session.rows(  # another writer may hold the run by now, and its lines must stay
                 "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ? "
                 "WHERE number = ? AND epoch = ? AND size > ? RETURNING number",
                 [before.seq, before.hash, before.size, before.steps, before.number, before.epoch, size],
@@ -177,18 +174,15 @@ class SqlRun:
         self.head = self._before = before
 
     def is_in_place(self) -> bool:
-        """Return True: each append looks."""
+        """Return True: each append checks that itself."""
         return True
 
     def remains(self) -> bytes:
-        """Return nothing: a database has no place that a trace could leave."""
+        """Return nothing: a trace in a database is never moved."""
         return b""
 
     def close(self) -> None:
-        """Release the run.
-
-        Another writer then need not wait until the lease runs out.
-        """
+        """Release the run: another writer need not wait for the lease."""
         if self._pid != os.getpid():
             return
         self._beats.discard(self)

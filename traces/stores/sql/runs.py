@@ -19,15 +19,12 @@ _KINDS = (
     *(str, str, str, str, str, str, str | None, str | None, str, str | None),
     *(int, int, int | float | None, int | float, int | float, int, str | None),
 )
-"""The types of these columns, the last one left out: SQLite takes any value in any column."""
+"""The types of these columns, without the last one: SQLite allows any value in any column."""
 _FROM = "FROM runs r JOIN heads h ON h.run_id = r.run_id"
 
 
 def row_of(database: SqlDatabase, run_id: str) -> RunRow | None:
-    """Return the row of a run.
-
-    Returns None if there is no such run.
-    """
+    """Return the row of a run, or None."""
     rows = database.rows(f"SELECT {_COLUMNS.format(now=database.NOW)} {_FROM} WHERE r.run_id = ?", [run_id])
     if rows:
         return _row(rows[0], database.url)

@@ -1,4 +1,4 @@
-"""A store in a database: what SQLite and PostgreSQL have in common."""
+"""A store in a database, shared by SQLite and PostgreSQL."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,7 +78,7 @@ class SqlStore:
     def _free(self, session: Session, run_id: str) -> tuple[Any, ...]:
         """Return the head of a run that this process may take.
 
-        The run's row is held until the transaction ends. Raises `TraceLockedError` if a writer holds the run.
+        The row is held until the transaction ends. Raises `TraceLockedError` if a writer holds the run.
         """
         rows = session.rows(
             f"SELECT owner, lease_until > {self._database.NOW}, number, last_seq, last_hash, size, steps FROM heads "
@@ -134,7 +134,7 @@ class SqlStore:
         return page(self._database, where or RunFilter(), after, limit)
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return the sums that are kept for each group."""
+        """Return the stored sums of each group."""
         return totals(self._database, by, where or RunFilter())
 
     def path_of(self, run_id: str) -> Path | None:
@@ -180,10 +180,7 @@ class SqlStore:
         return type(self)(self._database, lease, self._beats)
 
     def close(self) -> None:
-        """Close the connections of the store.
-
-        A view under a lease has no connections of its own, so closing it does nothing.
-        """
+        """Close the store's connections; a view under a lease has none."""
         if self._lease is None:
             self._close()
 

@@ -1,7 +1,4 @@
-"""The tables of a store, in the SQL of both databases.
-
-The statements are in the words that SQLite and PostgreSQL share.
-"""
+"""The tables of a store, in SQL for both SQLite and PostgreSQL."""
 
 TASKS = (
     """CREATE TABLE IF NOT EXISTS tasks (
@@ -17,7 +14,7 @@ TASKS = (
         set_id TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL, value TEXT NOT NULL,
         PRIMARY KEY (set_id, name))""",
 )
-"""The tables of sets: these alone stand in the database beside a folder of files."""
+"""The tables of sets: the only ones in the database beside a folder of files."""
 
 RUNS = (
     """CREATE TABLE IF NOT EXISTS heads (
@@ -38,15 +35,15 @@ RUNS = (
     "CREATE INDEX IF NOT EXISTS runs_by_model ON runs (model, started, run_id)",
     "CREATE INDEX IF NOT EXISTS runs_by_parent ON runs (parent, started, run_id)",
 )
-"""The table of runs. What every append changes stands apart in `heads`, which has no other index: an append then
-changes no index, and in PostgreSQL the row is replaced within its page. The id of a record is its run's number times
-`SPAN`, plus its `seq`: the records of a run stand together, and need no further index. `key` is INTEGER in SQLite,
-where such a key is the table's own order: with BIGINT, each append would also change an index."""
+"""The tables of runs. Columns that every append changes are apart in `heads`, which has no further index: so an append
+changes no index, and PostgreSQL replaces the row within its page. The id of a record is its run's number times `SPAN`,
+plus its `seq`, so the records of a run are adjacent without a further index. `key` is INTEGER in SQLite, where such a
+key is the table's own order: with BIGINT, each append would also change an index."""
 
 SPAN = 2**32
 
 TOTALS = """CREATE TABLE IF NOT EXISTS totals (
     set_id TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL, runs BIGINT NOT NULL, tokens BIGINT NOT NULL,
     cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (set_id, model, status))"""
-"""Sums over `runs`, kept by triggers in the transaction that changes a run: a GROUP BY over a million rows takes
+"""Sums over `runs`, updated by triggers in the transaction that changes a run: a GROUP BY over a million rows takes
 longer than a person waits."""

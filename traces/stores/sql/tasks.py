@@ -22,7 +22,7 @@ _BATCH = 1000
 class SqlTasks:
     """The tasks of one set in a database.
 
-    `with_heads` says that the traces are in the same database: a claim then shuts out the writer of the task's run.
+    With `with_heads`, the traces are in the same database, and a claim locks out the writer of the task's run.
     """
 
     def __init__(self, database: SqlDatabase, set_id: str, *, with_heads: bool) -> None:
@@ -124,7 +124,7 @@ class SqlTasks:
     def finish(self, lease: Lease, status: str, figures: Figures | None = None) -> None:
         """End a claimed task; see `TaskTable`."""
         if status in (QUEUED, RUNNING):
-            raise ValueError(f"a task ends with a status of its own, not {status!r}; to queue it again, use release()")
+            raise ValueError(f"a task cannot end with the status {status!r}; to queue it again, use release()")
         self._give_up(lease, status, figures or Figures())
 
     def release(self, lease: Lease, figures: Figures | None = None) -> None:
@@ -147,7 +147,7 @@ class SqlTasks:
     def _was_given_up(self, session: Session, lease: Lease, status: str) -> bool:
         """Return whether the lease was already given up with this status.
 
-        A caller may repeat a call that ended with an error.
+        A caller may repeat a call that raised an error.
         """
         return bool(
             session.rows(
@@ -159,7 +159,7 @@ class SqlTasks:
     def requeue(self, statuses: Sequence[str], *, keys: Sequence[str] | None = None, fresh: bool = False) -> int:
         """Queue ended tasks again; see `TaskTable`."""
         if RUNNING in statuses:
-            raise ValueError("a running task is claimed again when its lease has run out; it cannot be queued")
+            raise ValueError("a running task cannot be queued; it is claimed again when its lease has run out")
         forget = ", run_id = NULL" if fresh else ""
         statement = (
             f"UPDATE tasks SET status = '{QUEUED}', attempts = 0, error = NULL, changed = {self._database.NOW}{forget} "
@@ -276,7 +276,7 @@ def refuse(session: Session | SqlDatabase, lease: Lease) -> NoReturn:
 
 
 def note_run(session: Session, lease: Lease, run_id: str) -> None:
-    """Make a new run that of the lease's task; raises `TraceTakenError`."""
+    """Note a new run as that of the lease's task; raises `TraceTakenError`."""
     done = session.rows(
         "UPDATE tasks SET run_id = ? "
         f"WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}' RETURNING key",

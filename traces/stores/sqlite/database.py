@@ -15,8 +15,8 @@ from .ownership import MARKS, check_owner, connect_to_read, restrict
 
 R = TypeVar("R")
 _BUSY = 30.0
-"""Seconds to wait for another process's transaction. SQLite's waiting is not fair: 16 writers waited 0.3 s at most,
-and a machine may be a hundred times slower."""
+"""Seconds to wait for another process's transaction. SQLite's waiting is not fair: 16 writers waited 0.3 s at most, and
+a machine may be a hundred times slower."""
 _NETWORK = frozenset(
     ("9p", "afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
 )
@@ -51,15 +51,15 @@ class SqliteSession:
 class SqliteDatabase:
     """An open database with the given tables.
 
-    Its methods may be called from any thread. One connection serves reads and another one writes, so that a page of a
-    list does not wait for an append.
+    Any thread may call its methods. One connection reads and another one writes, so that a page of a list does not wait
+    for an append.
     """
 
     NOW = "((julianday('now') - 2440587.5) * 86400.0)"
-    SKIP_LOCKED = FOR_UPDATE = ""  # BEGIN IMMEDIATE lets one writer in at a time
+    SKIP_LOCKED = FOR_UPDATE = ""  # BEGIN IMMEDIATE admits one writer at a time
 
     def __init__(self, path: Path, tables: Sequence[str], access: Access = "create") -> None:
-        """Open or make the database.
+        """Open or create the database.
 
         Raises `StoreError`, or `TraceNotFoundError` if there is none to open.
         """
@@ -122,10 +122,10 @@ class SqliteDatabase:
         return [name for create, kind, _, _, _, name, *_ in words if (create, kind) == ("CREATE", "TABLE")]
 
     def _after_fork(self) -> None:
-        """Open connections of this process's own, if it was forked.
+        """Open new connections if this process was forked.
 
-        SQLite must not use a connection in a forked process. The old ones are kept, as closing them would release locks
-        of the other process's files.
+        SQLite must not use a connection in a forked process. The old ones stay open, because closing them would release
+        locks of the other process.
         """
         if os.getpid() != self._pid:
             self._inherited = (self._writer, self._reader)
@@ -172,7 +172,7 @@ class SqliteDatabase:
             self._writer.execute("ROLLBACK")
 
     def forget(self, number: int) -> None:
-        """Do nothing: nothing is kept."""
+        """Do nothing: no lines are kept."""
 
     def sync_commits(self) -> None:
         """Wait for the disk at each commit from now on."""
@@ -180,9 +180,9 @@ class SqliteDatabase:
             self._writer.execute("PRAGMA synchronous=FULL")
 
     def write(self, work: Callable[[SqliteSession], R]) -> R:
-        """Do work in a transaction that may write; see `SqlDatabase`.
+        """Run `work` in a transaction that may write; see `SqlDatabase`.
 
-        It starts with `BEGIN IMMEDIATE`, as a later upgrade would fail at once.
+        It starts with `BEGIN IMMEDIATE`, because a later upgrade to writing could fail at once.
         """
         self._after_fork()
         with self._lock:
@@ -215,10 +215,7 @@ class SqliteDatabase:
             self._writer.close()
 
     def __del__(self) -> None:
-        """Close the connections of a store that nobody closed.
-
-        Connections of another process are left open.
-        """
+        """Close the connections of a store that nobody closed, unless forked."""
         if hasattr(self, "_writer") and self._pid == os.getpid():
             self.close()
 
@@ -233,9 +230,9 @@ def refuse_network(folder: Path) -> None:
 
 
 def file_system(folder: Path, mounts: str | None = None) -> str | None:
-    """Return the kind of the file system that holds a folder.
+    """Return the kind of a folder's file system, or None.
 
-    Returns None if the system does not say. `mounts` is the text of `/proc/self/mounts`.
+    `mounts` is the text of `/proc/self/mounts`.
     """
     if mounts is None:
         try:

@@ -1,8 +1,8 @@
 """A check that an SQLite file is a store's.
 
-The check is made before anything is written into the file: it may be another program's, or a stranger's who made its
-schema to run something. So it is opened read-only first, and each of the store's tables that is there must be a plain
-one: a view, a virtual table or a computed column could do more than hold values.
+The check comes before any write: the file may belong to another program, or a stranger may have made its schema to run
+code. So it is opened read-only first, and each of the store's tables must be a plain one: a view, a virtual table or a
+computed column could do more than hold values.
 """
 
 import os
@@ -27,11 +27,11 @@ _LIMITS = (
     (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 10),
     (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
 )
-"""Limits of every connection, far above the needs of a store: a value may have 256 MiB, where SQLite allows 1 GB."""
+"""Limits of every connection, far above the needs of a store: a value may have 256 MiB; SQLite's default is 1 GB."""
 
 
 def restrict(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Limit what the schema and values of a file can ask."""
+    """Limit what the schema and values of a file can do."""
     for name, value in _LIMITS:
         connection.setlimit(name, value)
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -39,12 +39,12 @@ def restrict(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
-    """Open a database that will not be written."""
+    """Open a database for reading only."""
     address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     connection = _connect(address, timeout)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchall()
-    except sqlite3.OperationalError:  # in a read-only folder, SQLite cannot make the file that readers share
+    except sqlite3.OperationalError:  # in a read-only folder, SQLite cannot create the file that readers share
         connection.close()
         return _connect(f"{address}&immutable=1", timeout)
     except BaseException:
@@ -56,14 +56,14 @@ def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
 def is_plain(connection: sqlite3.Connection, name: str, kind: str, sql: str) -> bool:
     """Return whether a table only holds values.
 
-    Such a table is no view and no virtual table, and it computes no column.
+    Such a table is no view, is not virtual, and computes no column.
     """
     columns = connection.execute(f"PRAGMA table_xinfo({name})").fetchall()
     return kind == "table" and "VIRTUAL" not in sql.upper().partition("(")[0] and not any(each[-1] for each in columns)
 
 
 def _normal(statement: str) -> str:
-    """Return a statement as SQLite keeps it, without differences in white space."""
+    """Return a statement in SQLite's form, without differences in white space."""
     return " ".join(statement.replace("IF NOT EXISTS ", "").split())
 
 
@@ -74,9 +74,8 @@ def _connect(address: str, timeout: float) -> sqlite3.Connection:
 def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = ()) -> None:
     """Raise `StoreError` if a database is not a store's.
 
-    A trigger on one of the store's tables must be one of `statements`: any other one could run for ever at each append.
-    It is also raised if the database lacks one of the tables in `needed`. A file without any table is taken for a new
-    one, unless tables are needed.
+    Missing `needed` tables raise it, too. A trigger on one of the store's tables must be one of `statements`: any other
+    could run for ever at each append. A file without any table counts as a new store, unless tables are needed.
     """
     if not path.exists() or (path.stat().st_size == 0 and not needed):
         return
@@ -90,18 +89,18 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
                 "AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
             )
         }
-        # Files that were made before the mark was set have the tables of tasks, which no release has changed.
+        # Files made before the mark existed have the tables of tasks, which no release has changed.
         is_ours = application == APPLICATION or (application == 0 and {"tasks", "documents"} <= found.keys())
         if not is_ours and (found or application != 0):
             names = ", ".join(sorted(found)[:_SHOWN]) or "none"
             raise StoreError(
-                f"{path} is the database of another program (application id {application:#x}, tables: {names}); it was "
-                "left as it is; name another file"
+                f"{path} is the database of another program (application id {application:#x}, tables: {names}) and "
+                "stays unchanged; name another file"
             )
         if is_ours and version > VERSION:
             raise StoreError(
-                f"{path} was made by a newer refold: its tables have version {version}, and this one knows {VERSION}; "
-                "upgrade refold"
+                f"{path} was made by a newer refold: its tables have version {version}, this refold's have "
+                f"{VERSION}; upgrade refold"
             )
         for name in _OURS & found.keys():
             if not is_plain(connection, name, *found[name]):

@@ -35,8 +35,8 @@ _TABLES = tuple(
 class SqliteStore(SqlStore):
     """Traces, runs and sets in one SQLite database in WAL mode.
 
-    Many processes of one machine can use it at once. Use `Connection.backup` or `refold traces copy` to copy it: the
-    file alone lacks what is still in the WAL beside it.
+    Many processes of one machine can use it at once. Copy it with `Connection.backup` or `refold traces copy`: the file
+    alone lacks what is still in the WAL file beside it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SqliteStore(SqlStore):
 
     @classmethod
     def at(cls, path: Path, access: Access = "create") -> "SqliteStore":
-        """Open or make the database; raises `StoreError`."""
+        """Open or create the database; raises `StoreError`."""
         return cls(SqliteDatabase(path, (*_TABLES, *_TRIGGERS), access))
 
     def _choose(self, durability: Durability) -> None:
