@@ -1,7 +1,4 @@
-"""Generators: litellm for real models; scripts, functions and cassettes.
-
-Scripts, functions and cassettes serve tests and demos.
-"""
+"""Generators: litellm for real models; scripts, functions and cassettes for tests."""
 
 from .answers import Answer
 from .cassettes.cassette import CassetteGenerator

@@ -1,4 +1,4 @@
-"""Answers of scripts and functions, and their conversion to a Generation."""
+"""Answers of scripts and functions, converted to a Generation."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -19,12 +19,12 @@ _MEMBERS = {"text", "calls", "reasoning", "stop_reason", "usage", "extra", "erro
 def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) -> Generation:
     """Return the generation for an answer, or raise the answer's error.
 
-    Calls without an id get one made from `place`. A dict has any of `text`, `calls`, `reasoning`, `stop_reason`,
+    A call without an id gets one made from `place`. A dict has any of `text`, `calls`, `reasoning`, `stop_reason`,
     `usage`, `extra`, or `error` alone. A call is written as `{"name": ..., "arguments": {...}, "id": ...}` or as
     `{"the_name": {...}}`. An error is written as a text, or as `{"kind": "transient" | "rate_limit" |
     "context_overflow" | "fatal", "message": ..., "retry_after": ...}`.
 
-    Raises TypeError or ValueError for anything that is not an answer.
+    Raises TypeError or ValueError for anything else.
     """
     if isinstance(answer, BaseException):
         raise _again(answer)

@@ -1,4 +1,4 @@
-"""Errors of requests to models, classed by their remedy."""
+"""Errors of requests to models, one class for each remedy."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ OVERFLOW_MARKS = (
     "too many tokens",
     "exceeds the available context size",
 )
-"""Texts in messages, in lower case, of errors for prompts that are too long."""
+"""Lower-case texts in the messages of errors about too long prompts."""
 
 
 _TOOLS = re.compile(
@@ -61,7 +61,7 @@ class GeneratorError(ExternalError):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The fields as JSON; a trace has them beside class and message."""
+        """The fields as JSON, recorded in the trace with class and message."""
         fields = {
             "status": self.status,
             "retry_after": self.retry_after,

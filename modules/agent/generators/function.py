@@ -21,8 +21,7 @@ AnswerFunction: TypeAlias = Callable[[Sequence[Message], GenerateParams], Answer
 class FunctionGenerator:
     """Answers with `fn(messages, params)`, any `Answer`.
 
-    An Answer is a text, calls, a Message, a Generation, a dict, or an exception. A sync function runs in a worker
-    thread, which is abandoned at a deadline.
+    A sync function runs in a worker thread, which is abandoned at a deadline.
     """
 
     def __init__(self, fn: AnswerFunction, *, model: str | None = None, function_calling: bool | None = True) -> None:

@@ -1,4 +1,4 @@
-"""A model's answer: one assistant message with its usage, or its pieces."""
+"""A model's answer, whole or in pieces."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,8 +12,8 @@ class Generation(StateModel):
     """One answer of a model.
 
     `stop_reason` is the provider's word for why the answer ended (`stop`, `length`, `tool_calls`, ...). `usage` is None
-    if the provider reported none. `extra` holds the other members of the answer as JSON values; the message's metadata
-    gets them.
+    if the provider reported none. `extra` holds the other members of the answer as JSON values; they are also in the
+    message's metadata.
     """
 
     message: Message
@@ -39,7 +39,7 @@ class Generation(StateModel):
 class CallDelta:
     """A piece of a message's call number `index`.
 
-    Pieces of `arguments` add up; `id` and `name` come once.
+    Pieces of `arguments` are concatenated; `id` and `name` come once.
     """
 
     index: int
@@ -52,7 +52,7 @@ class CallDelta:
 class Delta:
     """A piece of an answer.
 
-    The pieces of one kind add up to that part of the generation.
+    The pieces of one kind, concatenated, are that part of the generation.
     """
 
     text: str = ""

@@ -25,7 +25,7 @@ _LOGIN = re.compile(r"://[^/\s@]+@")
 
 
 class GeneratorNameError(UsageError, ValueError):
-    """An identifier names no generator; the message suggests a near one."""
+    """An identifier names no generator; the message suggests a similar one."""
 
 
 def _litellm(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
@@ -60,9 +60,9 @@ def register_generator(provider: str, make: Provider) -> None:
 def get_generator(identifier: str | Generator, *, params: GenerateParams | None = None) -> Generator:
     """Return the generator of `[provider!]model[,name=value...]`.
 
-    A generator is returned itself. The default provider is litellm; `provider:model` works for all but litellm, whose
-    models may have colons. Names are those of `GenerateParams`, `extra.NAME`, and options of the provider, such as
-    `api_key`. Texts of `stop` are separated by `;`. `params` take precedence over the identifier's.
+    A generator is returned unchanged. The default provider is litellm. `provider:model` works for every other provider;
+    litellm's models may have colons. Names are those of `GenerateParams`, `extra.NAME`, and options of the provider,
+    such as `api_key`. Texts of `stop` are separated by `;`. `params` take precedence over the identifier's.
 
     Raises GeneratorNameError for an unknown name, and ValueError or OSError for a bad script or cassette.
     """
@@ -88,8 +88,8 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
 def get_identifier(generator: Generator, params: GenerateParams | None = None) -> str:
     """Return a generator's identifier without keys, logins, tools and `extra`.
 
-    `get_generator` takes the identifier. For a generator that only code can make, such as a FunctionGenerator, it is
-    the model's name.
+    `get_generator` accepts the identifier. A generator that only code can make, such as a FunctionGenerator, has its
+    model's name.
     """
     if isinstance(generator, CassetteGenerator):
         return f"cassette!{generator.path}"

@@ -32,13 +32,13 @@ log = logging.getLogger("refold")
 
 
 def generation_effect(generator: Generator, render: Render | None = None) -> Callable[..., Awaitable[Generation]]:
-    """Return the function for `perform` that asks this generator.
+    """Return a function for `perform` that asks this generator.
 
     Its arguments, all by name, are `messages` and optionally `params`, `system` (a message before the others), `model`
     (for the trace), `number` (of the request in its run) and `reserve` (tokens; by default estimated from the
     messages). Parts of the committed state are journaled as references to the state, so pass `state.messages` and not a
-    copy. If the chat must be sent in another form, such as with tool calls as text, `render` makes that form inside the
-    effect, and the argument `mode` names it in the trace. The function raises only the classes in `errors`.
+    copy. `render` converts the chat inside the effect, such as to tool calls as text, and the argument `mode` names
+    that form in the trace. The function raises only the classes in `errors`.
     """
     return _Asked(generator, render).generate
 
@@ -138,7 +138,7 @@ async def _in_turn(
         if _is_told(generation.usage) and generation.usage is not None:
             slot.used(generation.usage.total_tokens, generation.usage.cost_usd)
         else:
-            slot.used(slot.reserved, None)  # a cost that is not reported is not zero
+            slot.used(slot.reserved, None)  # an unreported cost is not zero
         return generation
 
 
@@ -184,13 +184,13 @@ async def _streamed(
 def _shown(show: Listener | None, piece: Delta) -> Listener | None:
     """Pass a piece to the listener; return the next piece's listener.
 
-    A listener that raises is logged and dropped for the rest of this answer.
+    A listener that raises is logged and gets no more pieces of this answer.
     """
     if show is not None:
         try:
             show(piece)
         except Exception:  # an error in a user's listener must not end the generation
-            log.warning("the listener %r raised and is shown no more of this answer", show, exc_info=True)
+            log.warning("the listener %r raised and gets no more pieces of this answer", show, exc_info=True)
             return None
     return show
 
@@ -213,7 +213,7 @@ async def generate(
     See `generation_effect` for the arguments. With a `backoff`, transient errors are retried: every attempt and every
     wait is journaled, `number` grows by one with each attempt, and `on_retry` is called before each wait.
 
-    Raises GeneratorError, live and replayed alike.
+    Raises GeneratorError, also for a recorded error.
     """
     ask: Callable[..., Awaitable[Generation]] = _Asked(generator, render).generate
     arguments: dict[str, Any] = {"model": generator.model, "messages": messages}

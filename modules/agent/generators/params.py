@@ -12,9 +12,8 @@ from ..chat.tool_calls import ToolChoice, ToolDefinition
 class GenerateParams(StateModel):
     """The parameters of a generation.
 
-    Parameters of a request override those of its generator. `timeout` is in seconds and is enforced, whatever the
-    generator does. `cache` marks the prompt for caching, see `mark_for_caching`. `extra` goes to the provider as it
-    is.
+    Parameters of a request override those of its generator. `timeout` is in seconds; refold enforces it for every
+    generator. `cache` marks the prompt for caching, see `mark_for_caching`. `extra` is sent to the provider unchanged.
     """
 
     temperature: float | None = None
@@ -34,7 +33,7 @@ class GenerateParams(StateModel):
     extra: dict[str, Any] = {}
 
     def merge_with(self, *others: "GenerateParams | None") -> "GenerateParams":
-        """Return these parameters overridden by the others, the last one first.
+        """Return these parameters overridden by the others; the last has priority.
 
         The `extra`s are merged name by name.
         """

@@ -17,8 +17,8 @@ class Generator(Protocol):
     """Answers messages; `model` is its name in traces and events.
 
     `generate` raises the classes in `errors`, or any exception (see `provider_errors.classified`). It never turns an
-    error into text. It must not change its arguments, and keeps no state of a run: one generator serves many runs at
-    once.
+    error into text and must not change its arguments. A generator keeps no state of a run, because it serves many runs
+    at once.
     """
 
     model: str

@@ -15,7 +15,7 @@ _listener: ContextVar[Listener | None] = ContextVar("refold_generation_listener"
 
 
 def generation_number() -> int | None:
-    """Return how many requests the run made before this one.
+    """Return the number of the run's earlier requests.
 
     Returns None unless the caller passed it (`generate(..., number=n)`).
     """
@@ -26,8 +26,8 @@ def generation_number() -> int | None:
 def listening(listener: Listener | None) -> Iterator[None]:
     """Pass the pieces of every answer generated inside to `listener`.
 
-    Pieces are for display: they are not journaled, a replay has none, and an error voids the pieces of the failed
-    attempt. A listener does not change the answer.
+    Pieces are for display: they are not journaled, and after an error the pieces of the failed attempt are void. A
+    listener does not change the answer.
     """
     token = _listener.set(listener)
     try:

@@ -63,7 +63,7 @@ class ScriptedGenerator:
             or document.keys() - {*known}
         ):
             raise ValueError(
-                f"{path} is not a script: it holds a list of answers, or an object with {', '.join(known)}"
+                f"{path} is not a script: expected a list of answers, or an object with {', '.join(known)}"
             )
         for i, answer in enumerate(document["answers"]):
             _check(answer, f"{path}, answer {i + 1}")
@@ -98,7 +98,7 @@ class ScriptedGenerator:
     def _count(self, messages: Sequence[Message]) -> int:
         """Count an answer of this run; return the number of earlier answers.
 
-        For a new run, the assistant messages in its chat count.
+        A new run starts from the number of assistant messages in its chat.
         """
         try:
             run = call_info().run_id

@@ -1,7 +1,7 @@
 """Hooks: functions that see an agent's events and may react.
 
-`hook` has the decorator, `ready_made` the built-in hooks; `stop_conditions` and `stop_reasons` decide and name the end
-of a run, `steps` provides the steps that stop conditions see, `patterns` matches texts.
+`hook` has the decorator and `ready_made` the built-in hooks. `stop_conditions` decides when a run ends, and
+`stop_reasons` names the ending. `steps` provides the steps for stop conditions, and `patterns` matches text.
 """
 
 from ..chat.summarize import find_summarization_boundary, summarize_conversation

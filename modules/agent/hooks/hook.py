@@ -1,4 +1,4 @@
-"""Hooks: functions that see an agent's events and may react."""
+"""The Hook class and the `hook` decorator."""
 
 import inspect
 import warnings
@@ -24,14 +24,15 @@ CountingFunction: TypeAlias = Callable[[Any, Any], tuple[Reaction | None, Any]]
 class Hook(property):
     """A function of events whose returned or raised Reaction takes effect.
 
-    The decorator `hook` makes one. The hook is called for events of `event_type` and its subclasses, if `condition` and
-    all of `when` hold. `scorers` then add numbers to the event's `metrics`. A sync function runs in a worker thread.
+    The decorator `hook` makes one. refold calls the hook for events of `event_type` and its subclasses if `condition`
+    and all of `when` hold. `scorers` then add numbers to the event's `metrics`. A sync function runs in a worker
+    thread.
 
-    As a method, the hook is bound to its instance on access. It derives from `property` so that pydantic accepts it in
-    a model's class.
+    As a method, the hook is bound to its instance on access. It derives from `property` so that pydantic accepts a hook
+    in a model's class.
 
-    The outcome of a hook is journaled: a replay does not call it again, and a resumed run calls it again only if the
-    run was cut off inside it.
+    The outcome of a hook is journaled: verifying a run does not call the hook again, and resuming a run does so only if
+    the run was cut off inside the hook.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Hook(property):
         types = event_type if isinstance(event_type, tuple) else (event_type,)
         for cls in types:
             if not (isinstance(cls, type) and issubclass(cls, AgentEvent)):
-                raise TypeError(f"event_type must be a class of events, such as ToolEnd, got {cls!r}")
+                raise TypeError(f"event_type must be an event class such as ToolEnd, got {cls!r}")
         if not callable(func):
             raise TypeError(f"a hook must be a function of an event, got {type(func).__name__}")
         super().__init__(func)
@@ -76,9 +77,9 @@ class Hook(property):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the hook on an event; await the result.
+        """Return an awaitable of the reaction to one event.
 
-        With other arguments than one event, the function itself is called.
+        With any other arguments, call the hook's function directly.
         """
         if len(args) == 1 and not kwargs and isinstance(args[0], AgentEvent):
             return self.react(args[0])
@@ -91,8 +92,8 @@ class Hook(property):
     async def react(self, event: AgentEvent) -> Reaction | None:
         """Return the hook's reaction to an event.
 
-        Returns None if the hook does not listen to the event or a condition does not hold. Raises the function's
-        errors.
+        Returns None if the hook does not listen to the event or if a condition does not hold. Raises the errors of the
+        hook's function.
         """
         if not isinstance(event, self.event_type):
             return None
@@ -134,10 +135,10 @@ class CountingHook(Hook):
     """A pure hook with a memory: `func(event, memory)`.
 
     The function returns a reaction or None, and the new memory. The memory is any JSON value, None at first. It is part
-    of the run's state: each run of each agent has its own memory, and a resumed run keeps counting. Replays and resumed
-    runs call the function again with the recorded memory and event, so the result must depend on nothing else. The
-    function may read `event.timestamp` only with `clock=True`; otherwise the timestamp is not recorded. The function
-    must be sync and quick, because it runs in the event loop, and must not change its arguments.
+    of the run's state: each run has its own memory, and a resumed run keeps counting. Verifying or resuming a run calls
+    the function again with the recorded memory and event, so the result must depend on nothing else. The function may
+    read `event.timestamp` only with `clock=True`; otherwise the timestamp is not recorded. The function must be sync
+    and quick, because it runs in the event loop, and must not change its arguments.
     """
 
     def __init__(self, func: CountingFunction, event_type: EventTypes, *, name: str, clock: bool = False) -> None:
@@ -155,7 +156,7 @@ class CountingHook(Hook):
         return reaction, memory
 
     async def react(self, event: AgentEvent) -> Reaction | None:
-        """Return the reaction to a first event, with no memory."""
+        """Return the reaction to an event when the memory is None."""
         return self.count(event, None)[0]
 
 
@@ -166,7 +167,7 @@ def hook(
     when: Condition | Callable[[Any], Any] | Iterable[Condition | Callable[[Any], Any]] | None = None,
     scorers: Scorer | Callable[[Any], Any] | Iterable[Scorer | Callable[[Any], Any]] | None = None,
 ) -> Callable[[HookFunction], Hook]:
-    """Make a Hook of a function or method, as in `@hook(ToolEnd)`."""
+    """Make a Hook from a function or method, as in `@hook(ToolEnd)`."""
 
     def decorate(func: HookFunction) -> Hook:
         return Hook(func, event_type, condition, when=when, scorers=scorers)

@@ -1,4 +1,4 @@
-"""Text patterns of stop hooks."""
+"""Text patterns for stop conditions and conditions of hooks."""
 
 import re
 from collections.abc import Callable
@@ -12,12 +12,12 @@ def matcher(
 ) -> Callable[[str], bool]:
     """Return a function that tests whether a text matches.
 
-    A compiled pattern, or a text with `regex`, is searched as a regular expression; a compiled one keeps its own flags.
-    With `exact`, the whole text must equal the pattern; otherwise it must contain it. Raises ValueError for an invalid
-    regular expression.
+    A compiled pattern, or a text with `regex`, is searched as a regular expression; a compiled pattern keeps its flags.
+    With `exact`, the whole text must equal the pattern; otherwise the text must contain the pattern. Raises ValueError
+    for an invalid regular expression.
 
-    Regular expressions run in a child process: the function raises PatternTimeoutError if the search takes too long, as
-    it may with nested repetition.
+    Regular expressions run in a child process. The function raises PatternTimeoutError if the search takes too long, as
+    nested repetition may cause.
     """
     if isinstance(pattern, Pattern):
         compiled = pattern

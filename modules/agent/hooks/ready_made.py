@@ -19,16 +19,17 @@ _UNDER_WAY = 10_000
 def tool_metrics(*, detailed: bool = False) -> Hook:
     """Attach metrics of tools to the ToolStep of each call.
 
-    `trajectory.metrics` collects them. `tool/total_count` is 1 for each call, `tool/success_rate` is 1 or 0, and
+    `trajectory.metrics` collects the metrics. `tool/total_count` is 1 for each call, `tool/success_rate` is 1 or 0, and
     `tool/total_time` is the seconds until the call's result was reported (results of parallel calls are reported when
-    all have ended). So for a whole run, read the `total` of a count or time, and the `mean` of a rate. With `detailed`,
-    each tool also has `tool/count.NAME`, `tool/time.NAME`, `tool/avg_time.NAME` and `tool/success_rate.NAME`.
+    all calls have ended). For a whole run, read the `total` of a count or time, and the `mean` of a rate. With
+    `detailed`, each tool also has `tool/count.NAME`, `tool/time.NAME`, `tool/avg_time.NAME` and
+    `tool/success_rate.NAME`.
     """
     begun: dict[tuple[str, str], datetime] = {}
 
     async def measure(event: AgentEvent) -> None:
         if isinstance(event, ToolStart):
-            while len(begun) >= _UNDER_WAY:  # left over by runs that were cut off
+            while len(begun) >= _UNDER_WAY:  # calls of runs that were cut off
                 del begun[next(iter(begun))]
             begun[_run(), event.tool_call.id] = event.timestamp
         elif isinstance(event, ToolStep):
@@ -39,7 +40,7 @@ def tool_metrics(*, detailed: bool = False) -> Hook:
 
 
 def _run() -> str:
-    """Return the current run's id, or "": hooks serve several runs."""
+    """Return the current run's id, or "" outside a run."""
     try:
         return call_info().run_id
     except NoRunError:
@@ -68,8 +69,8 @@ def summarize_when_long(
     """Summarise the beginning of a conversation when it grows long.
 
     The hook checks the whole conversation before each request. From about `max_tokens` tokens on, `model` (by default
-    the agent's own) writes a summary of the beginning; at least `min_messages_to_keep` messages remain. The turn makes
-    no other request. If there is no place to cut, nothing happens.
+    the agent's own) writes a summary of the beginning; at least `min_messages_to_keep` messages remain. The summary
+    replaces the turn's own request. If the conversation cannot be cut anywhere, nothing happens.
     """
     if max_tokens < 1 or min_messages_to_keep < 1:
         raise ValueError(

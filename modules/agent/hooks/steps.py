@@ -16,7 +16,7 @@ _RUNS = 64
 class Steps(Sequence[AgentStep]):
     """Steps in order: a prefix of a list, then the current turn's.
 
-    The prefix has the length that the list had when this object was made; the list may grow.
+    The prefix keeps the length that the list had at construction; the list may grow.
     """
 
     def __init__(self, before: list[AgentStep], last: Sequence[AgentStep] = ()) -> None:
@@ -36,7 +36,7 @@ class Steps(Sequence[AgentStep]):
             return [self[i] for i in range(*place.indices(len(self)))]
         place = place + len(self) if place < 0 else place
         if not 0 <= place < len(self):
-            raise IndexError(f"there is no step {place}: there are {len(self)} steps")
+            raise IndexError(f"no step {place}: there are {len(self)} steps")
         return self._before[place] if place < self._count else self._last[place - self._count]
 
     def __iter__(self) -> Iterator[AgentStep]:
@@ -60,10 +60,7 @@ class Steps(Sequence[AgentStep]):
 
 
 class StepsOf:
-    """The steps of one run up to its last commit.
-
-    Each step is made once.
-    """
+    """The steps of one run up to its last commit."""
 
     def __init__(self, trace: Follower, generator: Any, before: Sequence[AgentStep] | None) -> None:
         self.trace = trace
@@ -81,8 +78,8 @@ class StepsOf:
         for record in self._uncommitted[:count]:
             self._kept.feed(record)
         del self._uncommitted[:count]
-        # The end of an attempt and the next attempt's first commit, which retracts the end, are read together: so no
-        # known step vanishes.
+        # Read the end of an attempt together with the next attempt's first commit, which retracts that end. Otherwise a
+        # known step would vanish.
         self._steps += steps_among(self._kept.events[self._known :])
         self._known = len(self._kept.events)
         return self._steps
@@ -103,7 +100,7 @@ class StepsByRun:
     def of(self, run_id: str) -> list[AgentStep]:
         """Return the steps of the current run, up to its last commit.
 
-        The returned list only grows, at its end.
+        Later calls append to the same list.
         """
         known = self._runs.pop(run_id, None)
         trace = follow_run(None if known is None else known.trace)

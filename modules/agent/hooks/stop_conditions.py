@@ -16,15 +16,15 @@ Judge = Callable[[Sequence[AgentStep]], Any]
 class StopCondition:
     """A predicate on an agent's steps: whether its work is done.
 
-    The condition is evaluated after each step, with all steps so far, including the steps of earlier turns of the
-    conversation. With `catch`, an exception counts as `default`; otherwise an exception ends the run as failed.
+    refold evaluates the condition after each step, with all steps so far, including those of the conversation's earlier
+    turns. With `catch`, an exception counts as `default`; otherwise an exception fails the run.
     """
 
     def __init__(self, func: Judge, *, name: str | None = None, catch: bool = False, default: bool = False) -> None:
         if not callable(func):
             raise TypeError(f"a stop condition must be a function of steps, got {type(func).__name__}")
         if isinstance(func, Hook):
-            raise TypeError(f"{func.name!r} is a hook, which takes events and not steps; pass it in hooks=[...]")
+            raise TypeError(f"{func.name!r} is a hook, which takes events rather than steps; pass it in hooks=[...]")
         self.func = func
         self.name = name or str(getattr(func, "__name__", type(func).__name__))
         self.catch = catch
@@ -47,7 +47,7 @@ class StopCondition:
     def with_(
         self, *, name: str | None = None, catch: bool | None = None, default: bool | None = None
     ) -> "StopCondition":
-        """Return a condition like this one with other settings."""
+        """Return a copy of the condition with other settings."""
         return StopCondition(
             self.func,
             name=self.name if name is None else name,
@@ -121,7 +121,7 @@ def stop_condition(
 def and_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
     """Return a condition that holds if all of these hold.
 
-    Conditions are evaluated in order, up to the first that does not hold.
+    refold evaluates them in order, up to the first that does not hold.
     """
     return _named(reduce(and_operator, map(StopCondition.fit, conditions)), name)
 
@@ -129,7 +129,7 @@ def and_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCon
 def or_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
     """Return a condition that holds if one of these holds.
 
-    Conditions are evaluated in order, up to the first that holds.
+    refold evaluates them in order, up to the first that holds.
     """
     return _named(reduce(or_operator, map(StopCondition.fit, conditions)), name)
 

@@ -1,4 +1,4 @@
-"""The stop reasons of AgentEnd for the engine's endings."""
+"""AgentEnd's stop reason for each ending of the engine."""
 
 from ....engine import RunStatus, StopReason
 from ..events import AgentStopReason
@@ -15,6 +15,6 @@ _BY_STATUS: dict[RunStatus, AgentStopReason] = {RunStatus.completed: "finished",
 def agent_stop_reason(reason: StopReason | str, status: RunStatus | str) -> AgentStopReason:
     """Return the `stop_reason` of a run's AgentEnd.
 
-    Endings without their own word are "error".
+    Endings that have no reason of their own are "error".
     """
     return _BY_REASON.get(StopReason(reason)) or _BY_STATUS.get(RunStatus(status)) or "error"

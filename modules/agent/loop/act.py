@@ -1,4 +1,4 @@
-"""The second half of a turn: tool calls, and hooks on them."""
+"""The second half of a turn: tool calls and their hooks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -42,7 +42,7 @@ _OF_CALLS = ("UnknownToolError", "ArgumentError")
 async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
     """Run a turn's calls and show its events to hooks.
 
-    If no hook listens and there is no stop condition, only the calls run.
+    If no hook listens and there is no stop condition, `observed` only runs the calls.
     """
     kind = kind_of(decision)
     if kind in ("reaction", "error"):
@@ -57,7 +57,7 @@ async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decisi
 
 
 async def _carried_out(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> tuple[ActionResult, ...]:
-    """Run the calls of a decision concurrently, inside the policy's surroundings."""
+    """Run the calls of a decision concurrently, within the policy's surroundings."""
     with tool_context(setup.context_of(state)):
         if setup.policy is None:
             return (await run_actions(tools, decision, own_task=True)).results
@@ -82,17 +82,17 @@ class Acting:
 
     @cached_property
     def turn(self) -> Turn:
-        """The turn of the decision, made only if an event needs it."""
+        """The decision's turn, made only if an event needs it."""
         return Turn.of(self.decision)
 
     async def observation(self) -> Observation:
-        """Let hooks deny calls, run the others, and show the outcomes."""
+        """Let hooks deny calls, run the remaining calls, and show the outcomes."""
         return await self.shown(await self._results() if kind_of(self.decision) == "calls" else ())
 
     async def shown(self, results: tuple[ActionResult, ...]) -> Observation:
         """Show the outcomes in call order, then the generation's end.
 
-        The value of the observation has the answers of hooks and stop conditions.
+        The observation's value has the answers of hooks and stop conditions.
         """
         for call, result in zip(self.turn.calls, results, strict=True):
             await self._ended(call, result)
@@ -109,8 +109,6 @@ class Acting:
         if self.error is not None:
             said["error"] = self.error
         return Observation(tuple(results), said or None)
-
-    # the calls
 
     async def _results(self) -> tuple[ActionResult, ...]:
         denied: dict[str, str] = {}
@@ -132,7 +130,7 @@ class Acting:
     async def _denied(self) -> dict[str, str]:
         """Return the results of the calls that hooks deny, by id.
 
-        If a reaction ends the run, no call runs and all calls get a result.
+        If a reaction ends the run, no call runs and every call gets a result.
         """
         denied: dict[str, str] = {}
         for i, call in enumerate(self.turn.calls):
@@ -147,7 +145,6 @@ class Acting:
         return denied
 
     async def _ended(self, call: ToolCall, result: ActionResult) -> None:
-        """Show the outcome of a call."""
         outcome = ToolOutcome.of_result(result)
         message = outcome.message(call.id)
         facts = self.dispatch.facts
@@ -177,13 +174,11 @@ class Acting:
             self.error = {"type": error.error_type, "message": error.message}
 
     def _catches(self, call: ToolCall, result: ActionResult) -> bool:
-        """Return whether the tool catches an engine's error, as of a timeout."""
+        """Return whether the tool catches an engine's error, such as a timeout."""
         tool = self.setup.by_name.get(call.name)
         if tool is None or result.error_type in _OF_CALLS:
             return True
         return catches(tool.catch, EffectError(result.error_type or "Exception", result.error or ""))
-
-    # the generation
 
     async def _generation_ended(self) -> None:
         if self.dispatch.wants(GenerationEnd):
@@ -205,14 +200,14 @@ class Acting:
         return facts
 
     async def _judged(self) -> dict[str, Any]:
-        """Evaluate the stop conditions.
+        """Return the verdict of the stop conditions.
 
         If none holds and the turn has no calls, the agent has stalled.
         """
         judging = _Judging(self)
         try:
             judged = await perform(judging.stop_conditions, step=self.step)
-        except EffectError as error:  # the turn is committed, and the run ends
+        except EffectError as error:  # the turn is committed with the error, which ends the run
             self.error = self.error or {"type": error.error_type, "message": error.message}
             return {}
         met = judged
@@ -227,7 +222,7 @@ class Acting:
         return {"stalled": True}
 
     def steps_so_far(self) -> Steps:
-        """Return the steps of earlier turns and of this one."""
+        """Return the steps of earlier turns and of this turn."""
         return Steps(self.setup.steps.of(call_info().run_id), self.steps)
 
 
@@ -241,7 +236,7 @@ class _Judging:
     async def stop_conditions(self, *, step: int) -> str | dict[str, Any]:
         """Return the name of the first condition that holds, or "".
 
-        If conditions have used tokens, the name and the usage are in a dict.
+        If the conditions used tokens, returns a dict of the name and the usage.
         """
         with spending() as inside:
             met = await self._met()

@@ -34,7 +34,7 @@ log = logging.getLogger("refold")
 
 
 class _Stepped(Exception):
-    """A hook has reacted, so no further request is made."""
+    """A hook has reacted, so the turn makes no further request."""
 
 
 class Deciding:
@@ -74,12 +74,10 @@ class Deciding:
         turn.reactions = [reacted.to_dict() for reacted in self.dispatch.reactions]
         return turn
 
-    # hooks
-
     async def _tell(self, cls: type[AgentEvent], **values: Any) -> None:
         """Show an event to its listeners, if there are any.
 
-        Raises _Stepped if a listener reacts. If there are listeners, values that are callables are called first.
+        Calls those `values` that are callables only if there are listeners. Raises _Stepped if a listener reacts.
         """
         if not self.dispatch.wants(cls):
             return
@@ -100,8 +98,6 @@ class Deciding:
     def _prompt(self) -> list[Message]:
         state = self.state
         return [*([state.system] if state.system is not None else []), *state.messages]
-
-    # the model
 
     async def _generation(self) -> Generation:
         messages: Sequence[Message] = self.state.messages
@@ -175,11 +171,11 @@ class Deciding:
         try:
             await self._tell(GenerationRetry, **facts)
         except _Stepped:
-            self.requests -= 1  # `_counted` counts the failed attempt when it gives the request up
+            self.requests -= 1  # `_counted` counts the failed attempt when it stops retrying
             raise
 
     async def _compact(self) -> list[Message] | None:
-        """Return the conversation with a summary as its beginning, or None."""
+        """Return the conversation with its beginning summarised, or None."""
         facts, self.compaction = await compacted(self._summarise, self.setup.generator, self.state.messages)
         if facts is None:
             return None
@@ -192,7 +188,7 @@ class Deciding:
 
     async def _summarise(self, system: Message, asked: Message) -> Generation:
         params = self.state.params.model_copy(update={"tools": None, "tool_choice": None})
-        with listening(None):  # the pieces of a summary are not pieces of the answer
+        with listening(None):  # listeners must not take a summary for the answer
             return await self._counted([asked], params, system, None, self.setup.backoff)
 
     def _answered(self, generation: Generation) -> Turn:
@@ -225,7 +221,7 @@ class Deciding:
             return
         emit("answer_incomplete", incomplete=why, stop_reason=turn.stop_reason, unread=unread)
         what = [f"incomplete ({why})"] if why else []
-        what += [f"not read whole ({unread[0]:.100})"] if unread else []
+        what += [f"partly unreadable ({unread[0]:.100})"] if unread else []
         _say("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
 
 
@@ -242,6 +238,6 @@ def _say(text: str, *facts: Any) -> None:
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:
-    """Return the error as JSON, without the cause like the journal."""
+    """Return the error as JSON, without its cause, as the journal does."""
     document: dict[str, Any] = {"type": error_type(error), "message": error_text(error)}
     return {**document, "overflow": True} if isinstance(error, ContextOverflowError) else document

@@ -1,7 +1,7 @@
 """Dispatch of events to hooks.
 
-Ordinary hooks run in one journaled effect for each event. Counting hooks are pure and run again in each replay, with
-their memory.
+Ordinary hooks run in one journaled effect for each event. Counting hooks are pure: verifying or resuming a run calls
+them again, with their recorded memory.
 """
 
 import logging
@@ -41,7 +41,7 @@ class Reacted:
     won: bool = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, as decisions and observations carry it."""
+        """Return the JSON form that decisions and observations hold."""
         document = {"event": self.event, "hook": self.hook, "reaction": self.reaction.to_dict()}
         if self.call is not None:
             document["call"] = self.call
@@ -55,7 +55,7 @@ class Reacted:
 
 
 def thawed(document: Mapping[str, Any]) -> Reaction:
-    """Return the reaction of a frozen document, by a plain copy."""
+    """Return the reaction of a frozen document, copied to plain values."""
     return reaction_from_dict(orjson.loads(orjson.dumps(document)))
 
 
@@ -78,7 +78,7 @@ class Listeners:
         found = self._by_class.get(cls)
         if found is None:
             found = [(i, hook) for i, hook in self.hooks if hook.listens_to(cls)]
-            if cls is ReactStep:  # hooks on steps do not react to reactions
+            if cls is ReactStep:  # hooks on AgentStep do not see reactions
                 found = [(i, hook) for i, hook in found if hook.event_type is not AgentStep]
             self._by_class[cls] = found
         return found
@@ -88,7 +88,7 @@ class Dispatch:
     """Shows the events of one phase of a step to the hooks.
 
     `memory` is the memory of counting hooks, and `changed` its changes in this phase. `reactions` are all reactions;
-    `winners` are the ones that take effect, one for each event. `used` is the usage of generations in hooks.
+    `winners` are those that take effect, one for each event. `used` is the usage of generations in hooks.
     """
 
     def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Callable[[], Mapping[str, Any]]) -> None:
@@ -101,7 +101,7 @@ class Dispatch:
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The members that all events share; made only if one is shown."""
+        """The members that all events share; made when first needed."""
         return self._make_facts()
 
     @property
@@ -125,7 +125,7 @@ class Dispatch:
     async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
         """Show an event to its listeners and return the winning reaction.
 
-        Returns None if there is none. If there is one, its ReactStep is shown to the listeners of reactions.
+        Returns None without a winner. A winner's ReactStep is shown to the listeners of reactions.
         """
         name = type(event).__name__
         found = await self._asked(name, event, call)
@@ -157,7 +157,7 @@ class Dispatch:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
             telling = _Telling(others, event)
             told = await perform(telling.hooks, **arguments)
-            if not telling.was_run:  # an earlier attempt ran them
+            if not telling.was_run:  # the hooks ran in an earlier attempt
                 attach(event, told)
             self.add_usage(told.get("used"))
             for answer in told.get("hooks", ()):
@@ -198,7 +198,7 @@ class _Telling:
 
     @effect(idempotent=True, name="hooks")
     async def hooks(self, *, event: str, call: str | None = None) -> dict[str, Any]:
-        """Run the hooks in order and return the answers given."""
+        """Run the hooks in order and return their answers."""
         answers: list[dict[str, Any]] = []
         self.was_run, shown = True, self._event
         with spending() as inside:
@@ -233,11 +233,11 @@ class _Telling:
 def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
     """Return the reaction for a failed hook: a denial on ToolStart.
 
-    The hook may be a guard. For other events, returns None.
+    A hook on ToolStart may be a guard, so its failure must not let the call run. For other events, returns None.
     """
     if not isinstance(event, ToolStart):
         return None
-    why = f"the hook {hook!r} failed with {error_type(error)}, and no call runs without its answer"
+    why = f"the hook {hook!r} failed with {error_type(error)}, so the call was not run"
     return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
 
 

@@ -23,9 +23,9 @@ ERROR_SHOWN = 2_000
 class RecordedError(ExternalError):
     """An error restored from a trace or a saved trajectory.
 
-    Only its class's name and its text are known. If the class is one of Python's own, such as ValueError, or an error
-    of generators, the error is an instance of that class, so `isinstance` holds as for the first error. Two errors with
-    equal class, text and cause are equal.
+    It has only the name of the error's class and its text. If the class is built into Python, such as ValueError, or an
+    error of generators, the restored error is also an instance of that class. Two errors with equal class, text and
+    cause are equal.
     """
 
     def __init__(self, error_type: str, message: str = "", cause: str | None = None) -> None:
@@ -62,7 +62,7 @@ def recorded_error(error_type: str, message: str = "", cause: str | None = None)
 def error_type(error: BaseException) -> str:
     """Return the name of an error's class.
 
-    For a recorded error or an EffectError, this is the name of the recorded class.
+    For a recorded error or an EffectError, returns the name of the original class.
     """
     if isinstance(error, RecordedError | EffectError):
         return error.error_type
@@ -76,7 +76,7 @@ def error_text(error: BaseException | str) -> str:
     try:
         text = str(error).encode("utf-8", "replace").decode()
     except Exception as failed:  # noqa: BLE001 - a stranger's __str__
-        text = f"(its message cannot be told: {type(failed).__name__})"
+        text = f"(its message cannot be read: {type(failed).__name__})"
     return cut_middle(text, ERROR_SHOWN)
 
 
@@ -135,7 +135,7 @@ def _is_short(error: Exception) -> bool:
 def _class_of(name: str) -> type[RecordedError]:
     """Return RecordedError or a subclass that is also the named class.
 
-    The named classes are those of Python itself, and the errors of generators.
+    The named class must be an exception of Python or an error of generators.
     """
     facts: dict[str, Any] = {}
     found = getattr(builtins, name, None)
@@ -165,9 +165,9 @@ _KINDS: dict[str, type[GeneratorError]] = {
 
 
 class _OfPython(RecordedError):
-    """The base of recorded errors with another base class.
+    """The base of recorded errors that are also another class.
 
-    It makes an instance without calling the constructor of that class.
+    An instance is made without calling that class's constructor.
     """
 
     _python: type[Exception]

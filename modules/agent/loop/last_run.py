@@ -48,7 +48,7 @@ class RunStanding:
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
         """Return the standing of a JSON form.
 
-        Raises EventFormatError for a document of another form.
+        Raises EventFormatError for any other document.
         """
         try:
             error = doc.get("error")
@@ -88,7 +88,7 @@ def told_status(events: Sequence[AgentEvent]) -> RunStatus | None:
 def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
     """Return the last run's error according to its AgentEnd, or None.
 
-    This is the error of a model, or of a hook's Fail: the engine's run does not fail by them.
+    This is the error of a model or of a hook's Fail, which do not fail the engine's run.
     """
     end = end_of(events)
     if end is None or end.error is None:
@@ -97,10 +97,7 @@ def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
 
 
 def may_have_answered(status: RunStatus | None) -> bool:
-    """Return whether a run of this status may have an answer.
-
-    The answer is the run's last text.
-    """
+    """Return whether a run of this status may have an answer."""
     return status in _ANSWERED
 
 

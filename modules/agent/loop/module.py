@@ -34,7 +34,7 @@ class AgentLoop(AgentModule[AgentState]):
     def __new__(cls, setup: Setup) -> "AgentLoop":
         """Make a loop without recording its argument in headers.
 
-        An agent is restored from its task and its state, not from the constructor's arguments.
+        A run's agent is rebuilt from its task and state, not from the constructor's arguments.
         """
         return object.__new__(cls)
 
@@ -104,7 +104,7 @@ class AgentLoop(AgentModule[AgentState]):
     def told_result(self, name: str, result: Any) -> Any:
         """Return the outcome of a call whose result a person reports.
 
-        The tool itself would have had this outcome.
+        It is the outcome that the tool itself would have had.
         """
         tool = self.setup.by_name.get(name)
         return result if tool is None else told_outcome(tool, result).to_dict()

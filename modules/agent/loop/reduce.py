@@ -24,10 +24,10 @@ Value = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Consequences:
-    """The winning reactions of a turn with their messages, and any ending."""
+    """A turn's winning reactions with their messages, and its ending, if any."""
 
     reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
-    """At most one for each event; reactions that lost are left out."""
+    """At most one for each event; lost reactions are omitted."""
     replaced: list[Message] | None = None
     """The whole new conversation with its system message, if a Retry has one."""
     stop: StopReason | None = None
@@ -53,7 +53,7 @@ class Consequences:
 def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequence[Any]) -> list[Message]:
     """Return the turn's own messages.
 
-    They are the model's message, the results of its calls in order, and feedback on calls that could not be read.
+    These are the model's message, the results of its calls in order, and feedback on unreadable calls.
     """
     found: list[Message] = []
     message = turn.message
@@ -66,7 +66,7 @@ def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequ
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether an assistant message is empty: some providers refuse it."""
+    """Return whether an assistant message is empty, which some providers refuse."""
     return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
 
 
@@ -75,7 +75,7 @@ def consequences(
 ) -> Consequences:
     """Return the consequences of a turn.
 
-    `chat` returns the conversation with the turn's own messages.
+    `chat` returns the conversation, including the turn's own messages.
     """
     found = Consequences()
     if not turn.reactions and not value:
@@ -128,7 +128,7 @@ def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Conse
         if reaction.tool_call_id is None:
             return reaction.to_add()
         if reacted.event == "ToolStart" and reaction.tool_call_id == reacted.call:
-            return []  # it is the call's result
+            return []  # the reaction's text is already the call's result
         (denial,) = reaction.to_add()
         return [Message("user", denial.content, metadata=denial.metadata)]
     if isinstance(reaction, Retry) and reaction.messages is not None:
@@ -139,7 +139,7 @@ def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Conse
 
 
 def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], value: Value | None) -> None:
-    """Write a turn and its outcomes into the draft of a state."""
+    """Write a turn and its outcomes into a draft of the state."""
     if turn.compaction is not None:
         del state.messages[: turn.compaction.cut]
         state.messages.insert(0, turn.compaction.summary)

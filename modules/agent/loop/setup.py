@@ -26,7 +26,7 @@ from .state import AgentState
 
 @dataclass(frozen=True)
 class Setup:
-    """An Agent's configuration as it was when its module was made."""
+    """An Agent's configuration, copied when its module was made."""
 
     name: str
     generator: Generator
@@ -41,7 +41,7 @@ class Setup:
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
     earlier: tuple[AgentStep, ...] | None = None
-    """The steps of the conversation's earlier runs, for the stop conditions; None if the run continues none."""
+    """The steps of the conversation's earlier runs, for the stop conditions; None for a first run."""
 
     @cached_property
     def listeners(self) -> Listeners:
@@ -50,7 +50,7 @@ class Setup:
 
     @cached_property
     def steps(self) -> StepsByRun:
-        """The steps for stop conditions, read once from the run's trace."""
+        """The run's steps for stop conditions; each record is read once."""
         return StepsByRun(self.generator, self.earlier)
 
     @cached_property
@@ -82,10 +82,7 @@ class Setup:
         return context
 
     def event_facts(self, state: AgentState) -> dict[str, Any]:
-        """Return the members that all events of a run share.
-
-        They are the agent's name and the id with which the run started.
-        """
+        """Return the members that all events of a run share."""
         known = state.agent.agent_id
         agent_id = self.agent_id if known is None else _uuid(known)
         facts: dict[str, Any] = {"agent_name": self.name}
@@ -96,7 +93,7 @@ _uuid = lru_cache(maxsize=64)(UUID)
 
 
 def renderer(mode: ToolMode) -> Render:
-    """Return the function that renders a chat; not for `api`."""
+    """Return the function that renders a chat in a text mode."""
     return _RENDERERS.setdefault(mode, _renderer(mode))
 
 

@@ -12,7 +12,7 @@ from ..modes import ToolMode
 class AgentFacts(StateModel):
     """The agent of a run, as its events name the agent.
 
-    The ids are None if a module runs without its Agent. `policy` is the policy over the agent's calls, with its
+    The ids are None if a module runs without its Agent. `policy` is the policy for the agent's calls, with its
     settings. A run that started under one policy resumes under another only with `on_divergence="ignore"`.
     """
 
@@ -33,7 +33,7 @@ class AgentState(StateSchema):
         messages: the messages of the next request; after a compaction, a summary and the later messages.
         turns_before: the number of leading messages that belong to earlier turns.
         params: the parameters of requests; they include the tools in every mode.
-        tool_mode: how tools are described to the model; never "auto".
+        tool_mode: the form in which the model sees tools; never "auto".
         limit: the Agent's `max_steps`; the field `max_steps` is the limit of the budget.
         asked: the number of requests, including failed ones.
         weight: the approximate number of tokens in the conversation.

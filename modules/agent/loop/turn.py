@@ -37,7 +37,8 @@ class Turn:
     """The decision of one step of an Agent.
 
     `requests` is the number of requests, `usage` their total usage, and `beside` the usage of generations in hooks.
-    `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode if it has changed.
+    `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode, if the turn changed
+    it.
     """
 
     kind: TurnKind
@@ -70,7 +71,7 @@ class Turn:
     def decision(self) -> Decision:
         """Return the turn as a decision.
 
-        The text is the rationale, the calls are the actions, and the rest is the meta.
+        The text is the rationale, the calls are the actions, and `meta` has the rest.
         """
         meta: Document = {}
         message = self.message
@@ -169,11 +170,11 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "memory": dict,
     "error": lambda error: error,
 }
-"""The readers of a decision's meta, by the turn's attributes."""
+"""The readers of a decision's `meta`, by the turn's attributes."""
 
 
 _LONGEST_ID = 256
-"""Longer ids are replaced: many records repeat an id, and small values are written inline each time."""
+"""The longest id of a call. A longer id is replaced: many records repeat it, and each writes it whole."""
 
 
 def kind_of(decision: Decision) -> TurnKind:

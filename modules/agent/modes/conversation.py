@@ -1,6 +1,6 @@
 """Conversations and answers in a tool mode.
 
-`prompt_for` writes a conversation for a model, and `read_answer` turns its answer into a message with calls.
+`prompt_for` writes a conversation for a model. `read_answer` returns the model's answer as a message with calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer as a message with `tool_calls`, and unreadable calls."""
+    """A model's answer: a message with `tool_calls`, and unreadable calls."""
 
     message: Message
     problems: tuple[Problem, ...] = ()
@@ -48,10 +48,9 @@ class Answer:
 def prompt_for(mode: ToolMode, messages: Iterable[Message], tools: Sequence[ToolDefinition]) -> Prompt:
     """Return a conversation in the form of `mode`.
 
-    The given messages do not change. In `api` mode, the prompt is the conversation and the tools. In a text mode, a
-    section on the tools ends the system message (which is added if there is none), earlier calls are part of their
-    messages' text, and the user sends the results of tools, each in a `<tool-response>`, all results of one answer in
-    one message.
+    The given messages do not change. In `api` mode, the prompt is the conversation and the tools. A text mode appends a
+    section on the tools to the system message (adding one if needed) and writes earlier calls into their messages'
+    text. The user sends the results of tools: each in a `<tool-response>`, all results of one answer in one message.
 
     Raises ValueError for `auto`, which must be resolved first; see `choose_mode`.
     """
@@ -85,9 +84,9 @@ def read_answer(
 ) -> Answer:
     """Return a model's answer with the calls in its text.
 
-    In `api` mode, or if the message already has calls, it does not change. `seed` distinguishes this answer from
-    others, such as the number of its step: unless the model wrote an id, a call's id is `rg-` and eight hex digits of a
-    hash of the seed and the answer. `is_complete` is False for an answer that was cut off at a number of tokens.
+    In `api` mode, or if the message already has calls, the message does not change. `seed` distinguishes this answer
+    from others, such as by the number of its step. If the model wrote no id for a call, the id is `rg-` and eight hex
+    digits of a hash of the seed and the answer. `is_complete` is False for an answer that was cut off at a token limit.
     """
     if mode == "api" or message.tool_calls:
         return Answer(message)
@@ -128,7 +127,9 @@ def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[Too
 def _text_mode(mode: ToolMode) -> TextMode:
     found = TEXT_MODES.get(mode)
     if found is None:
-        raise ValueError(f"{mode!r} is not a text mode; those are {', '.join(TEXT_MODES)}, and auto is chosen before")
+        raise ValueError(
+            f"{mode!r} is not a text mode: expected {', '.join(TEXT_MODES)}; resolve auto with choose_mode"
+        )
     return found
 
 
@@ -154,7 +155,7 @@ def _told_results(results: Sequence[Message]) -> Message:
 
 
 def _harmless(part: Content) -> Content:
-    """Return a part with the tags of a response escaped."""
+    """Return a part with tags of tool responses escaped."""
     if not isinstance(part, ContentText):
         return part
     text = part.text.replace(_CLOSING, "&lt;/tool-response").replace("<tool-response", "&lt;tool-response")

@@ -10,12 +10,12 @@ from ..chat.readable_schema import TYPES
 from .markup import ANY_TAG, Tag, tags
 
 ITEM, ENTRY = "item", "entry"
-"""The elements for list items, and for members whose names are not element names."""
+"""The elements for list items, and for members whose names cannot be element names."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|(?P<open>\Z))", re.DOTALL)
 """A comment, or an open comment with the rest of the text.
 
-Matching the rest at once avoids a search to the text's end for each further `<!--`.
+Matching the rest at once avoids another search to the text's end for each further `<!--`.
 """
 
 
@@ -45,20 +45,20 @@ class Element:
 
     @property
     def key(self) -> str:
-        """The name of the argument or member, or the entry's `key`."""
+        """The name of the argument or member, or an entry's `key`."""
         if self.tag.name == ENTRY and "key" in self.tag.attributes:
             return self.tag.attributes["key"]
         return self.tag.name
 
     @property
     def type(self) -> str | None:
-        """The JSON type in the element's `type` attribute, if valid."""
+        """The JSON type in the element's `type` attribute, or None."""
         said = self.tag.attributes.get("type")
         return said if said in TYPES else None
 
     @property
     def members(self) -> dict[str, str]:
-        """The attributes other than a type and an entry's key."""
+        """The attributes, without the type and an entry's key."""
         skipped = {"type"} if self.type else set()
         skipped |= {"key"} if self.tag.name == ENTRY else set()
         return {name: value for name, value in self.tag.attributes.items() if name not in skipped}
@@ -67,7 +67,7 @@ class Element:
 def element_of(tag: Tag, body: str) -> Element:
     """Return the element of a tag with this body.
 
-    One pass reads all elements in the body. An opening tag without a closing one, and the reverse, is text.
+    One pass reads all elements in the body. An unpaired opening or closing tag is text.
     """
     root = Element(tag, body, 0, len(body))
     open_, opened = [root], dict[str, int]()

@@ -14,7 +14,7 @@ _MAX_UNENDING = 50
 _WINDOW = 4096
 """Characters of the first decoding attempt; a longer value is decoded again from a larger piece."""
 _LONGEST_WORD = 16
-"""Errors this close to a piece's end may be caused by the cut; `-Infinity` has nine characters."""
+"""An error this close to a piece's end may come from the cut: `-Infinity` has nine characters."""
 _BEGINS = re.compile(r"""\{\s*(?:["'}]|(?:name|arguments|parameters|type|function)\b)""")
 _BEGINS_AS_CALL = re.compile(r"""\{\s*["']?(?:name|arguments|parameters|type|function)["']?\s*:""")
 _NAME = re.compile(r"""["']?\bname["']?\s*:\s*["']?([^"',{}\s]*)""")
@@ -35,7 +35,7 @@ class Found:
 
 
 class _Ahead:
-    """The first match of a pattern from a position on.
+    """The first match of a pattern at or after a position.
 
     While the positions grow, the text is searched only once.
     """
@@ -46,7 +46,6 @@ class _Ahead:
         self._match = pattern.search(text)
 
     def at(self, place: int) -> re.Match[str] | None:
-        """Return the first match that starts at or after `place`."""
         if self._match is not None and self._match.start() < place:
             self._match = self._pattern.search(self._text, place)
         return self._match
@@ -59,7 +58,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """
     size = _WINDOW
     while True:
-        # A JSONDecodeError counts the lines before it. A piece bounds that cost: a long text may have many errors.
+        # Decode pieces: a JSONDecodeError counts the lines before it, and a long text may have many errors.
         piece = text[start : start + size]
         whole = start + size >= len(text)
         try:

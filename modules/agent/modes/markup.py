@@ -46,7 +46,7 @@ def tag_of(match: re.Match[str]) -> Tag:
 
 
 def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
-    """Return the tags of a text outside CDATA sections and comments."""
+    """Yield the tags of a text outside CDATA sections and comments."""
     for match in _or_skipped(pattern).finditer(text, start):
         if match["name"] is not None:
             yield tag_of(match)
@@ -56,7 +56,7 @@ def tags(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterator[Tag]:
 def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
     """Return one pattern for tags, CDATA sections and comments.
 
-    It lets one pass read the text.
+    With one pattern, the text is read in one pass.
     """
     return re.compile(rf"(?s:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))|{pattern.pattern}")
 
@@ -64,14 +64,14 @@ def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
 def escape(text: str) -> str:
     """Return the text with markup escaped; `unescape` is the inverse.
 
-    Characters that XML cannot hold become numeric references.
+    Characters that XML does not allow become numeric references.
     """
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", _numbered, text)
 
 
 def escape_attribute(text: str) -> str:
-    """Return the text as an attribute's value in double quotes."""
+    """Return the text as an attribute's value for double quotes."""
     escaped = re.sub(r"[\t\n]", _numbered, escape(text).replace('"', "&quot;"))
     return f'"{escaped}"'
 
@@ -79,7 +79,7 @@ def escape_attribute(text: str) -> str:
 def numbered_breaks(text: str) -> str:
     """Return the text with outer line breaks as numeric references.
 
-    So a reader does not take them for layout.
+    Otherwise a reader takes them for layout.
     """
     inner = text.strip()
     if not inner:
@@ -112,7 +112,7 @@ def plain_text(body: str) -> str:
     """Return the text between two tags.
 
     CDATA is taken literally; elsewhere character references are replaced. A line break right after the first tag or
-    right before the last is layout and is removed.
+    right before the last tag is layout and is removed.
     """
     body = re.sub(r"\A[ \t]*\r?\n|\r?\n[ \t]*\Z", "", body)
     pieces, at = [], 0

@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 from ..chat.tool_calls import ToolCall, ToolDefinition
 
 ToolMode = Literal["auto", "api", "xml", "json", "json-in-xml", "json-with-tag", "pythonic"]
-"""How a model sees tools and how its calls are read.
+"""How a model sees tools and how refold reads its calls.
 
-`api` leaves both to the provider's function calling. `auto` stands for `api` if the provider has that, otherwise for
+`api` is the provider's function calling. `auto` stands for `api` if the provider has function calling, otherwise for
 `json-in-xml`. The others are text: `xml` nests an element for each argument, `json` is a bare object with name and
 arguments, `json-in-xml` is an element that names the tool around an object of arguments, `json-with-tag` is the object
 of `json` inside an element, and `pythonic` is a list of function calls.
@@ -18,10 +18,10 @@ of `json` inside an element, and `pythonic` is a list of function calls.
 
 @dataclass(frozen=True)
 class FoundCall:
-    """A call read from a text.
+    """A call read from a text; the arguments are JSON text.
 
-    It has the tool's name, the arguments as JSON text, and the model's id for the call, if it wrote one. Arguments
-    other than a JSON object are kept as the model wrote them; the tool reports what is wrong with them.
+    The id is None unless the model wrote one. Arguments other than a JSON object are kept as the model wrote them; the
+    tool reports what is wrong with them.
     """
 
     name: str
@@ -49,11 +49,11 @@ class Reading:
 class TextMode(Protocol):
     """A way to write calls as text.
 
-    All methods are pure: the same text is always read the same way.
+    All methods are pure.
     """
 
     stop: tuple[str, ...]
-    """Texts at which the model is to stop writing."""
+    """Texts at which the model must stop writing."""
 
     def describe(self, tools: Sequence[ToolDefinition]) -> str:
         """Return the prompt's section on tools and on writing calls."""
@@ -61,11 +61,11 @@ class TextMode(Protocol):
     def write(self, calls: Sequence[ToolCall]) -> str:
         """Return calls as text.
 
-        `read` returns them with the same names and arguments.
+        `read` returns calls with the same names and arguments.
         """
 
     def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
         """Return the calls in a text.
 
-        `tools` resolve what the text alone leaves open.
+        The schemas of `tools` resolve ambiguities in the text.
         """

@@ -37,13 +37,13 @@ class _Block:
 
 
 class _NotLiteral(ValueError):
-    """A value is not a literal."""
+    """The value of an argument is not a literal."""
 
 
 class PythonicMode:
     """Reads the last list of calls in a text.
 
-    Earlier lists count as the model's thinking aloud.
+    Earlier lists are part of the model's reasoning.
     """
 
     stop: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ def _after_comments(text: str, at: int) -> int:
 def _closing(text: str, start: int) -> int | None:
     """Return the position that closes the bracket at `start`.
 
-    Strings and comments are skipped. None if no bracket closes it, or the wrong kind does.
+    Strings and comments are skipped. Returns None if the bracket is not closed or the wrong kind closes it.
     """
     open_: list[str] = []
     at = start
@@ -157,7 +157,7 @@ def _string_end(text: str, at: int, quote: str) -> int | None:
 def _calls(block: _Block, parameters: dict[str, list[str]], raw: str) -> list[FoundCall | Problem] | None:
     """Return the calls of a block, or None.
 
-    Returns None if the block only looks like calls: it names no tool and has no argument by name.
+    Returns None if the block is not a list of calls: it names no tool and has no argument by name.
     """
 
     def is_likely(name: str, written: str) -> bool:
@@ -209,14 +209,14 @@ def _arguments(call: ast.Call, parameters: list[str]) -> dict[str, Any]:
                     raise _NotLiteral(f"{name} is given twice")
                 arguments[name] = value
         else:
-            raise _NotLiteral("** takes a dict that is written out")
+            raise _NotLiteral("** needs a literal dict")
     return arguments
 
 
 def _value(node: ast.expr) -> Any:
     """Return the JSON value of a literal.
 
-    A bare name stands for its text, except true, false and null.
+    A bare name is a text, except true, false and null.
     """
     if isinstance(node, ast.Constant):
         value = node.value
@@ -246,10 +246,10 @@ def _dict(node: ast.Dict) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise _NotLiteral("** inside of a dict is not taken")
+            raise _NotLiteral("** inside a dict is not supported")
         name = _value(key)
         if isinstance(name, list | dict):
-            raise _NotLiteral("the keys of a dict are texts")
+            raise _NotLiteral("the keys of a dict must be strings")
         found[name if isinstance(name, str) else json.dumps(name)] = _value(value)
     return found
 
@@ -263,19 +263,16 @@ def _written(call: ToolCall) -> str:
 
 
 def _argument(name: str, value: Any) -> str:
-    """Return an argument by its name.
+    """Return the source text of an argument passed by name.
 
-    If Python does not allow the name, the argument is written in a `**` dict.
+    A name that is not valid in Python is written in a `**` dict.
     """
     plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
     return f"{name}={_literal(value)}" if plain else f"**{_literal({name: value})}"
 
 
 def _literal(value: Any) -> str:
-    """Return a JSON value as a Python literal.
-
-    It has no character that cannot be sent.
-    """
+    """Return a JSON value as a Python literal in encodable characters."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):

@@ -9,8 +9,8 @@ _FENCE = "```"
 def cut(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the text without the spans.
 
-    The spans are in order and do not touch. Brackets and code fences around nothing but spans are removed with them.
-    The rest is stripped of blanks at its ends. Without spans, the text is returned unchanged.
+    The spans are in order and do not touch. Brackets and code fences that hold only spans are removed with them, and
+    the result is stripped. Without spans, the text is returned unchanged.
     """
     found = list(spans)
     if not found:

@@ -14,7 +14,7 @@ NOT_JSON: Any = object()
 def value_of(element: Element, schema: Any, root: Any) -> Any:
     """Return the JSON value of an element.
 
-    Its `type` attribute decides, otherwise the schema, otherwise its form.
+    The element's `type` attribute decides, otherwise the schema, otherwise the element's form.
     """
     schema = resolved(schema, root)
     if element.type is not None:
@@ -55,7 +55,7 @@ def _typed(element: Element, type_: str, schema: Any, root: Any) -> Any:
 def object_value(element: Element, members: Mapping[str, str], schema: Any, root: Any) -> dict[str, Any]:
     """Return an element's members as a dict.
 
-    A repeated member is a list. A child element replaces the attribute of its name.
+    A repeated member becomes a list. A child element replaces the attribute of the same name.
     """
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties")

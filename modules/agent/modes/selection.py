@@ -9,7 +9,7 @@ FALLBACK: ToolMode = "json-in-xml"
 
 
 def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolMode:
-    """Return the mode for `auto`; any other mode is returned itself.
+    """Return the mode for `auto`; return any other mode unchanged.
 
     `auto` is `api` if the generator has native calls, otherwise `json-in-xml`.
     """
@@ -19,11 +19,11 @@ def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolM
 
 
 def mode_after_error(mode: ToolMode, error: str, *, configured: ToolMode = "auto") -> ToolMode | None:
-    """Return the mode in which to repeat a request, once; otherwise None.
+    """Return the mode in which to repeat a failed request, or None.
 
-    `error` is the text of the error with which a request in `mode` failed. If the request has more tools than the API
-    takes, the repeat uses text in any `configured` mode. If the API has no native calls, the repeat uses text only if
-    `configured` is `auto`. None if the error has another cause.
+    A request is repeated at most once. `error` is the text of the error of a request in `mode`. If the request has more
+    tools than the API takes, the repeat uses text in any `configured` mode. If the API has no native calls, the repeat
+    uses text only if `configured` is `auto`. Returns None for any other error.
     """
     if mode != "api":
         return None

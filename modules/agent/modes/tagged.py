@@ -39,8 +39,8 @@ def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
     """Return the body of the element that a tag opens.
 
     A JSON value is taken whole, even if its strings contain tags. Otherwise the body ends at the following tag, if that
-    closes the element, or at the end of the text. Returns None if the following tag opens another element: the first
-    tag is then only mentioned.
+    tag closes the element, or at the end of the text. Returns None if the following tag opens another element: the
+    first tag is then not a call.
     """
     if opening.is_empty:
         return Body("", opening.end)
@@ -74,7 +74,7 @@ def body_of(text: str, opening: Tag, following: Tag | None) -> Body | None:
 def _without_layout(text: str, start: int, end: int) -> int:
     """Return the end of the text between `start` and `end`, without layout.
 
-    The loop runs backwards because a search with a pattern would be quadratic.
+    The loop runs backwards because a regular expression takes quadratic time.
     """
     while end > start:
         if text[end - 1].isspace():
@@ -92,7 +92,7 @@ Read = Callable[[Tag, Body], list[FoundCall | Problem] | None]
 def read_elements(text: str, read: Read) -> Reading:
     """Return the calls in the elements of a text.
 
-    `read` reads one element; it returns None for a tag that is only mentioned.
+    `read` reads one element; it returns None for a tag that is not a call.
     """
     calls: list[FoundCall] = []
     problems: list[Problem] = []

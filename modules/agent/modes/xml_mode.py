@@ -24,9 +24,9 @@ _SAFE_KEY = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 class XmlMode:
     """A call is `<rg-tool-call name="find"><q>tea</q></rg-tool-call>`, an element for each argument.
 
-    Values other than text have a type: `<n type="integer">3</n>`. Lists hold `<item>` elements, objects an element for
-    each member; a member whose name is not an element name is an `<entry key="...">`. If a model omits the types, the
-    tool's schema determines them; without a schema, the form of the value does.
+    Values other than text have a type: `<n type="integer">3</n>`. A list holds `<item>` elements. An object holds an
+    element for each member, or `<entry key="...">` for a name that cannot be an element name. If a model omits the
+    types, the tool's schema determines them; without a schema, the form of the value does.
     """
 
     stop: tuple[str, ...] = (_END,)
@@ -59,9 +59,9 @@ class XmlMode:
         at = 0
         for opening, closing, is_last in _pairs(list(tags(text, _CALL))):
             if opening.start < at:
-                continue  # it is inside another
+                continue  # nested in another call
             if closing is None and not is_last and not _BEGINS_WITH_ARGUMENT.match(text, opening.end):
-                continue  # it is only mentioned: nothing closes it, and another one follows
+                continue  # unclosed, and another call follows: not a call
             inner_end, end = (len(text), len(text)) if closing is None else (closing.start, closing.end)
             body = "" if opening.is_empty else text[opening.end : inner_end]
             found = _call(opening, body, schemas, is_open=closing is None)
@@ -78,7 +78,7 @@ class XmlMode:
 
 
 def with_end(text: str) -> str:
-    """Return a model's text with the closing tag it left out.
+    """Return a model's text with the closing tag that the model omitted.
 
     The tag is a stop text, so the model stops before writing it.
     """
@@ -110,7 +110,7 @@ def _call(opening: Tag, body: str, schemas: Mapping[str, Any], *, is_open: bool)
     element = element_of(opening, body)
     if is_open:
         if not name or (raw and not raw.startswith("<")):
-            return None  # it is only mentioned
+            return None  # not a call
         return Problem(f"the call to {name} was cut off: there is no closing {_END}", raw)
     if not name:
         return Problem('the element needs the name of a tool: <rg-tool-call name="...">', raw)
@@ -181,7 +181,7 @@ def _definition(tool: ToolDefinition) -> str:
 def _parameter(name: str, schema: dict[str, Any], root: Any, *, is_required: bool) -> str:
     """Return the description of a parameter.
 
-    The schema of a parameter other than a plain value is written inside it.
+    If the type alone does not describe the parameter, the description holds its schema.
     """
     types = sorted(allowed_types(resolved(schema, root), root), key=TYPES.index)
     facts = [f"name={escape_attribute(name)}", f'type="{" or ".join(types) or "any"}"']
@@ -190,7 +190,7 @@ def _parameter(name: str, schema: dict[str, Any], root: Any, *, is_required: boo
         facts.append(f"description={escape_attribute(str(schema['description']))}")
     rest = {k: v for k, v in schema.items() if k not in ("title", "description", "type", "default")}
     if rest.keys() == {"anyOf"} and all(option.keys() == {"type"} for option in rest["anyOf"]):
-        rest = {}  # the types say it all
+        rest = {}  # the type attribute says the same
     if "default" in schema and schema["default"] is not None:
         facts.append(f"default={escape_attribute(json.dumps(schema['default']))}")
     if not rest:

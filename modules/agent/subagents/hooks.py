@@ -15,15 +15,15 @@ _CONTAINERS = (list, dict, set, deque, bytearray)
 def hooks_apart(hooks: list[Hook]) -> list[Hook]:
     """Return copies of hooks with their own counts and containers.
 
-    Numbers, texts and containers are copied if the closure of a function, a bound object or a callable object holds
-    them. Other objects (a client, a lock, a logger) are shared, and so are globals.
+    Numbers, texts and containers are copied if they are in a function's closure, a bound object or a callable object.
+    Other objects (a client, a lock, a logger) are shared, and so are globals.
     """
     return [_apart(hook) for hook in hooks]
 
 
 def _apart(hook: Hook) -> Hook:
     if isinstance(hook, CountingHook):
-        return hook  # each run's state has the memory
+        return hook  # its memory is in each run's state
     made: Hook = type(hook).__new__(type(hook))  # `copy` cannot copy a property
     vars(made).update({name: _data_apart(held) for name, held in vars(hook).items()})
     made.func = _function_apart(hook.func)
@@ -55,7 +55,7 @@ def _cell_apart(cell: CellType) -> CellType:
 
 
 def _held_apart(value: Any) -> Any:
-    """Return a copy of the object that a hook is bound to."""
+    """Return a copy of the object to which a hook is bound."""
     return _object_apart(value) if not isinstance(value, type) else value
 
 

@@ -54,7 +54,7 @@ SUBAGENT_TYPES: dict[str, SubAgentType] = {
 
 
 def type_named(name: str) -> tuple[str, SubAgentType]:
-    """Return the kind of a name, and its normalised name."""
+    """Return the kind's normalised name, and the kind."""
     known = name.strip().lower()
     known = known if known in SUBAGENT_TYPES else GENERAL
     return known, SUBAGENT_TYPES[known]

@@ -1,4 +1,4 @@
-"""Reports on a sub-agent's run: the results of the calls about it."""
+"""Reports on a sub-agent's run, as results of calls."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _WHY = {
     StopReason.budget_cost: "the budget's money was used up",
     StopReason.budget_steps: "its turns were used up",
     StopReason.max_steps: "its turns were used up",
-    StopReason.context_overflow: "its conversation no longer fitted the model",
+    StopReason.context_overflow: "its conversation no longer fits the model's context window",
 }
 _AS_FINISHED = (StopReason.max_steps, StopReason.budget_steps, StopReason.stagnation)
 """Endings after which the sub-agent's last text is its result."""
@@ -87,7 +87,7 @@ def _facts(task: str, child: ChildResult) -> str:
 def _unfinished(name: str, task: str, child: ChildResult) -> str:
     if child.waiting:
         asked = "; ".join(prompt for prompt in child.waiting if prompt)
-        standing = f"waits for an answer ({asked}); wait for it, so that it can be asked" if asked else "waits"
+        standing = f"waits for an answer ({asked}); wait for the sub-agent to ask" if asked else "waits"
     elif child.status is None:
         standing = f"is at work; {child.steps} steps taken, {child.usage.tokens} tokens used so far"
     else:

@@ -1,7 +1,7 @@
 """An agent's work read from traces: events, conversations, other formats.
 
-`projector` turns records into events, `trajectory` holds them, `converters`, `datasets`, `export` and `tables` write
-them in other formats.
+`projector` turns records into events, and `trajectory` holds them. `converters`, `datasets`, `export` and `tables`
+write other formats.
 """
 
 from .converters import (

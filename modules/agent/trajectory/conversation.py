@@ -30,8 +30,8 @@ def conversation(events: Sequence[AgentEvent]) -> list[Message]:
 
     Each goal is at the start of its run; each answer is followed by its results in call order. The order of events
     differs: tools end before the step of their generation, and hooks react in between. Messages of hooks follow the
-    results. A call that was cut off gets a result that says so. If a run has not ended, finished calls of its last turn
-    are in an assistant message of their own.
+    results. A call that was cut off gets a result that reports this. If a run has not ended, an extra assistant message
+    holds the finished calls of its last turn.
     """
     return _Reading(events).read()
 
@@ -42,7 +42,7 @@ def context(events: Sequence[AgentEvent]) -> list[Message]:
 
 
 def is_silent(message: Message) -> bool:
-    """Return whether an assistant message is empty: some providers refuse it."""
+    """Return whether an assistant message is empty, which some providers refuse."""
     said = message.body or message.tool_calls or any(message.metadata.get(name) for name in _THOUGHTS)
     return message.role == "assistant" and not said
 
@@ -50,7 +50,7 @@ def is_silent(message: Message) -> bool:
 class _Reading:
     """Reads events in order into `chat`.
 
-    `results`, their `calls` and `notes` wait for their generation.
+    `results`, their `calls` and `notes` are kept until the step of their generation.
     """
 
     def __init__(self, events: Sequence[AgentEvent], *, shortened: bool = False) -> None:
@@ -98,7 +98,7 @@ class _Reading:
     def _goal_of(self, place: int, start: AgentStart) -> Message | None:
         """Return the goal's message from the run's first steps.
 
-        If the run did not get that far, returns a new message.
+        Returns a new message if the run has no such step.
         """
         goal = start.inputs.get("goal")
         if not isinstance(goal, str):
@@ -164,7 +164,7 @@ class _Reading:
     def _flush_results(self) -> None:
         """Add the results of a generation that was cut off.
 
-        The steps of these results know their calls.
+        The steps of these results hold their calls.
         """
         cut_off = [self.calls[id_] for id_ in self.results if id_ in self.calls]
         self.chat += [Message("assistant", "", tool_calls=cut_off)] if cut_off else []

@@ -29,13 +29,13 @@ def trajectory_from_openai_format(
     """Return a trajectory from OpenAI messages.
 
     Each step ends with an assistant message. If that message has a dict `usage`, the step is a GenerationStep with that
-    usage. A system message stays a message. `message_class` is a subclass of Message for the messages.
+    usage. A system message stays a message. `message_class` is the class of the messages: Message or a subclass.
 
-    Raises ValueError for a document that is not a message, and TypeError for another `message_class`.
+    Raises ValueError for a document that is not a message, and TypeError for any other `message_class`.
     """
     make = Message if message_class is None else message_class
     if not (isinstance(make, type) and issubclass(make, Message)):
-        raise TypeError(f"message_class must be Message or a subclass of it, got {make!r}")
+        raise TypeError(f"message_class must be Message or a subclass, got {make!r}")
     agent_id = uuid4()
     trajectory = Trajectory(agent_id=agent_id)
     waiting: list[Message] = []
@@ -58,8 +58,8 @@ def trajectory_to_jsonl_record(
 ) -> dict[str, Any]:
     """Return a training record: `messages`, and `tools` and `metadata` if given.
 
-    The messages start with their own system message, if there is one; otherwise with `system_prompt`, or the
-    trajectory's own.
+    The first message is the conversation's own system message, if there is one; otherwise `system_prompt` or the
+    trajectory's.
     """
     messages = trajectory_to_openai_format(trajectory)
     prompt = system_prompt if system_prompt is not None else trajectory.system_prompt
@@ -102,8 +102,7 @@ def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
 def trajectory_to_turns(trajectory: Trajectory) -> list[dict[str, Any]]:
     """Return a dict for each answer of the model.
 
-    It has the last user message, the answer and its usage. `user` is the last user message since the previous answer;
-    None if only results of tools came in between.
+    Its members are `user` (the last user message since the previous answer, or None), the answer and its usage.
     """
     turns: list[dict[str, Any]] = []
     said: list[Message] = []

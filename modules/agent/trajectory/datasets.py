@@ -16,7 +16,7 @@ _INT64 = 2**63
 
 
 class DatasetsMissingError(ExternalError, ImportError):
-    """The `datasets` package is not installed, or too old."""
+    """The `datasets` package is missing or too old."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"{problem}: pip install 'refold[datasets]'")
@@ -25,15 +25,15 @@ class DatasetsMissingError(ExternalError, ImportError):
 def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajectory], format: str = "messages") -> Any:
     """Return a `datasets.Dataset` of records or trajectories.
 
-    Records are as `trajectory_to_jsonl_record` returns them; a Trajectory is converted to one.
+    Records have the form of `trajectory_to_jsonl_record`; a Trajectory is converted to a record.
 
     - `messages`: the columns `messages` and `tools`, and one for each key in the metadata of any record
     - `chat`: `conversation` (role and content only), `agent_name`, `task_type`, `success`
     - `turns`: a row for each assistant message: `system`, `history`, `response`, `tool_calls`, `agent_name`,
       `task_type`
 
-    All rows have all columns, with None for missing values. Messages, tools and values of mixed types stay JSON: no row
-    gets keys of another row, and values need not have one type in all rows.
+    All rows have all columns, with None for missing values. Messages, tools and values of mixed types stay JSON, so
+    that no row gets keys of another row.
 
     Raises ValueError for an unknown format, and DatasetsMissingError if the package is missing.
     """
@@ -53,7 +53,7 @@ def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajec
 
 
 _Table = tuple[dict[str, Any], list[dict[str, Any]]]
-"""Columns with their type, or None if the values decide it, and rows."""
+"""Columns with their type (None: the values decide), and rows."""
 
 
 def _messages(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
@@ -117,7 +117,7 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said_kind(library: Any, rows: Sequence[Mapping[str, Any]], column: str) -> Any:
-    """Return the column type of messages: texts, or JSON for any parts."""
+    """Return the column type of message contents: text, or JSON for parts."""
     if all(isinstance(message["content"], str) for row in rows for message in row[column]):
         return library.List({"role": library.Value("string"), "content": library.Value("string")})
     return library.List(library.Json())

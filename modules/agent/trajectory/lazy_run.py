@@ -1,4 +1,4 @@
-"""A run whose events have not been made yet.
+"""A run whose events are made only on demand.
 
 Its stop reason, answer and messages come from its trace and last state.
 """
@@ -24,20 +24,20 @@ _DECIDE, _COMMIT = b'\n{"kind":"decide",', b'\n{"kind":"commit",'
 _OTHERWISE = (b'"reactions":', b'"compaction":', b'"problems":')
 """Members of turns in which hooks or the loop change the conversation.
 
-A text with these characters cannot match, because JSON escapes its quotes.
+Text in a message cannot match these bytes, because JSON escapes its quotes.
 """
 
 
 class EventsNeeded(Exception):
-    """Only the run's events have the requested value."""
+    """The requested value can be read from the run's events only."""
 
 
 @dataclass(frozen=True)
 class LazyRun:
     """A whole run that has ended or waits; its events get `generator`.
 
-    `answer` and `messages` equal the values from the events, in a tenth of the time. They work for runs without
-    reactions, compactions and unreadable calls, and raise EventsNeeded for others.
+    `answer` and `messages` equal the values from the events and take a tenth of the time. They raise EventsNeeded for
+    runs with reactions, compactions or unreadable calls.
     """
 
     trace: Trace
@@ -45,7 +45,7 @@ class LazyRun:
     state: AgentState | None
 
     def events(self) -> list[AgentEvent]:
-        """Return the events that a trajectory keeps of the run."""
+        """Return the run's events that a trajectory keeps."""
         return events_of(self.trace, self.generator, history=False)
 
     @property

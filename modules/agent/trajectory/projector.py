@@ -1,6 +1,6 @@
 """Projection of a run's records to events.
 
-This is the only place that knows which records stand for which events. Roughly:
+Only this file knows which records become which events. Roughly:
 
     snapshot (first)    AgentStart
     intent              GenerationStart, or ToolStart for all calls of the answer
@@ -58,7 +58,7 @@ from ..tools import ToolOutcome
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)
-"""The events that a trajectory keeps; the others repeat their contents early, for live viewers."""
+"""The events that a trajectory keeps; the others show the same contents early, for live viewers."""
 
 _PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
 """The frequent events whose values need no validation."""
@@ -71,10 +71,10 @@ Resolve = Callable[[Any], Any]
 class Projector:
     """Turns a run's records, fed in order, into events.
 
-    The results of calls come in call order: a result that overtook an earlier call is held back. Events get `generator`
-    if it is given, otherwise the model's name. `value` resolves a reference to a large value; without it, such results
-    come with the commit. With `kept`, only events that a trajectory keeps are made. With `history`, a step before the
-    run's start holds the earlier conversation.
+    The events of calls come in call order: a result is held back until all earlier calls have ended. Events get
+    `generator` if it is given, otherwise the model's name. `value` looks up a large value by its reference; without
+    `value`, events with such results wait for the commit. With `kept`, only events that a trajectory keeps are made.
+    With `history`, a step before the run's start holds the earlier conversation.
     """
 
     def __init__(
@@ -134,8 +134,6 @@ class Projector:
         handle = getattr(self, f"_on_{record.kind}", None)
         return [] if handle is None else [event for event in handle(record) if event is not None]
 
-    # the run
-
     def _on_header(self, record: Record) -> Iterator[AgentEvent | None]:
         self._header = record
         inputs = record["task"].get("inputs", {})
@@ -165,7 +163,7 @@ class Projector:
         inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
         if state["current_step"] == 0:
             self._goal = [m.meta(agent=agent.name, model=agent.model) for m in self._chat[-1:]]
-        else:  # a fork: its first messages belong to another run
+        else:  # in a fork, the first messages belong to the original run
             before, inputs = self._chat, state["inputs"]
             parent = self._header["parent"] or {}
             params["forked_from"] = {"run": parent.get("run"), "step": parent.get("step")}
@@ -202,7 +200,7 @@ class Projector:
     def _cut_off(self) -> AgentEvent | None:
         """Return the generation of an uncommitted last turn.
 
-        If the run is resumed, the commit makes the event again.
+        If the run is resumed, its commit makes the event again.
         """
         turn = self._turn
         if turn is None or turn.message is None:
@@ -213,8 +211,6 @@ class Projector:
         event = self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
         self._told, self._made = before
         return event
-
-    # asking the model
 
     def _on_intent(self, record: Record) -> Iterator[AgentEvent | None]:
         name = record["name"]
@@ -274,8 +270,6 @@ class Projector:
         if record["run_id"] == self._header["run_id"]:
             yield self._make(GenerationDelta, step=self._step, **record["piece"])
 
-    # calling tools
-
     def _start_tools(self) -> Iterator[AgentEvent | None]:
         """Yield ToolStart for all calls when the first one starts."""
         if self._started or self._turn is None:
@@ -299,7 +293,7 @@ class Projector:
     def _result(self, action: str, record: Record) -> ActionResult | None:
         """Return the outcome of a call, or None if unresolved.
 
-        A large outcome is not in its record.
+        The record of a large outcome holds only a reference.
         """
         error = record.get("error")
         if error is not None:
@@ -312,7 +306,7 @@ class Projector:
         return ActionResult(action, "", result)
 
     def _end_tools(self) -> Iterator[AgentEvent | None]:
-        """Yield the events of the results whose earlier calls have all ended."""
+        """Yield the events of results whose earlier calls have all ended."""
         assert self._turn is not None
         while self._shown < len(self._turn.calls):
             call = self._turn.calls[self._shown]
@@ -333,8 +327,6 @@ class Projector:
         elif DENIED_MARK not in outcome.metadata and not self._kept:
             yield self._make(ToolEnd, call.id, **tool_end_facts(call, outcome, message))
         yield self._make(ToolStep, call.id, **tool_step_facts(call, outcome, message, self._step))
-
-    # the end of a step
 
     def _on_commit(self, record: Record) -> Iterator[AgentEvent | None]:
         turn = self._turn
@@ -364,7 +356,7 @@ class Projector:
         self._step += 1
 
     def _observed(self, turn: Turn, place: int, doc: Any, record: Record) -> ActionResult:
-        """Return a result of the commit's observation.
+        """Return one result of the commit's observation.
 
         The commit has the number of the outcome's record, or the result itself.
         """
@@ -402,7 +394,7 @@ class Projector:
             facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": beside, "error": error}
             yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
             beside = error = None
-        if beside is not None:  # no reaction: the run ends, and the usage of the failed request counts
+        if beside is not None:  # without a reaction the run ends; the failed request's usage still counts
             facts = {"generator": self._generator, "step": self._step, "usage": beside, "error": error}
             yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
 
@@ -416,8 +408,6 @@ class Projector:
     def _take_goal(self) -> list[Message]:
         goal, self._goal = self._goal, []
         return goal
-
-    # making events
 
     def _make(self, cls: type[E], call: str | None = None, /, **values: Any) -> E | None:
         """Return an event of this time and agent, with the hooks' additions."""
@@ -434,7 +424,7 @@ class Projector:
         return event
 
     def _heard(self, key: tuple[str, str | None], told: Mapping[str, Any]) -> Iterator[AgentEvent | None]:
-        """Attach the hooks' answers to their event, and yield the hooks' failures."""
+        """Attach the hooks' recorded answers to their event, and yield their failures."""
         for answer in told.get("hooks", ()):
             if "error" in answer:
                 yield self._hook_failed(answer["hook"], answer["error"])
@@ -469,8 +459,7 @@ def made(cls: type[E], values: dict[str, Any]) -> E:
 def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> list[AgentEvent]:
     """Return the events that a trajectory keeps of a run's trace.
 
-    Of a resumed run, only the last end is kept. With `history`, a step before them holds the conversation with which
-    the run started.
+    A resumed run has only its last end. With `history`, a first step holds the conversation before the run.
     """
     kept = Kept(generator, value=trace.value, history=history)
     for record in trace.records:
@@ -496,8 +485,8 @@ class Kept:
             self.events = [event for event in self.events if not any(event is last for last in self._ending)]
         try:
             found = self._projector.feed(record)
-        except _UNFIT as error:  # in the trace of another module, the module's own members may hold anything
-            reason = f"the {record.kind} record tells of nothing that an Agent does: {type(error).__name__}: {error}"
+        except _UNFIT as error:  # in the trace of another module, these members may hold anything
+            reason = f"the {record.kind} record is not an Agent's: {type(error).__name__}: {error}"
             raise TraceCorruptError(reason[:300], record.seq + 1, path=record.path) from error
         self._ending = found if record.kind == "end" else self._ending
         self.events += found

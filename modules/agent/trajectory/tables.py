@@ -42,8 +42,7 @@ def summary_of(events: Sequence[AgentEvent], usage: Usage, session_id: str) -> d
 def rows_of(events: Sequence[AgentEvent], session_id: str) -> list[dict[str, Any]]:
     """Return a row for each message of a step, each message once.
 
-    The rows are in the order of the steps. A step without messages has one row. The usage is in the last row of its
-    step.
+    Rows are in the order of steps. A step without messages has one row. The last row of a step has the usage.
     """
     rows: list[dict[str, Any]] = []
     for event in events:

@@ -71,16 +71,15 @@ def _short(text: str) -> str:
 class Trajectory(BaseModel):
     """The steps of an agent, with each run's start and end.
 
-    Several turns of a conversation follow one another. Other events of a stream (a tool has started, a model has
-    answered) repeat contents of the steps; a trajectory leaves them out, so that it is not twice the size of the
-    conversation.
+    The trajectory of a conversation holds all its turns in order. It omits the other events of a stream (a tool has
+    started, a model has answered), because steps repeat their contents.
 
-    A trajectory is a projection of the traces of its runs, and stands alone once it is saved: `from_dict(t.to_dict())`
+    A trajectory is a projection of the traces of its runs. A saved trajectory needs no trace: `from_dict(t.to_dict())`
     equals `t` and can be continued. `trace` is the trace of the last run, if there is one. `status`, `stop_reason`,
     `answer`, `waiting` and `error` describe the last run.
 
-    The events of a run of `Agent.run` are made on first access; most users never access them. They come from the trace
-    as it was when the run ended, even if its file has moved since.
+    The events of a run of `Agent.run` are made on first access. They come from the trace as it was when the run ended,
+    even if its file has moved since.
 
     Attributes:
         session_id: the trajectory's id.
@@ -109,14 +108,14 @@ class Trajectory(BaseModel):
 
     _trace: Trace | None = PrivateAttr(default=None)
     _taken: LazyRun | None = PrivateAttr(default=None)
-    """The run added last; its events follow `_known` until they are made."""
+    """The run added last; its events follow `_known` once made."""
     _known: list[AgentEvent] = PrivateAttr(default_factory=list)
     """The events before the lazy run's events."""
 
-    if not TYPE_CHECKING:  # for type checkers, every attribute would be known
+    if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Make the events, which are missing while a run is lazy."""
+            """Make the events, which are absent while a run is lazy."""
             if name == "events" and (lazy := self._lazy_run) is not None:
                 self._known += lazy.events()
                 self.events, self._taken = self._known, None
@@ -146,7 +145,7 @@ class Trajectory(BaseModel):
         self.follow(run.trace)
         self._known, self._taken = self.events, run
         del self.__dict__["events"]
-        if _BLOB in run.trace.data:  # blobs beside a trace may be gone later
+        if _BLOB in run.trace.data:  # the blobs may be deleted before the events are made
             self.events  # noqa: B018
 
     @property
@@ -178,8 +177,8 @@ class Trajectory(BaseModel):
     def status(self) -> RunStatus | None:
         """The last run's status; None while it runs.
 
-        It is completed, stopped, waiting, failed, cancelled or interrupted. Without a trace, as in a trajectory made by
-        hand, the AgentEnd determines it; None if there is no AgentEnd.
+        Without a trace, as in a trajectory made by hand, the AgentEnd determines the status; without an AgentEnd, it is
+        None.
         """
         return self.last_run.status if self.last_run is not None else told_status(self.events)
 
@@ -222,7 +221,7 @@ class Trajectory(BaseModel):
 
     @property
     def reaction(self) -> Reaction | None:
-        """The hook's reaction, if that is the last step; otherwise None."""
+        """The hook's reaction if the last step is one; otherwise None."""
         last = self.steps[-1] if self.steps else None
         return last.reaction if isinstance(last, ReactStep) else None
 
@@ -250,7 +249,7 @@ class Trajectory(BaseModel):
         return f"{run} {predicate(self.status)}{f': {why}' if why else ''}{where}"
 
     def follow(self, trace: Trace | None) -> None:
-        """Take the standing from a run's trace.
+        """Set the last run's standing from its trace.
 
         None marks the start of a run that has no trace yet.
         """
@@ -339,8 +338,8 @@ class Trajectory(BaseModel):
     def from_dict(cls, data: Mapping[str, Any]) -> "Trajectory":
         """Return the trajectory written by `to_dict`.
 
-        Missing members have their default values. Raises EventFormatError for an event that does not fit its class, and
-        for a document that is not a trajectory.
+        Missing members get their default values. Raises EventFormatError for a document that is not a trajectory, or an
+        event that does not fit its class.
         """
         if not isinstance(data, Mapping):
             raise EventFormatError("trajectory", f"it must be an object, got {type(data).__name__}")

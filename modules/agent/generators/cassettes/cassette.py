@@ -1,4 +1,4 @@
-"""A model with answers in a file: recorded once, then played back."""
+"""A generator with answers in a file: recorded once, then played back."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -19,8 +19,8 @@ class CassetteGenerator:
     """Plays back the answers in `path`, and records new ones.
 
     With a `generator`, unknown requests are made and recorded. A request is the model's name, the messages and the
-    parameters without `api_base` and `timeout`. If a run makes the same request several times, it gets the recorded
-    answers in order. When they are used up, the generator is asked again; without a generator, the last answer is
+    parameters without `api_base` and `timeout`. A run that makes the same request several times gets the recorded
+    answers in order. After the last answer, the generator makes a new one; without a generator, the last answer is
     repeated. Answers and ContextOverflowErrors are recorded; other errors are not, because every playback would repeat
     them.
 
@@ -71,7 +71,7 @@ class CassetteGenerator:
     def _miss(self, messages: Sequence[Message], params: GenerateParams) -> str:
         nearest = difference(self._file, self.model, messages, params)
         if nearest is None:
-            return f"{self.path} holds no answers; give CassetteGenerator a generator to record with"
+            return f"{self.path} has no answers; give CassetteGenerator a generator to record with"
         return f"{self.path} has no answer to this request. Recorded (-), asked (+):\n{nearest}"
 
 

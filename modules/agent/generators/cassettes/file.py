@@ -1,6 +1,6 @@
 """The file of a cassette: JSON lines that share common parts.
 
-Lines are only ever appended:
+Lines are only appended:
 
     {"cassette": 1, "model": ...}
     {"message": KEY, "after": KEY | null, "is": {...}}        a message, and the chat that it ends
@@ -8,9 +8,8 @@ Lines are only ever appended:
     {"request": KEY, "chat": KEY, "params": KEY, "model": ..., "generation": {...} | "error": {...}}
     {"capabilities": {...}}
 
-A key is BLAKE2b-128, in hex, of the canonical JSON. The key of a message covers all messages before it, so that a
-growing conversation costs each message once. A last line without its newline was cut off; the next recording removes
-it.
+A key is BLAKE2b-128, in hex, of the canonical JSON. The key of a message covers all messages before it, so a growing
+conversation writes each message once. A last line without its newline was cut off; the next recording removes it.
 """
 
 import json
@@ -39,7 +38,7 @@ def _digest(value: Any) -> str:
 
 
 class CassetteFile:
-    """A cassette's contents, and the file to which recordings are appended."""
+    """A cassette's contents; recordings are appended to its file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -96,7 +95,7 @@ class CassetteFile:
             request: dict[str, Any] = {"request": key, "chat": chat, "params": asked, "model": model}
             if generation is not None:
                 answer = generation.to_dict()
-                secrets = make_redactor(True)  # a run has redacted its prompts, but not the answers
+                secrets = make_redactor(True)  # a run redacts its prompts, but not the answers
                 request["generation"] = answer if secrets is None else secrets.value(answer)
             elif error is not None:
                 request["error"] = {"kind": "context_overflow", "message": error.message, **error.data}
@@ -121,7 +120,7 @@ class CassetteFile:
     def links(self, messages: Sequence[Message]) -> tuple[str | None, list[tuple[str, str | None, dict[str, Any]]]]:
         """Return a chat's key, and its messages each with two keys.
 
-        These are the key of the chat up to and including the message, and of the chat before the message.
+        The two keys are of the chat up to and including the message, and of the chat before it.
         """
         after: str | None = None
         links: list[tuple[str, str | None, dict[str, Any]]] = []
@@ -170,7 +169,7 @@ def _entry(line: Mapping[str, Any]) -> Entry:
 def difference(file: CassetteFile, model: str, messages: Sequence[Message], params: GenerateParams) -> str | None:
     """Return the unified diff to the nearest recorded request, or None.
 
-    The nearest request shares the longest prefix of messages, and among equals is the most similar one.
+    The nearest request shares the longest prefix of messages; among equals, its text is the most similar.
     """
     _, links = file.links(messages)
     asked = _lines(model, [document for _, _, document in links], params.given())

@@ -20,7 +20,7 @@ _READ = frozenset(
 _LEFT_OUT = frozenset(("provider_specific_fields", "name"))
 _TEXTS = ("text", "output_text")
 _MOST_TOKENS = 10**12
-"""The largest number that counts as a number of tokens, far above any model's limit."""
+"""The largest valid number of tokens, far above any model's limit."""
 
 
 class _Call:
@@ -171,7 +171,7 @@ class Assembler:
         return self._calls[-1]
 
     def _called_function(self, function: Any) -> list[Delta]:
-        """Read a call in the form that preceded `tool_calls` at OpenAI."""
+        """Read a call in OpenAI's older form, `function_call`."""
         if not isinstance(function, Mapping):
             self._tell("a function_call", function)
             return []
@@ -185,7 +185,7 @@ class Assembler:
         return [Delta(call=CallDelta(known.index, "", name, arguments))]
 
     def _keep(self, name: str, value: Any) -> None:
-        """Keep a member that a message cannot hold; pieces add up."""
+        """Keep a member that a message cannot hold; pieces are concatenated."""
         self._extra[name] = _joined(self._extra.get(name), value)
 
     def _tell(self, what: str, value: Any) -> None:
@@ -215,7 +215,10 @@ class Assembler:
 
 
 def told_usage(told: Any) -> tuple[Usage | None, str | None]:
-    """Return the reported usage and its defect, or None for each."""
+    """Return the reported usage, and what is wrong with the report.
+
+    Either is None if there is none.
+    """
     if told is None:
         return None, None
     document = told if isinstance(told, Mapping) else getattr(told, "model_dump", dict)()
@@ -281,7 +284,7 @@ def _shown(value: Any) -> str:
 def writable(value: Any) -> Any:
     """Return the value with lone surrogates in its texts replaced.
 
-    UTF-8 cannot encode these.
+    UTF-8 cannot encode lone surrogates.
     """
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

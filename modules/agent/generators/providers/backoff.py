@@ -69,11 +69,11 @@ async def with_backoff(
 ) -> T:
     """Return the result of `attempt(tries)`, retried after transient errors.
 
-    Waits are journaled effects, so a replay does not wait. The duration of attempts is taken from their errors
-    (`seconds`) and not from a clock, so a replay gives up where the run did. `on_retry` is called, and its result
-    awaited if awaitable, before each wait; an error that it raises ends the retries.
+    Waits are journaled effects, so verifying a run does not wait. The duration of attempts is taken from their errors
+    (`seconds`) and not from a clock, so verifying and resuming stop at the same retry as the run did. `on_retry` is
+    called, and its result awaited if awaitable, before each wait; an error that it raises ends the retries.
 
-    Raises the GeneratorError for which no retry is left, at once if it is not transient.
+    Raises the last GeneratorError: at once if it is not transient, otherwise if no retry is left.
     """
     tries, elapsed = 0, 0.0
     random = None

@@ -112,7 +112,8 @@ class LiteLLMGenerator:
         if (key := self._key()) is not None:
             request["api_key"] = key
         extra = given.get("extra", {})
-        # `drop_params` drops what litellm believes unsupported, except parameters that the user named in `extra`.
+        # `drop_params` drops parameters that litellm believes unsupported, but must keep those that the user named in
+        # `extra`.
         return {**request, "allowed_openai_params": list(extra), **extra}
 
     def _key(self) -> str | None:
@@ -172,8 +173,8 @@ class LiteLLMGenerator:
     def _cached_where_possible(self, litellm: Any, params: GenerateParams) -> GenerateParams:
         """Return the parameters without cache marks if the model has no caching.
 
-        A server without caching may refuse the marks. If the generator's own parameters ask for marks, every model gets
-        them.
+        A server without caching may refuse the marks. If the generator's own parameters ask for marks, they are always
+        sent.
         """
         if params.cache is None or self._listed(litellm).get("supports_prompt_caching"):
             return params

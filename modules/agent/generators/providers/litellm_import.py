@@ -18,7 +18,7 @@ _NOISE = r"Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier"
 
 
 def load_litellm() -> Any:
-    """Return the package, with its bundled prices and without its output.
+    """Return the package, with its bundled prices and its output silenced.
 
     The first call blocks for seconds. Raises FatalGeneratorError if litellm is not installed.
     """
@@ -65,7 +65,7 @@ if hasattr(os, "register_at_fork"):
 def openai_client(api_base: str | None, api_key: str | None) -> Any:
     """Return a client of OpenAI's API whose answers `wire` reads.
 
-    Use it only in the loop of `aside`. Raises openai's OpenAIError if there is no key.
+    Use the client only in the loop of `aside`. Raises openai's OpenAIError if there is no key.
     """
     import openai
 

@@ -1,7 +1,7 @@
 """An event loop in its own thread, for heavy or loop-bound clients.
 
-Each `engine.run()` has its own event loop, which may be trio's; HTTP clients that outlive a loop break or leak. In this
-loop they live as long as the process, and their computations do not stall a run.
+Each `engine.run()` has its own event loop, which may be trio's; HTTP clients that outlive a loop break or leak. Clients
+in this loop live as long as the process, and their computations do not stall a run.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def _started() -> asyncio.AbstractEventLoop:
 
 
 def _forget() -> None:
-    """Drop the loop in a forked child, which lacks its thread."""
+    """Discard the loop in a forked child process, which lacks its thread."""
     global _loop, _lock
     _loop, _lock = None, threading.Lock()
 
@@ -48,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 class Aside(Generic[P, T]):
     """Work in the other loop: iterate its `pieces()`, then take `result()`.
 
-    The work `put`s the pieces. Leaving the `async with` cancels unfinished work.
+    The work calls `put` with each piece. Leaving the `async with` cancels unfinished work.
     """
 
     def __init__(self, work: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> None:
@@ -93,7 +93,7 @@ class Aside(Generic[P, T]):
 async def aside(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine in the other loop, and return its result.
 
-    If the caller is cancelled, so is the coroutine.
+    Cancelling the caller cancels the coroutine.
     """
 
     async def work(put: Callable[[None], None]) -> T:
@@ -119,7 +119,7 @@ def _waker(wake: Callable[[], None]) -> Callable[[], None]:
         soon = current_trio_token().run_sync_soon
 
     def call() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
             soon(wake)
 
     return call

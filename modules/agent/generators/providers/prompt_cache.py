@@ -8,8 +8,8 @@ MARK = {"type": "ephemeral"}
 def mark_for_caching(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the chat, in OpenAI's form, with marks for caching.
 
-    The marks are on the last system message and on the last two messages that are neither a system's nor an
-    assistant's, each on the last non-empty part. Other marks are removed. Unchanged dicts are shared with the argument.
+    The marks are on the last system message and on the last two messages of users or tools, each on the last non-empty
+    part. Other marks are removed. Unchanged dicts are shared with the argument.
     """
     bare = [_unmarked(message) for message in chat]
     systems = [i for i, message in enumerate(bare) if message["role"] == "system"]

@@ -40,7 +40,7 @@ _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionErro
 _SECRET_FROM = 8
 """The least length of a redacted key.
 
-Dummy keys such as "none" or "k", for servers that require any key, also occur in ordinary words.
+Servers that require any key get dummy keys such as "none" or "k", which also occur in ordinary words.
 """
 _LONGEST = 1000
 _LOGIN = re.compile(r"(://)[^/\s@]*@")
@@ -51,7 +51,7 @@ def classified(error: Exception) -> GeneratorError:
     """Return any exception of a generator as a GeneratorError.
 
     A custom generator may raise these classes, or give its exceptions `transient = True` and `retry_after`. Exceptions
-    of SDKs are recognised by status, headers and class names; errors that may pass become transient errors.
+    of SDKs are recognised by status, headers and class names.
     """
     return error if isinstance(error, GeneratorError) else provider_error_of(error)
 
@@ -85,7 +85,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
 def _message(error: BaseException) -> str:
     """Return an error's message in one line.
 
-    Class names prefixed by wrappers, and tracebacks, are removed.
+    Tracebacks and the class names that wrappers prepend are removed.
     """
     told = str(getattr(error, "message", None) or error or type(error).__name__).partition("Traceback (most recent")[0]
     text = " ".join(told.split())

@@ -1,7 +1,7 @@
 """Reads HTTP answers of OpenAI's API before lossy client code does.
 
-The documents go to the Assembler of the current request as they arrived. The client on top gets the minimum it accepts:
-plain text, a known finish reason, and one document or a stream of them, whichever it requested.
+The Assembler of the current request gets the documents unchanged. The client gets the minimum that it accepts: plain
+text, a known finish reason, and one document or a stream of documents, as requested.
 """
 
 import json
@@ -134,7 +134,7 @@ def _event(line: bytes, wire: Wire) -> list[bytes]:
 def _document(data: bytes) -> Any:
     """Return the JSON value of the data.
 
-    Raises TransientGeneratorError, which quotes other data.
+    Raises TransientGeneratorError, which quotes the data, if the data is not JSON.
     """
     try:
         return json.loads(data.decode("utf-8", "replace"))

@@ -76,7 +76,7 @@ def test_an_unknown_request_is_told_apart_from_the_nearest_one(tmp_path: Path) -
         '+  "temperature": 1.0',
         "+ }",
     ]
-    with pytest.raises(CassetteMissError, match="holds no answers"):
+    with pytest.raises(CassetteMissError, match="has no answers"):
         ask(CassetteGenerator(tmp_path / "none.jsonl"), "hello")
 
 

@@ -199,7 +199,7 @@ def test_auto_is_native_where_there_are_native_calls_and_else_text() -> None:
     assert choose_mode("auto", False) == choose_mode("auto", None) == "json-in-xml"
     for mode in (*MODES, "api"):
         assert choose_mode(mode, None) == mode
-    with pytest.raises(ValueError, match="auto is chosen before"):
+    with pytest.raises(ValueError, match="resolve auto with choose_mode"):
         prompt_for("auto", [], [])
 
 
