@@ -1,6 +1,6 @@
 """The gate at which requests wait for their turn.
 
-They pass one after the other, at the present pace.
+Requests pass one after the other, at the current pace.
 """
 
 import math
@@ -16,26 +16,26 @@ from ...errors import UsageError
 from .pace import Pace, Report
 
 LOOK_SECONDS = 0.05
-"""How often the first in line looks at the pace again: sleeping for the whole turn would keep an old pace."""
+"""Seconds after which the first request in line reads the pace again, because the pace may have changed meanwhile."""
 CATCH_UP_SECONDS = 0.05
-"""How much of a late turn is made up for, so that imprecise sleeps do not slow down a fast pace."""
+"""The largest delay in seconds that the next turns catch up, so that imprecise sleeps do not slow down a fast pace."""
 REPORT_SECONDS = 0.1
-"""How often accepted requests are reported to the pace; refused ones are reported at once."""
+"""Seconds between reports of accepted requests to the pace; refused requests are reported at once."""
 TOKEN_BURST_SECONDS = 5.0
-"""How many seconds' worth of tokens may be used at once."""
+"""Seconds of the token limit that may be used at once."""
 
 
 class RequestSlot:
     """One request that has passed the gate.
 
-    It counts as accepted unless `refused` is called.
+    The request counts as accepted unless `refused` is called.
     """
 
     def __init__(self, tokens: int) -> None:
         self.reserved = tokens
         self.tokens = tokens
         self.cost: float | None = 0.0
-        """US dollars that the request has cost; None if that is not known."""
+        """The request's cost in US dollars; None if unknown."""
         self.is_refused = False
         self.retry_after: float | None = None
 
@@ -50,14 +50,14 @@ class RequestSlot:
     def refused(self, retry_after: float | None = None) -> None:
         """Report that the provider refused the request for its rate.
 
-        `retry_after` is the number of seconds after which the request may be repeated, if the provider says so.
+        `retry_after` is the number of seconds to wait before a repeat, if the provider sent one.
         """
         self.is_refused = True
         self.retry_after = retry_after
 
 
 class Gate(Protocol):
-    """The gate that requests pass, such as a `RateLimiter`."""
+    """A gate for requests, such as a `RateLimiter`."""
 
     def request(self, tokens: int = 0) -> AbstractAsyncContextManager[RequestSlot]:
         """Wait for a turn.
@@ -74,13 +74,13 @@ class RateLimiter:
             if answer.status_code == 429:
                 slot.refused(retry_after=2.0)
 
-    Refused requests come again through the gate. One limiter serves one event loop.
+    A repeated request passes the gate again. One limiter serves one event loop.
 
     Args:
-        requests_per_minute: a limit that is known; it is kept from the start, and refusals lower the pace further.
-        tokens_per_minute: a limit of tokens; a request's estimate is reserved, and settled with what it used.
-        clock: seconds that never decrease.
-        sleep: waits for some seconds.
+        requests_per_minute: a known limit, kept from the start; refusals lower the pace further.
+        tokens_per_minute: a limit of tokens; each request reserves its estimate, and settles its real usage.
+        clock: a function that returns seconds that never decrease.
+        sleep: a function that waits for some seconds.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class RateLimiter:
         now = clock()
         self.pace = Pace.start(now)
         self.share = 1.0
-        """This process's part of the limits that are known; the learned pace is its own anyway."""
+        """This process's share of the known limits; the learned pace is always its own."""
         self.accepted = 0
         self.refused = 0
         self.waiting = 0
@@ -115,13 +115,13 @@ class RateLimiter:
 
     @property
     def rate(self) -> float:
-        """Requests a second that this process may make now."""
+        """The requests a second that this process may make now."""
         learned = self.pace.rate if self._most is None or self.pace.cut_at is not None else math.inf
         return min(learned, self._most * self.share if self._most is not None else math.inf)
 
     @asynccontextmanager
     async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
-        """Wait for a turn, and take account of how the request went."""
+        """Wait for a turn, then report the outcome of the request."""
         self.waiting += 1
         try:
             async with self._lock:
@@ -154,7 +154,7 @@ class RateLimiter:
         self._room -= tokens
 
     def _late(self, now: float, tokens: int) -> float:
-        """Return how many seconds are left until a request may go."""
+        """Return the seconds until a request may pass."""
         waits = [self._turn + 1 / self.rate - now, self.pace.paused_until - now]
         if self._tokens is not None:
             most = self._tokens * TOKEN_BURST_SECONDS * self.share
@@ -173,13 +173,13 @@ _current: ContextVar[Gate | None] = ContextVar("refold_rate_limiter", default=No
 
 
 def current_limiter() -> Gate | None:
-    """Return the limiter in force here, or None."""
+    """Return the current limiter, or None."""
     return _current.get()
 
 
 @contextmanager
 def use_limiter(limiter: Gate | None) -> Iterator[None]:
-    """Let requests inside pass this limiter."""
+    """Make this limiter the current one inside the block."""
     token = _current.set(limiter)
     try:
         yield
@@ -190,8 +190,8 @@ def use_limiter(limiter: Gate | None) -> Iterator[None]:
 def request_slot(tokens: int = 0) -> AbstractAsyncContextManager[RequestSlot]:
     """Return a context that waits for one request's turn.
 
-    The request waits at the limiter in force; without a limiter, it does not wait. `tokens` estimates what the request
-    will use. Use it inside an effect of your own that asks a provider:
+    The request waits at the current limiter; without a limiter, it does not wait. `tokens` estimates the request's
+    usage. Use it in your own effects that send requests to a provider:
 
         async with request_slot(tokens=500) as slot: ...
     """

@@ -6,28 +6,28 @@ The pace is learned from the requests that the provider accepts and refuses.
     x 2 a second          + 5 % a second         95 % of the       + 1 % a second
                                                  ceiling
 
-A refusal cuts the pace, at most once a second, and sets the *ceiling*: the rate that the provider accepted. While a
-provider refuses, its bucket of saved-up requests is empty, so the rate of accepted requests since the last cut is its
-limit; while the pace climbs slowly, the limit is near the pace itself. The first refusal is often bad luck, or comes
-late, after a full bucket: so the pace searches once more before it holds. Each probe costs a refusal; the probes are so
-rare that refusals stay below 1 % of requests.
+A refusal cuts the pace, at most once a second, and sets the *ceiling*, an estimate of the provider's limit. While a
+provider refuses, its token bucket is empty, so the rate of accepted requests since the last cut is its limit. While the
+pace grows slowly, the limit is near the pace itself. The first refusal may be a chance event, or be delayed by a full
+bucket, so the pace searches once more before it holds. Each probe costs a refusal; probes are so rare that refusals
+stay below 1 % of requests.
 """
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 FIRST_RATE = 4.0
-"""Requests a second before anything is known."""
+"""Requests a second at first."""
 CUT, HOLD = 0.85, 0.95
 """The pace right after a refusal, and while it holds: parts of the ceiling. The cut lets a provider's bucket fill."""
 SEARCH, PROBE, RECOVER = 0.05, 0.01, 0.03
-"""The growth of the pace, a second: while searching, while probing, and from the cut up to the hold."""
+"""The growth of the pace in a second: while searching, while probing, and from the cut up to the hold."""
 WINDOW = 2.0
 """Seconds in which accepted requests are counted while the pace doubles."""
 QUIET_SECONDS, QUIET_REQUESTS, LONGEST_QUIET = 8.0, 200.0, 300.0
-"""The time between probes: some seconds, and some requests, doubled after each probe that found no room."""
+"""The time between probes: some seconds, and some requests, doubled after each probe that was refused."""
 LONGEST_PAUSE = 120.0
-"""A longer retry-after is not obeyed to the end: it is tried again, in case it was a mistake."""
+"""The longest wait in seconds; a longer retry-after may be a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Report:
     """The requests since the last report.
 
     `now` is the time of the report, in seconds of any clock. `limited` says that requests had to wait at the gate.
-    `retry_after` is the longest wait that a refusal asked for.
+    `retry_after` is the longest wait that a refusal requested.
     """
 
     now: float
@@ -49,7 +49,7 @@ class Report:
 class Pace:
     """Requests a second, and the figures behind them.
 
-    `after` returns the next pace; nothing here has a clock.
+    `after` returns the next pace. Times come from the reports, not from a clock.
     """
 
     at: float
@@ -59,7 +59,7 @@ class Pace:
     paused_until: float = 0.0
     cut_at: float | None = None
     since: float = 0.0
-    """When `accepted` was 0: at the start, or at the last cut."""
+    """The time at which `accepted` was 0: the start, or the last cut."""
     accepted: int = 0
     recent: tuple[tuple[float, int], ...] = ()
     """Times and numbers of requests accepted within the window, while the pace doubles."""
@@ -95,7 +95,7 @@ class Pace:
         pause = min(retry_after or 0.0, LONGEST_PAUSE)
         pace = replace(self, paused_until=max(self.paused_until, now + pause))
         if self.cut_at is not None and now - self.cut_at < max(1.0, 2 / self.rate):
-            return pace  # these were sent before the cut
+            return pace  # refusals of requests sent before the cut
         ceiling = self._accepted_rate(now)
         quiet = min(self.quiet * 2, LONGEST_QUIET) if self.phase == "probing" else self._first_quiet(ceiling)
         is_settled = self.phase != "doubling"

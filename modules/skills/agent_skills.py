@@ -1,4 +1,4 @@
-"""Give an agent skills: one skill tool for all of them."""
+"""One skill tool on an agent for all of its skills."""
 
 import logging
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ log = logging.getLogger("refold")
 
 
 def attach_capability_skills(*, agent: Any, capability: Any) -> None:
-    """Add all skills under `capability.skills_paths` to `agent`, as `attach_skills` does.
+    """Add all skills under `capability.skills_paths` to `agent`.
 
-    Each path is a skill's folder, or a folder of such folders. The skills' namespace is the capability's name.
+    Each path is a skill's folder, or a folder of such folders. The skills' namespace is the capability's name. See
+    `attach_skills`.
     """
     skills: list[Skill] = []
     for path in capability.skills_paths:
@@ -30,8 +31,8 @@ def attach_capability_skills(*, agent: Any, capability: Any) -> None:
 def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
     """Add skills to an agent, as one tool for all.
 
-    It replaces the skill tool that the agent may have. Of several skills with one qualified id the first counts, and
-    the log names the others.
+    The tool replaces any earlier skill tool of the agent. If several skills have one qualified id, the first counts,
+    and the log names the others.
     """
     if not skills:
         return
@@ -46,7 +47,7 @@ def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
     for skill in skills:
         known = found.setdefault(skill.qualified_id, skill)
         if known is not skill and known.path != skill.path:
-            log.warning("the skill %s in %s is left out: there is one of this name", skill.qualified_id, skill.path)
+            log.warning("the skill %s in %s is ignored: there is another of this name", skill.qualified_id, skill.path)
     agent.tools = [*tools, create_skill_tool(list(found.values()))]
 
 
@@ -54,5 +55,5 @@ def _skills_at(path: Path) -> list[Skill]:
     try:
         return [load_skill(path)] if (path / SKILL_FILE).is_file() else discover_skills(path)
     except (SkillFileError, OSError) as error:
-        log.warning("a skill is left out: %s", error)
+        log.warning("a skill is ignored: %s", error)
         return []

@@ -11,9 +11,9 @@ _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>
 
 
 class SkillFileError(DefinitionError, ValueError):
-    """A file that is not a skill, or not instructions.
+    """A file is not a skill, or not instructions.
 
-    `path` is the file, `problems` lists everything that is wrong.
+    `path` is the file, and `problems` lists everything that is wrong.
     """
 
     def __init__(self, path: Path, *problems: str) -> None:
@@ -36,9 +36,8 @@ def read_text(path: Path) -> str:
 def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
     """Return the front matter and the text after it.
 
-    Returns None and the whole text without one.
-
-    Raises SkillFileError for front matter that does not end, or is not a YAML mapping.
+    Without front matter, returns None and the whole text. Raises SkillFileError for front matter that does not end, or
+    is not a YAML mapping.
     """
     if not re.match(r"---[ \t]*(\n|\Z)", text):
         return None, text
@@ -52,5 +51,5 @@ def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
     if document is None:
         document = {}
     if not isinstance(document, dict):
-        raise SkillFileError(path, f"the front matter is a {type(document).__name__}; `key: value` lines were expected")
+        raise SkillFileError(path, f"the front matter must have `key: value` lines, got a {type(document).__name__}")
     return document, found["body"] or ""

@@ -19,9 +19,9 @@ def load_instructions(path: Path) -> str:
 
 
 def discover_instructions(directory: Path | None = None) -> str | None:
-    """Return the instructions in a folder's instructions.md; None if there are none.
+    """Return the instructions in a folder's instructions.md, or None.
 
-    `directory` is the current folder by default. A file that cannot be read counts as none, and the log says why.
+    `directory` is the current folder by default. A file that cannot be read is ignored with a warning in the log.
     """
     path = (Path.cwd() if directory is None else Path(directory)) / INSTRUCTIONS_FILE
     try:
@@ -29,5 +29,5 @@ def discover_instructions(directory: Path | None = None) -> str | None:
     except FileNotFoundError:
         return None
     except (SkillFileError, OSError) as error:
-        log.warning("instructions are left out: %s", error)
+        log.warning("instructions are ignored: %s", error)
         return None

@@ -19,11 +19,11 @@ _PASSED_OVER = (".git", "__pycache__")
 
 @dataclass
 class Skill:
-    """Something an agent can be taught, from a SKILL.md.
+    """Instructions and files for one kind of task, from a SKILL.md.
 
     Attributes:
         name: lower-case letters, digits and single hyphens, at most 64 characters.
-        description: what it does and when to use it, at most 1,024 characters.
+        description: its purpose and when to use it, at most 1,024 characters.
         instructions: the Markdown after the front matter.
         allowed_tools: the tools that it may use without asking; advice to the model, and to policies that read it.
         license: the license's name or place.
@@ -54,7 +54,7 @@ class Skill:
     def qualified_id(self) -> str:
         """The id for models and people: namespace and name, joined by colons.
 
-        Raises ValueError if one of them has no character that an id may have.
+        Raises ValueError if the name or part of the namespace has no character that an id may have.
         """
         return ":".join(_segment(part) for part in (*self.namespace, self.name))
 
@@ -87,7 +87,7 @@ class Skill:
     def render_content(self) -> str:
         """Return the whole skill as text.
 
-        The text has instructions, tools, folder, and the first ten other files. The folder is read each time.
+        The text has instructions, tools, folder, and the first ten other files. The folder is read on each call.
         """
         name = self.qualified_id
         parts = [f"<skill_content name={quoteattr(name)}>", f"# Skill: {name}", "", self.instructions.strip(), ""]
@@ -109,7 +109,7 @@ class Skill:
 def _segment(part: str) -> str:
     sanitised = re.sub(r"[^A-Za-z0-9_-]+", "_", part).strip("_")
     if not sanitised:
-        raise ValueError(f"{part!r} has no letter, digit or hyphen, so that no id can be made of it")
+        raise ValueError(f"{part!r} has no letter, digit or hyphen, so it cannot be part of an id")
     return sanitised
 
 
@@ -120,7 +120,7 @@ def _uri(path: Path) -> str:
 def _files(directory: Path, own: Path | None) -> Iterator[Path]:
     """Yield the files below a folder, sorted by path.
 
-    A link to a folder is not followed.
+    Links to folders are not followed.
     """
     top = os.path.abspath(directory)
     todo = [top]

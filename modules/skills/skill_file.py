@@ -23,7 +23,7 @@ def load_skill(path: Path, *, validate: bool = True) -> Skill:
     `allowed-tools`; other keys are ignored. With `validate=False`, names, descriptions and lengths may break the
     specification; the types of fields are checked anyway.
 
-    Raises SkillFileError (a ValueError) with everything that is wrong, OSError if the file cannot be read.
+    Raises SkillFileError (a ValueError) with everything that is wrong, and OSError if the file cannot be read.
     """
     path = Path(path)
     if path.is_dir():
@@ -54,24 +54,24 @@ def load_skill(path: Path, *, validate: bool = True) -> Skill:
 
 
 def _violations(skill: Skill, known: list[str]) -> list[str]:
-    """Return how a skill, whose fields have correct types, violates the specification."""
+    """Return the violations of the specification by a skill with valid types."""
     found: list[str] = []
     name, description = skill.name, skill.description
     if name and not _NAME.fullmatch(name):
-        found.append(f"name {name[:100]!r} is not lower-case letters, digits and single hyphens between them")
+        found.append(f"name {name[:100]!r} must be lower-case letters and digits, with single hyphens in between")
     if len(name) > MOST_NAME:
-        found.append(f"name has {len(name)} characters, {MOST_NAME} are allowed")
+        found.append(f"name has {len(name)} characters, of at most {MOST_NAME}")
     folder = skill.directory.name if skill.directory is not None else name
     if name and folder != name:
-        found.append(f"name {name[:100]!r} is not that of its folder, {folder!r}")
+        found.append(f"name {name[:100]!r} must be that of its folder, {folder!r}")
     if not description.strip() and not any(problem.startswith("description ") for problem in known):
         found.append("description is missing or empty")
     if len(description) > MOST_DESCRIPTION:
-        found.append(f"description has {len(description)} characters, {MOST_DESCRIPTION} are allowed")
+        found.append(f"description has {len(description)} characters, of at most {MOST_DESCRIPTION}")
     if skill.compatibility is not None and not skill.compatibility.strip():
         found.append("compatibility is empty")
     if len(skill.compatibility or "") > MOST_COMPATIBILITY:
-        found.append(f"compatibility has {len(skill.compatibility or '')} characters, {MOST_COMPATIBILITY} are allowed")
+        found.append(f"compatibility has {len(skill.compatibility or '')} characters, of at most {MOST_COMPATIBILITY}")
     return found
 
 
@@ -94,7 +94,7 @@ def _brief(value: Any) -> str:
 def _tools(document: dict[Any, Any], problems: list[str]) -> list[str]:
     """Return the allowed tools of a list or a text.
 
-    The text separates the tools by spaces. Spaces inside brackets do not separate.
+    The text separates tools by spaces, except spaces inside brackets.
     """
     value = document.get("allowed-tools", document.get("allowed_tools"))
     if value is None:
@@ -116,6 +116,6 @@ def _metadata(document: dict[Any, Any], problems: list[str]) -> dict[str, str]:
         return {}
     wrong = [key for key, item in value.items() if not isinstance(key, str) or not isinstance(item, str)]
     if wrong:
-        problems.append(f"metadata holds texts by name; put these in quotes: {_brief(wrong)}")
+        problems.append(f"the values of metadata must be text; put these in quotes: {_brief(wrong)}")
         return {}
     return dict(value)

@@ -13,15 +13,15 @@ log = logging.getLogger("refold")
 def discover_skills(directory: Path | None = None) -> list[Skill]:
     """Return the skills in the folders of `directory`, sorted by folder.
 
-    None means the current folder. A skill that cannot be loaded is left out, and the log says why. A folder that does
-    not exist has no skills.
+    None means the current folder. A skill that cannot be loaded is ignored with a warning in the log. A folder that
+    does not exist has no skills.
     """
     root = Path.cwd() if directory is None else Path(directory)
     try:
         folders = sorted(root.iterdir())
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
-            log.warning("skills in %s cannot be looked for: %s", root, error)
+            log.warning("cannot look for skills in %s: %s", root, error)
         return []
     found: list[Skill] = []
     for folder in folders:
@@ -29,5 +29,5 @@ def discover_skills(directory: Path | None = None) -> list[Skill]:
             if (folder / SKILL_FILE).is_file():
                 found.append(load_skill(folder / SKILL_FILE))
         except (SkillFileError, OSError) as error:
-            log.warning("a skill is left out: %s", error)
+            log.warning("a skill is ignored: %s", error)
     return found

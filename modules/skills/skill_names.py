@@ -1,4 +1,4 @@
-"""Find the skill that a name means."""
+"""Lookup of a skill by name."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from .skill import Skill
 class UnknownSkillError(UsageError, ValueError):
     """No skill has this name, or several have it.
 
-    `name` is the name, `candidates` the ids to choose from.
+    `name` is the name, `candidates` the possible ids.
     """
 
     def __init__(self, name: str, candidates: Sequence[str], why: str) -> None:
@@ -32,6 +32,6 @@ def resolve_skill(name: str, skills: Sequence[Skill]) -> Skill:
         return named[0]
     if named:
         ids = [skill.qualified_id for skill in named]
-        raise UnknownSkillError(name, ids, f"{name!r} is ambiguous; say which one")
+        raise UnknownSkillError(name, ids, f"{name!r} is ambiguous; use one of these ids")
     ids = [skill.qualified_id for skill in skills]
     raise UnknownSkillError(name, ids, f"there is no skill {name!r}; there are" if ids else "there are no skills")

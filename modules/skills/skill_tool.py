@@ -1,7 +1,4 @@
-"""The tool `skill`, which lists skills and returns one of them.
-
-The list of skills is the tool's description.
-"""
+"""The tool `skill`, whose description lists the skills."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -25,8 +22,8 @@ _EXAMPLES = 3
 def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
     """Return a tool `skill(name)` that returns `Skill.render_content`.
 
-    A name is a qualified id, or a bare name that only one skill has. Any other name is an error for the model, with the
-    known ids. Set `source` and `namespace` of the skills first. The tool only reads.
+    A name is a qualified id, or a bare name that only one skill has. Any other name is an error for the model that
+    lists the known ids. Set `source` and `namespace` of the skills first. The tool only reads.
     """
     known = list(skills)
     ids = [skill.qualified_id for skill in known]

@@ -100,7 +100,7 @@ def test_line_endings_marks_and_rules_make_no_difference(tmp_path: Path, text: s
         ("---\nname: my--skill\ndescription: d\n---\n", "single hyphens"),
         ("---\nname: -my\ndescription: d\n---\n", "lower-case"),
         (f"---\nname: {'a' * 65}\ndescription: d\n---\n", "65 characters"),
-        ("---\nname: other\ndescription: d\n---\n", "not that of its folder"),
+        ("---\nname: other\ndescription: d\n---\n", "must be that of its folder"),
         ("---\nname: my-skill\n---\n", "description is missing"),
         ("---\nname: my-skill\ndescription: '  '\n---\n", "description is missing or empty"),
         (f"---\nname: my-skill\ndescription: {'d' * 1025}\n---\n", "1025 characters"),
@@ -138,7 +138,7 @@ def test_discovery_is_sorted_one_level_deep_and_tells_what_it_skips(
     with caplog.at_level(logging.WARNING, "refold"):
         found = discover_skills(tmp_path)
     assert [skill.name for skill in found] == ["a-one", "b-two"]
-    assert "not that of its folder" in caplog.text
+    assert "must be that of its folder" in caplog.text
     assert "not UTF-8" in caplog.text
     assert discover_skills(tmp_path / "nowhere") == []
 
@@ -273,7 +273,7 @@ def test_instructions_are_what_stands_after_the_front_matter(tmp_path: Path, cap
         load_instructions(path)
     with caplog.at_level(logging.WARNING, "refold"):
         assert discover_instructions(tmp_path) is None
-    assert "instructions are left out" in caplog.text
+    assert "instructions are ignored" in caplog.text
 
 
 def test_a_capabilitys_skills_are_one_tool_of_the_agent(tmp_path: Path) -> None:
