@@ -209,7 +209,7 @@ def _arguments(call: ast.Call, parameters: list[str]) -> dict[str, Any]:
                     raise _NotLiteral(f"{name} is given twice")
                 arguments[name] = value
         else:
-            raise _NotLiteral("** needs a literal dict")
+            raise _NotLiteral("** takes a dict that is written out")
     return arguments
 
 
@@ -246,10 +246,10 @@ def _dict(node: ast.Dict) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise _NotLiteral("** inside a dict is not supported")
+            raise _NotLiteral("** inside of a dict is not taken")
         name = _value(key)
         if isinstance(name, list | dict):
-            raise _NotLiteral("the keys of a dict must be strings")
+            raise _NotLiteral("the keys of a dict are texts")
         found[name if isinstance(name, str) else json.dumps(name)] = _value(value)
     return found
 

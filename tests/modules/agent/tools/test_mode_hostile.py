@@ -167,7 +167,7 @@ def test_two_calls_in_one_answer_leave_the_text_around_whole(mode: ToolMode, tex
         ("pythonic", '[find("tea", 1, [], True, 5)]', "by its name"),
         ("pythonic", '[find("tea", q="tea")]', "q is given twice"),
         ("pythonic", "[find(q=1e999)]", "too large"),
-        ("pythonic", "[find(**rest)]", "needs a literal dict"),
+        ("pythonic", "[find(**rest)]", "written out"),
         ("xml", '<rg-tool-call name="find"><q>te', "the call to find was cut off"),
         ("xml", "<rg-tool-call><q>tea</q></rg-tool-call>", "needs the name of a tool"),
         ("xml", '<rg-tool-call name="find">tea</rg-tool-call>', "an element for each argument was expected"),
