@@ -7,10 +7,10 @@ The pace is learned from the requests that the provider accepts and refuses.
                                                  ceiling
 
 A refusal cuts the pace, at most once a second, and sets the *ceiling*, an estimate of the provider's limit. While a
-provider refuses, its token bucket is empty, so the rate of accepted requests since the last cut is its limit. While the
-pace grows slowly, the limit is near the pace itself. The first refusal may be a chance event, or be delayed by a full
-bucket, so the pace searches once more before it holds. Each probe costs a refusal; probes are so rare that refusals
-stay below 1 % of requests.
+provider refuses, its bucket of saved requests is empty, so the rate of accepted requests since the last cut is its
+limit. While the pace grows slowly, the limit is near the pace itself. The first refusal may be a chance event, or be
+delayed by a full bucket, so the pace searches once more before it holds. Each probe costs a refusal; probes are so rare
+that refusals stay below 1 % of requests.
 """
 
 from dataclasses import asdict, dataclass, replace
