@@ -1,4 +1,4 @@
-"""A client of one server: connects, knows the server's tools, and reconnects."""
+"""A client of one server: connects, lists its tools, and reconnects."""
 
 import logging
 import re
@@ -52,28 +52,30 @@ class MCPClient:
         async with mcp("stdio", command="uvx", args=["mcp-server-time"]) as client:
             agent = Agent(name="clock", model="openai/gpt-4o", tools=list(client.tools))
 
-    Or call `connect()` and `disconnect()`; for several servers at once, see MCPServers. Whatever a server does, its
-    tools report it to the model as an error, and the run continues:
+    Or call `connect()` and `disconnect()`; for several servers at once, see MCPServers. The tools report every failure
+    of the server to the model as an error, and the run continues:
 
-    - **it dies, or is restarted**: a call in progress is an MCPUnknownEffectError. It is not sent again, unless the
-      server has annotated its tool as idempotent or read-only. The next call connects again, once.
-    - **it hangs**: connecting is given up after `init_timeout` seconds, a call after `call_timeout` seconds.
+    - **the server ends or restarts**: a call in progress is an MCPUnknownEffectError. The call is not sent again,
+      unless the
+      server marks its tool as idempotent or read-only. The next call connects again, once.
+    - **it hangs**: connecting ends after `init_timeout` seconds, a call after `call_timeout` seconds.
     - **it sends a line without end**: more than `max_line_bytes` end the connection.
-    - **it answers garbage**: lines that are not messages are skipped; a malformed result is an MCPProtocolError.
+    - **it sends invalid data**: lines that are not messages are skipped; a malformed result is an MCPProtocolError.
     - **it lists a tool twice**: the first counts. For tools with the same name on two servers, see MCPServers.
     - **it asks something** (elicitation): the run waits for a person.
 
     Attributes:
         transport: `stdio` or `streamable-http`.
-        connection: how the server is reached: a command or a URL, and options.
+        connection: how to reach the server: a command or a URL, and options.
         status: the state of the connection.
-        error: what went wrong, if the status is FAILED or NEEDS_AUTH.
+        error: the error, if the status is FAILED or NEEDS_AUTH.
         tools: the server's tools, while connected.
         log_path: the file for the process's standard error; None for HTTP.
-        call_timeout: seconds that a call may take; a person's time to answer does not count.
+        call_timeout: the longest time of a call in seconds, without a person's time to answer.
         server: the server's name in errors.
-        variables: the mapping, such as `os.environ`, in which `${NAME}` and `${NAME:-default}` in `connection` are
-            looked up each time a connection is made. None leaves the texts as they are.
+        variables: the mapping, such as `os.environ`, in which each connect looks up the `${NAME}` and
+        `${NAME:-default}` of
+            `connection`. None leaves the texts unchanged.
     """
 
     def __init__(
@@ -162,11 +164,12 @@ class MCPClient:
     async def connect(self, *, interactive: bool = False) -> None:
         """Connect and list the tools; do nothing while connected.
 
-        With `interactive`, a server that wants a login gets one: a browser is opened, and the client waits for it.
-        Otherwise a token stored by an earlier login is used and refreshed; without one, the status is NEEDS_AUTH.
+        With `interactive`, a server that requires a login gets one: a browser opens, and the client waits for the
+        login. Otherwise a token stored by an earlier login is used and refreshed; without one, the status is
+        NEEDS_AUTH.
 
-        Raises what went wrong: MCPConnectionError and MCPAuthRequiredError of this package, FileNotFoundError for a
-        command that does not exist, errors of the package `mcp`. `status` and `error` report it as well.
+        Raises MCPConnectionError and MCPAuthRequiredError of this package, FileNotFoundError for a command that does
+        not exist, and errors of the package `mcp`. `status` and `error` report the failure as well.
         """
         async with self._lock():
             self._wanted = True
@@ -175,7 +178,7 @@ class MCPClient:
     async def disconnect(self) -> None:
         """End the connection and the server's process.
 
-        Its tools return errors from then on.
+        From then on, the tools return errors.
         """
         async with self._lock():
             self._wanted = False
@@ -272,14 +275,14 @@ class MCPClient:
     def _compare(self, described: dict[str, str]) -> None:
         """Report tools that have changed since the last connection.
 
-        They go to the log, and to the trace of the current run.
+        The report goes to the log, and to the trace of the current run.
         """
         before, self._described = self._described, described
         if before is None or before == described:
             return
         changed = sorted(name for name in before.keys() & described.keys() if before[name] != described[name])
         for what, names in (
-            ("are described otherwise than before", changed),
+            ("have changed", changed),
             ("are new", sorted(described.keys() - before.keys())),
             ("are gone", sorted(before.keys() - described.keys())),
         ):
@@ -302,9 +305,9 @@ class MCPClient:
         return lambda lost: http_streams({**timeouts, **connection}, auth, self.server)
 
     def _reached_by(self) -> dict[str, Any]:
-        """Return how the server is reached now, with variables filled in.
+        """Return how to reach the server now, with variables filled in.
 
-        An optional header is left out if its variable is not set or is empty.
+        An optional header is omitted if its variable is not set or is empty.
         """
         where, given = f"MCP server {self.server!r}", cast(dict[str, Any], self.connection)
         headers: dict[str, str] = {}
@@ -324,7 +327,7 @@ class MCPClient:
         return {**(rest if self.variables is None else expanded(rest, self.variables, where)), "headers": headers}
 
     def _fail(self, error: Exception) -> None:
-        """Set status and error, with the server's own last words."""
+        """Set status and error, with the last lines of standard error."""
         last = self.recent_stderr[-_SHOWN_LINES:]
         refused = isinstance(error, MCPAuthRequiredError) or _WANTS_LOGIN.search(f"{error}\n" + "\n".join(last))
         self._status = MCPStatus.NEEDS_AUTH if refused else MCPStatus.FAILED
@@ -335,7 +338,7 @@ class MCPClient:
 
 
 def _loaded() -> None:
-    """Import the package `mcp`, for seconds, outside of the event loop."""
+    """Import the package `mcp`, which takes seconds, outside the event loop."""
     with needs_mcp():
         pass
 
@@ -345,7 +348,7 @@ def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:
 
     Args:
         transport: `stdio` or `streamable-http`; `sse` is deprecated and means `streamable-http`.
-        kwargs: how the server is reached: `command`, `args`, `env`, `cwd` and `max_line_bytes`, or `url`, `headers`,
+        kwargs: how to reach the server: `command`, `args`, `env`, `cwd` and `max_line_bytes`, or `url`, `headers`,
             `timeout` and `sse_read_timeout`; also `oauth`, `init_timeout`, `call_timeout`, `log_path`, `name` and
             `variables` of MCPClient.
 

@@ -1,9 +1,9 @@
 """One connection to a server, owned by one task throughout.
 
-The task opens the transport, shakes hands, lists the tools, and then waits for the end: the connection is closed, the
-server is gone, or the transport fails. Calls come from any task of the event loop. Each call is a task beneath the
-owner, so that a call can stand still while a person answers a server's question, and so that a failure of the
-connection reaches a caller only as an error of this package.
+The task opens the transport, shakes hands and lists the tools. It then waits for the end: the connection is closed, the
+server is gone, or the transport fails. Calls come from any task of the event loop. Each call is a child task of the
+owner. A call can therefore pause while a person answers a server's question, and a failure of the connection reaches a
+caller only as an error of this package.
 """
 
 import math
@@ -23,9 +23,9 @@ from .loop_tasks import loop_token, spawn
 from .transports import SESSION_GONE, Streams
 
 _CLOSED = (-32000, "Connection closed")
-"""The package's error for a closed connection.
+"""The error of the package `mcp` for a closed connection.
 
-Servers use the code, too, for errors of any kind.
+Servers use the same code for other errors.
 """
 _ASKS_BETWEEN_CALLS = "2026-07-28"
 _CLOSING_SECONDS = 10.0
@@ -81,7 +81,7 @@ class Parked:
         self.tell()
 
     async def settled(self) -> None:
-        """Wait until the call has ended or asks something."""
+        """Wait until the call has ended or has a question."""
         while not self.ended and not self.questions:
             await self.changed()
 
@@ -89,7 +89,7 @@ class Parked:
 class Connection:
     """A connection to a server: `start` opens it, `close` ends it.
 
-    The connection may also be lost before it is closed.
+    The connection may be lost before it is closed.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Connection:
     ) -> None:
         """Create the connection, not open yet.
 
-        `hide` removes from a text the secrets in how the server is reached.
+        `hide` removes the secrets of the server's command or URL from a text.
         """
         self.server = server
         self._hide = hide
@@ -126,11 +126,11 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """True if calls can be sent, as far as is known."""
+        """True if calls can be sent, as far as known."""
         return self._ready.is_set() and not (self.lost or self._stop.is_set() or self._ended.is_set())
 
     async def start(self) -> None:
-        """Open the connection; raise what prevented it."""
+        """Open the connection; raise the error that prevents it."""
         spawn(self._own)
         try:
             await self._ready.wait()
@@ -143,7 +143,7 @@ class Connection:
             raise self._error
 
     async def close(self) -> None:
-        """End the connection and wait until that is done, child process included."""
+        """End the connection, and wait until the child process has ended."""
         self._stop.set()
         self._scope.deadline = anyio.current_time() + _CLOSING_SECONDS
         await self._ended.wait()
@@ -179,7 +179,7 @@ class Connection:
             self._error = _innermost(error)
         finally:
             if self._error is None and not self._ready.is_set():
-                self._error = MCPConnectionError(self.server, "connecting was given up")
+                self._error = MCPConnectionError(self.server, "connecting was cancelled")
             self._ended.set()
             for call in list(self._open):
                 self._give_up(call)
@@ -197,14 +197,14 @@ class Connection:
                 await self._drained.wait()
 
     def _give_up(self, call: Parked) -> None:
-        """End a call whose connection is gone."""
+        """End a call whose connection is lost."""
         if call.ended:
             return
         if len(self._open) == 1 and isinstance(self._error, httpx2.ConnectError):
             call.error = NotSentError(self._hide(str(self._error)))
         else:
             why = f"the connection was lost during the call ({self._hide(str(self._error or 'the server has ended'))})"
-            call.error = MCPUnknownEffectError(self.server, f"{why}; whether it was carried out is not known")
+            call.error = MCPUnknownEffectError(self.server, f"{why}; it is unknown whether the call was carried out")
         call.tell()
 
     async def send(
@@ -215,11 +215,11 @@ class Connection:
         answers: Mapping[str, types.ElicitResult] | None = None,
         state: str | None = None,
     ) -> Parked:
-        """Send a call and wait until it ends.
+        """Send a call and wait until it ends or has a question.
 
-        The call ends by itself, by a cancellation, or after `timeout` seconds. If servers do not ask during a call
-        (since 2026), the call runs in this task, otherwise in a task that can stand still. Raises NotSentError without
-        a connection.
+        The call ends by itself, by a cancellation, or after `timeout` seconds. If the protocol has no questions during
+        a call (since 2026), the call runs in this task, otherwise in a child task, which can pause. Raises NotSentError
+        without a connection.
         """
         if not self.usable:
             raise NotSentError("there is no connection")
@@ -234,7 +234,7 @@ class Connection:
         return call
 
     async def _carried_out(self, call: Parked, tool: str, *rest: Any) -> None:
-        """Carry a call out, and wake its waiters whatever happens."""
+        """Send a call, and always wake its waiters at the end."""
         try:
             await self._carry_out(call, tool, *rest)
         except Exception as error:  # noqa: BLE001 - reported to the caller
@@ -243,7 +243,7 @@ class Connection:
             if call.scope.cancelled_caught and not call.ended and not self._ending:
                 call.error = MCPTimeoutError(
                     f"MCP server {self.server!r} did not answer the call of {tool!r} within {call.timeout:g} s; "
-                    "whether it was carried out is not known"
+                    "it is unknown whether the call was carried out"
                 )
             if call.ended or not self._ending:
                 self._open.remove(call)
@@ -288,7 +288,7 @@ class Connection:
             self._lost()
             return MCPUnknownEffectError(
                 self.server,
-                f"the connection was lost during the call ({text}); whether it was carried out is not known",
+                f"the connection was lost during the call ({text}); it is unknown whether the call was carried out",
             )
         if error.error.message == SESSION_GONE:
             self._lost()
@@ -298,7 +298,7 @@ class Connection:
     async def _asked(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         """Answer a server of the older protocol that asks during a call.
 
-        The server does not say during which call it asks; the first open one is taken.
+        The server does not name the call; the first open call is assumed.
         """
         call = next((call for call in self._open if not call.questions), None)
         if call is None:

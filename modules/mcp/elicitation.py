@@ -16,7 +16,7 @@ def question_of(params: types.ElicitRequestParams) -> dict[str, Any]:
 
 
 def text_of(question: Mapping[str, Any], server: str) -> str:
-    """Return the question as a person reads it."""
+    """Return the text of the question for a person."""
     told = f"{server} asks: {question['message']}"
     if "url" not in question:
         return told
@@ -26,7 +26,7 @@ def text_of(question: Mapping[str, Any], server: str) -> str:
 def schema_of(question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of an answer.
 
-    The form or, for a question with an address, true accepts; "decline" refuses; null gives no answer.
+    A filled form, or true for a question with an address, accepts; "decline" refuses; null is no answer.
     """
     yes = {"const": True} if "url" in question else question["schema"]
     return {"anyOf": [yes, {"const": DECLINE}, {"type": "null"}]}

@@ -1,7 +1,4 @@
-"""Errors between a client and a server.
-
-In a run, tools report them to the model.
-"""
+"""Errors between a client and a server, reported by tools."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,24 +15,24 @@ class MCPConnectionError(ExternalError, ConnectionError):
 
 
 class MCPAuthRequiredError(MCPConnectionError):
-    """The server wants a login; `connect(interactive=True)` lets a person log in."""
+    """The server requires a login; `connect(interactive=True)` lets a person log in."""
 
 
 class MCPDisconnectedError(ExternalError, RuntimeError):
-    """A tool was called whose client is not connected."""
+    """A tool was called while its client was not connected."""
 
 
 class MCPUnknownEffectError(MCPConnectionError):
     """The connection was lost during a call.
 
-    Nobody knows whether the server carried the call out. It was not sent again.
+    It is unknown whether the server carried out the call, which was not sent again.
     """
 
 
 class MCPTimeoutError(ExternalError, TimeoutError):
     """A server did not answer a call in time.
 
-    It was told to give the call up, and may have carried it out.
+    The client cancelled the call, but the server may have carried it out.
     """
 
 
@@ -56,7 +53,7 @@ class MCPUnavailableError(ExternalError, ImportError):
 
 @contextmanager
 def needs_mcp() -> Generator[None]:
-    """Say what to install if the package `mcp` is missing."""
+    """Raise MCPUnavailableError in place of a missing package `mcp`."""
     try:
         yield
     except ModuleNotFoundError as error:

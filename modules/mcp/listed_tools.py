@@ -1,7 +1,4 @@
-"""The tools that a server lists, page by page.
-
-Models know them by other names, which are made here.
-"""
+"""The tools that a server lists, and their names for models."""
 
 import json
 import logging
@@ -19,19 +16,19 @@ from .short_names import with_digest
 
 log = logging.getLogger("refold")
 MOST_PAGES = 1_000
-"""How many pages of a list are read, so that a list without end ends."""
+"""The most pages of a list to read, in case the list has no end."""
 _MOST_NAME = 64
 MOST_DESCRIPTION = 20_000
-"""Characters of a description that a model sees: the longest of known servers have half of that."""
+"""The most characters of a description for a model; known servers use at most half of this."""
 MOST_SCHEMA = 200_000
-"""Characters that a tool's parameters may take, as JSON; a model could not be shown more."""
+"""The most characters of a tool's parameters, as JSON; a model cannot read more."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 async def listed(client: Client, server: str) -> list[ServerTool]:
     """Return all tools of a server.
 
-    Of tools with one name, the first. A list without end is cut off, and the log says so.
+    Of tools with one name, only the first. A list without end is cut off with a warning in the log.
     """
     found: dict[str, ServerTool] = {}
     cursor: str | None = None
@@ -40,22 +37,19 @@ async def listed(client: Client, server: str) -> list[ServerTool]:
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         for tool in page.tools:
             if found.setdefault(tool.name, tool) is not tool:
-                log.warning("MCP server %r lists %r twice; the first is taken", server, tool.name)
+                log.warning("MCP server %r lists %r twice; the first is used", server, tool.name)
         cursor = page.next_cursor
         if cursor is None:
             return list(found.values())
         if cursor in seen:
             break
         seen.add(cursor)
-    log.warning("MCP server %r lists its tools without end; %d are taken", server, len(found))
+    log.warning("MCP server %r lists its tools without end; %d are used", server, len(found))
     return list(found.values())
 
 
 def is_idempotent(tool: ServerTool) -> bool:
-    """Return whether the server marks the tool as idempotent.
-
-    A tool that only reads counts too.
-    """
+    """Return whether the server marks the tool as idempotent or read-only."""
     hints = tool.annotations
     return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
 
@@ -63,10 +57,10 @@ def is_idempotent(tool: ServerTool) -> bool:
 def as_tools(
     listed: Iterable[ServerTool], call_of: Callable[[ServerTool], Callable[..., Any]], server: str
 ) -> list[Tool[..., Any]]:
-    """Return refold's tools for those of a server.
+    """Return refold's tools for a server's tools.
 
-    A name that models do not accept is changed, and keywords of a schema that have a wrong form are left out.
-    Descriptions that are too long are cut; a tool whose parameters are too long is left out. The log reports both.
+    Names that models do not accept are changed, and keywords of a schema that have a wrong form are omitted.
+    Descriptions that are too long are cut; a tool whose parameters are too long is omitted. The log reports both.
     """
     made: dict[str, Tool[..., Any]] = {}
     for tool in listed:
@@ -75,7 +69,7 @@ def as_tools(
             name = with_digest(name, _MOST_NAME, tool.name)
         schema = _cut({"type": "object", "properties": {}, **readable(tool.input_schema)})
         if (size := len(json.dumps(schema, ensure_ascii=False, default=str))) > MOST_SCHEMA:
-            log.warning("MCP server %r: the parameters of %r take %d characters; it is left out", server, name, size)
+            log.warning("MCP server %r: the parameters of %r take %d characters; it is ignored", server, name, size)
             continue
         description = tool.description or tool.title or ""
         if len(description) > MOST_DESCRIPTION:

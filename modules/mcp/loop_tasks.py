@@ -1,7 +1,4 @@
-"""Start a task that belongs to the event loop.
-
-It does not belong to the starter's task group or run.
-"""
+"""Tasks of the event loop, outside the starter's task group and run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -12,9 +9,9 @@ _running: set[asyncio.Task[None]] = set()
 
 
 def spawn(fn: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run `fn`, which must not raise, beside the event loop's other tasks.
+    """Run `fn` as a task of asyncio's or trio's event loop.
 
-    The event loop is asyncio's or trio's.
+    `fn` must not raise.
     """
     try:
         loop = asyncio.get_running_loop()

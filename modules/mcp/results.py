@@ -1,4 +1,4 @@
-"""A server's result as a tool's outcome, and the other way round."""
+"""A server's result as a tool's outcome, and the reverse."""
 
 import json
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from ..agent.chat.messages import Message
 from ..agent.tools import ErrorModel, ToolOutcome
 
 TOOL_ERROR = "MCPToolError"
-"""The error type of a call whose result, according to the server, is an error."""
+"""The error type of a call whose result the server marks as an error."""
 
 
 def outcome_of(result: types.CallToolResult) -> ToolOutcome:
     """Return the outcome of a call: text, otherwise parts.
 
-    It is a text if all of the result is text. Structured content is used if there is nothing else.
+    It is text if all parts are text. Structured content is used if there is nothing else.
     """
     parts = [_part(block) for block in result.content]
     if not parts and result.structured_content is not None:
@@ -32,7 +32,7 @@ def outcome_of(result: types.CallToolResult) -> ToolOutcome:
 
 
 def result_of(message: Message) -> types.CallToolResult:
-    """Return our server's result for the message of a call."""
+    """Return a tool's message as a result of refold's server."""
     blocks = [_text(message.body)] if isinstance(message.body, str) else _blocks(message.body)
     return types.CallToolResult(content=blocks, is_error="error_type" in message.metadata)
 

@@ -1,4 +1,4 @@
-"""Serve tools over the Model Context Protocol."""
+"""A server of tools over the Model Context Protocol."""
 
 import socket
 import sys
@@ -25,10 +25,7 @@ _LOOK_SECONDS = 0.25
 
 
 class ToolServer(MCPServer[Any]):
-    """A server of refold's tools.
-
-    Descriptions and answers are the same as in a run.
-    """
+    """A server of refold's tools, with descriptions and answers as in runs."""
 
     def __init__(self, items: list[Any], name: str, version: str = "") -> None:
         self._refold_tools = {wire: tool.with_(offload=False) for wire, tool in by_wire_name(items).items()}
@@ -43,7 +40,7 @@ class ToolServer(MCPServer[Any]):
     async def run_stdio_async(self) -> None:
         """Serve over standard input and output.
 
-        What tools print goes to standard error.
+        Output that tools print goes to standard error.
         """
         self._over_stdio = True
         try:
@@ -54,7 +51,7 @@ class ToolServer(MCPServer[Any]):
     @asynccontextmanager
     async def _entered(self, items: list[Any]) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            if self._over_stdio:  # the package keeps the descriptor from clients, but not Python's buffered prints
+            if self._over_stdio:  # the package reserves the descriptor, but not Python's buffered prints
                 stack.enter_context(redirect_stdout(sys.stderr))
             for item in _flat(items):
                 if isinstance(item, Toolset) and hasattr(type(item), "__aenter__"):
@@ -89,7 +86,7 @@ class ToolServer(MCPServer[Any]):
                 answered.append(ToolError(error_line(error)))
             tg.cancel_scope.cancel()
         if not answered:
-            raise ToolError("the client has hung up")
+            raise ToolError("the client has disconnected")
         if isinstance(answered[0], ToolError):
             raise answered[0]
         return answered[0]
@@ -105,7 +102,7 @@ def _request_of(context: Any) -> Request | None:
 
 
 async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
-    """Cancel a call whose client has disconnected, as nobody awaits it."""
+    """Cancel a call whose client has disconnected."""
     while not await request.is_disconnected():
         await anyio.sleep(_LOOK_SECONDS)
     scope.cancel()
@@ -116,8 +113,8 @@ def as_mcp(*tools: Any, name: str = "refold", version: str = "") -> ToolServer:
 
     `as_mcp(add).run()` serves over stdio, `.run("streamable-http", port=...)` by HTTP. `tools` are Tools, Toolsets,
     functions, objects with tool methods, Agents (for their tools), and lists of these. Toolsets that are context
-    managers are entered while the server runs. If a tool asks to stop, its message is the answer, as there is no run to
-    stop. Clients see `name` and `version`.
+    managers are entered while the server runs. If a tool's result would stop a run, the client gets its message as the
+    answer. Clients see `name` and `version`.
 
     Raises WireNameError if two tools have one name, ToolDefinitionError for a function that cannot be a tool.
     """
@@ -125,9 +122,9 @@ def as_mcp(*tools: Any, name: str = "refold", version: str = "") -> ToolServer:
 
 
 def serve_stdio(server: ToolServer) -> int:
-    """Serve over stdio until the client or a signal ends it.
+    """Serve over stdio until the client or a signal ends the server.
 
-    Returns SIGINT or SIGTERM if one came, otherwise 0. For the main thread of a process that does nothing else.
+    Returns SIGINT or SIGTERM if one came, otherwise 0. Call it in the main thread of a process that does nothing else.
     """
     with ended_by_signals() as came:
         server.run("stdio")

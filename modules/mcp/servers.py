@@ -19,16 +19,16 @@ from .short_names import with_digest
 
 log = logging.getLogger("refold")
 _ROOM = 10
-"""Characters kept for each namespace when a tool's own name would leave no room."""
+"""The least number of characters for each namespace; a tool's longer name is cut."""
 
 
 class MCPServers(Toolset):
     """The tools of several servers: `MCPServers({"time": config, ...})`.
 
-    All servers are connected at the same time when the toolset is entered, as an Agent does around a run. Each server's
-    name is the namespace of its tools, so that a model can tell all tools apart. A server that cannot be reached has no
-    tools; its client's `status` and the log say why, and the other servers work. Between runs the toolset has the tools
-    of the last run, so that a run can be verified without its servers.
+    Entering the toolset connects all servers at the same time, as an Agent does around a run. Each server's name is the
+    namespace of its tools, so that a model can tell all tools apart. A server that cannot be reached has no tools; its
+    client's `status` and the log say why, and the other servers work. Between runs the toolset has the tools of the
+    last run, so that a run can be verified without its servers.
 
     Args:
         servers: configs or clients, by the servers' names.
@@ -36,8 +36,8 @@ class MCPServers(Toolset):
         namespace: names that precede the servers' names.
         variables: as in MCPClient, for servers given as configs.
 
-    A tool's name that is too long behind its namespace is cut, and ends in a digest of the whole name. Raises
-    WireNameError if a server's name cannot be shown to a model, or if two of them would look the same.
+    If the name of a tool with its namespace is too long, the name is cut and ends in a digest of the whole name. Raises
+    WireNameError if a server's name cannot be shown to a model, or if two names would look the same.
     """
 
     _clients: dict[str, MCPClient] = PrivateAttr(default_factory=dict)
@@ -67,10 +67,7 @@ class MCPServers(Toolset):
         return dict(self._clients)
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
-        """Return the tools of all connected servers.
-
-        Outside a run, those of the last run.
-        """
+        """Return the connected servers' tools; outside a run, the last run's."""
         found = []
         for name, client in self._clients.items():
             for tool in client.tools or self._seen.get(name, []):

@@ -1,6 +1,6 @@
 """The standard error of a server's process.
 
-Its last lines are kept in memory, and a log has all of it.
+Its last lines are kept in memory; a log keeps all lines.
 """
 
 import logging
@@ -20,7 +20,7 @@ _PIECE = 65_536
 class Stderr:
     """The reading end of a server's standard error.
 
-    A thread reads it until the last process that holds the writing end is gone.
+    A thread reads until the last process that holds the writing end has ended.
     """
 
     def __init__(self, log_path: Path | None) -> None:
@@ -68,9 +68,9 @@ class Stderr:
 
 
 def _opened(path: Path | None) -> IO[str] | None:
-    """Open the log anew, keeping the previous one as `.prev`.
+    """Open a new log, keeping the previous one as `.prev`.
 
-    Returns None if it cannot be written.
+    Returns None if the log cannot be written.
     """
     if path is None:
         return None
@@ -80,5 +80,5 @@ def _opened(path: Path | None) -> IO[str] | None:
             path.replace(path.with_name(f"{path.name}.prev"))
         return path.open("w", encoding="utf-8", buffering=1)
     except OSError as error:
-        log.warning("what an MCP server writes to its standard error is not logged: %s", error)
+        log.warning("the standard error of an MCP server is not logged: %s", error)
         return None

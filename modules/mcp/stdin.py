@@ -1,6 +1,6 @@
 """A standard input that a signal can end.
 
-Nothing else wakes a thread that reads it.
+Nothing else wakes a thread that reads standard input.
 """
 
 import os
@@ -17,7 +17,7 @@ from types import FrameType
 def ended_by_signals() -> Generator[list[int]]:
     """Make SIGINT and SIGTERM end standard input within the block.
 
-    Yields the list of signals that came. A thread passes on what it reads from descriptor 0. A second signal ends the
+    Yields the list of received signals. A thread reads descriptor 0 and forwards the data. A second signal ends the
     process at once. The block must be in the main thread. On Windows it does nothing, as a socket is not a descriptor
     there.
     """

@@ -1,9 +1,8 @@
-"""Messages to a child process and back, a line each.
+"""Messages to a child process and back, one on each line.
 
-The package `mcp` has this transport, too. It joins a line from its pieces in time that grows with the square of the
-line, and without a limit: a server that never ends a line would take all memory. So the lines are read here, and the
-package's parts start and end the process. It is ended as the protocol says: its input is closed, and it is killed with
-its descendants if it has not ended soon.
+The package `mcp` has this transport, too, but joins the pieces of a line in quadratic time and without a limit: a line
+without end would take all memory. So the lines are read here; the package's parts start and end the process. As the
+protocol requires, its input is closed first, and it is killed with its descendants if it does not end soon.
 """
 
 import logging
@@ -30,14 +29,16 @@ from .errors import MCPConnectionError
 
 log = logging.getLogger("refold")
 _LEAVE_SECONDS = 2.0
-"""How long a process may take to end after its input is closed, and again after a signal: as in the package."""
+"""The longest time in seconds for a process to end after its input is closed, and again after a signal: as in the
+package.
+"""
 _FLUSH_SECONDS = 0.5
-"""How long messages that were accepted may take to be written before the input is closed."""
+"""The longest time in seconds for writing accepted messages before the input is closed."""
 _LOOK_SECONDS = 0.01
 _GONE_HERE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""What a stream of this process raises once one of its ends is closed."""
+"""Errors of a stream of this process after one of its ends is closed."""
 _GONE = (anyio.EndOfStream, *_GONE_HERE, OSError)
-"""What reading or writing a pipe raises once one of its ends is closed."""
+"""Errors of reading or writing a pipe after one of its ends is closed."""
 
 
 @asynccontextmanager
@@ -52,8 +53,9 @@ async def child_streams(
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Start a process, and yield the streams from it and to it.
 
-    A line that is no message is received as an error. A line that is longer than `max_line_bytes` ends the connection:
-    the block is cancelled, and raises MCPConnectionError in an error group. Raises OSError if the process cannot start.
+    A line that is not a message is received as an error. A line that is longer than `max_line_bytes` ends the
+    connection: the block is cancelled, and raises MCPConnectionError in an error group. Raises OSError if the process
+    cannot start.
     """
     process = await _started(command, {**get_default_environment(), **env}, cwd, errlog)
     received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -65,7 +67,7 @@ async def child_streams(
             with suppress(*_GONE_HERE):
                 async for line in lines:
                     await received.send(_message(line))
-        await received.aclose()  # not after an error, which is to reach the calls before "connection closed" does
+        await received.aclose()  # not after an error, which must reach the calls before "connection closed" does
         with suppress(*_GONE):  # a process that is to end must not wait until its output is read
             while True:
                 await process.stdout.receive()
@@ -77,7 +79,7 @@ async def child_streams(
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(f"{text}\n".encode())
         except _GONE:
-            await received.aclose()  # so that no call waits for an answer that cannot come
+            await received.aclose()  # otherwise a call waits for an answer that cannot come
         finally:
             flushed.set()
 
@@ -101,10 +103,7 @@ async def child_streams(
 
 
 async def _lines(output: ByteReceiveStream, server: str, most: int) -> AsyncGenerator[bytes]:
-    """Yield the lines of an output until it ends.
-
-    A last line without an end is none.
-    """
+    """Yield the lines of an output, without an incomplete last line."""
     line = bytearray()
     while True:
         try:
@@ -138,7 +137,7 @@ def _message(line: bytes) -> SessionMessage | Exception:
 
 
 async def _started(command: Sequence[str], env: dict[str, str], cwd: str | None, errlog: TextIO) -> Any:
-    """Start the process, which can be ended with its descendants."""
+    """Start the process so that its descendants can be ended with it."""
     if sys.platform == "win32":
         name = await anyio.to_thread.run_sync(get_windows_executable_command, command[0])
         return await create_windows_process(name, list(command[1:]), env, errlog, cwd)
@@ -154,10 +153,10 @@ async def _end(process: Any) -> None:
         else:
             await terminate_posix_process_tree(process, _LEAVE_SECONDS)
         if not await _has_ended(process):
-            log.warning("the process %d of an MCP server cannot be killed, and is left alone", process.pid)
+            log.warning("the process %d of an MCP server cannot be killed and keeps running", process.pid)
     close_process_job(process)
     await _close(process.stdout)
-    # A descendant that has left the group may hold the pipes; asyncio would wait for it, and has no other way to stop.
+    # A descendant that has left the group may hold the pipes. asyncio would wait for it, and has no other way to stop.
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):
@@ -167,7 +166,7 @@ async def _end(process: Any) -> None:
 async def _has_ended(process: Any) -> bool:
     """Return whether the process ends soon.
 
-    `wait` would also wait for the ends of its pipes.
+    `wait` would also wait until its pipes are closed.
     """
     with anyio.move_on_after(_LEAVE_SECONDS):
         while process.returncode is None:

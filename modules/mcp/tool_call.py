@@ -2,10 +2,9 @@
 
 The server may ask questions before it answers. Sending is an effect inside the tool, and so is sending the answers. A
 run that waits for a person can therefore end, and be resumed by another process: the tool runs again, reuses the
-recorded outcome (that the call was sent, and what was asked), and continues with the answer. If the server keeps its
-state in the request (the protocol since 2026), any server that accepts that state can continue. If the server keeps
-the call open, the call must still be open in this process; otherwise it ends with an error that says so. In neither
-case is the call sent a second time.
+recorded outcome (the call was sent, and its questions), and continues with the answer. If the server keeps its state in
+the request (the protocol since 2026), any server that accepts that state can continue. If the server keeps the call
+open, the call must still be open in this process; otherwise the tool returns an error.
 """
 
 import uuid
@@ -34,13 +33,13 @@ class ServerClient(Protocol):
     _parked: dict[str, tuple[Connection, Parked]]
 
     async def _connected(self) -> Connection:
-        """Return the connection, made anew if it was lost."""
+        """Return the connection, made again if it was lost."""
 
 
 def call_of(client: ServerClient, tool: types.Tool) -> Callable[..., Any]:
     """Return the function of a tool that calls a server's tool.
 
-    It is marked idempotent if the server says that the tool is.
+    The function is marked idempotent if the server's tool is.
     """
     name, again = tool.name, is_idempotent(tool)
 
@@ -70,8 +69,8 @@ def call_of(client: ServerClient, tool: types.Tool) -> Callable[..., Any]:
 async def _sent(client: ServerClient, tool: str, arguments: Mapping[str, Any], again: bool) -> dict[str, Any]:
     """Send a call.
 
-    Send it again on a new connection if that is safe. It is safe if the server has not seen the call, or if its tool
-    is idempotent.
+    The call is sent again on a new connection only if that is safe: if the server has not seen it, or if the tool is
+    idempotent.
     """
     for attempt in (1, 2):
         connection = await client._connected()
@@ -108,8 +107,8 @@ async def _gone_on(
     if parked is None or parked[1].error is not None:
         raise MCPConnectionError(
             client.server,
-            f"the server that asked during the call of {tool!r} is gone, and the call with it; whether it was carried "
-            "out is not known. It was not sent again: call the tool once more if that does no harm",
+            f"the server that asked during the call of {tool!r} is gone, and the call with it; it is unknown whether "
+            "the call was carried out. It was not sent again: call the tool once more if that does no harm",
         )
     connection, waiting = parked
     waiting.answer(given)
@@ -117,9 +116,9 @@ async def _gone_on(
 
 
 async def _reply(client: ServerClient, connection: Connection, tool: str, call: Parked) -> dict[str, Any]:
-    """Return the outcome of a call, or the server's questions.
+    """Return the outcome of a call, or the server's questions before it.
 
-    The server asks its questions before the outcome. A call that takes too long is given up.
+    A call that takes too long is cancelled.
     """
     try:
         await call.settled()
@@ -146,7 +145,7 @@ async def _reply(client: ServerClient, connection: Connection, tool: str, call: 
 async def _put(client: ServerClient, tool: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return a person's answer to a server's question.
 
-    Outside of a run nobody can be asked, and the reply says that there is no answer.
+    Outside a run nobody can be asked, and the reply says that there is no answer.
     """
     try:
         prompt = text_of(question, client.server)

@@ -1,7 +1,4 @@
-"""The transports of messages to a server and back.
-
-They are a child process, streamable HTTP, and SSE.
-"""
+"""The transports of messages: a child process, streamable HTTP, and SSE."""
 
 import json
 import secrets
@@ -26,11 +23,11 @@ _ACCEPT = {"accept": "application/json, text/event-stream"}
 Streams = tuple[Any, Any]
 
 SESSION_GONE = f"the server does not know the session ({secrets.token_hex(8)})"
-"""The error in place of a server's HTTP 404 in a session.
+"""The error in place of a server's HTTP 404 in a session: the server has not seen the call.
 
-The server has not seen the call then. The package `mcp` passes on a server's words in the same form as its own, and a
-call that was cut off ("Session terminated before the request completed"), or a tool that says "session not found", must
-not look as if the call could be sent again. No server can say these words, which are of this process.
+A call may be sent again only after this error, so no text of a server may look like it: the package `mcp` passes on a
+server's texts in the same form as its own, such as "Session terminated before the request completed". The random
+number, chosen by this process, rules that out.
 """
 _METHOD_NOT_FOUND = -32601
 
@@ -39,10 +36,7 @@ _METHOD_NOT_FOUND = -32601
 async def stdio_streams(
     connection: Mapping[str, Any], stderr: Stderr, lost: Callable[[], None], server: str
 ) -> AsyncGenerator[Streams]:
-    """Start a child process.
-
-    `lost` is called once it has closed its output.
-    """
+    """Start a child process; call `lost` once its output is closed."""
     cwd = connection.get("cwd")
     streams = child_streams(
         [connection["command"], *(connection.get("args") or ())],
@@ -64,9 +58,9 @@ async def stdio_streams(
 async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, server: str) -> AsyncGenerator[Streams]:
     """Connect to a server at a URL.
 
-    A first POST of an empty object shows which transport the server knows. The server does not know streamable HTTP if
-    it answers 400, 404, 405 or 415 without a JSON-RPC error. Raises MCPAuthRequiredError for 401 and 403 if there is no
-    `auth` to answer them.
+    A first POST of an empty object shows which transport the server supports. The server does not support streamable
+    HTTP if it answers 400, 404, 405 or 415 without a JSON-RPC error. Raises MCPAuthRequiredError for 401 and 403
+    without `auth`.
     """
     url, headers = connection["url"], dict(connection.get("headers") or {})
     timeout, read = connection["timeout"], connection["sse_read_timeout"]
@@ -93,7 +87,7 @@ async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool,
     if answer.status_code in (401, 403) and not may_log_in:
         raise MCPAuthRequiredError(
             server,
-            f"{shown_url(url)} answers {answer.status_code}: it wants to know who calls. Pass headers= with a token, "
+            f"{shown_url(url)} answers {answer.status_code}: it requires credentials. Pass headers= with a token, "
             "or log in once with oauth=OAuthConfig() and connect(interactive=True)",
         )
     return answer.status_code not in _NOT_STREAMABLE or _is_json_rpc(answer)
@@ -116,7 +110,7 @@ class _HttpClient(httpx2.AsyncClient):
     """An HTTP client that reports a lost session as `SESSION_GONE`."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and replace a 404 to a session's call."""
+        """Send a request; replace a 404 to a call in a session."""
         answer = await super().send(request, **options)
         if answer.status_code != 404 or request.method != "POST" or "mcp-session-id" not in request.headers:
             return answer

@@ -23,10 +23,7 @@ _URL: TypeAdapter[HttpServerConfig] = TypeAdapter(HttpServerConfig)
 
 
 class ServerConfigError(DefinitionError, ValueError):
-    """An entry does not say how to reach `server`, the server's name.
-
-    The entry has too few members, too many, or members that do not fit.
-    """
+    """The entry of `server` has missing, unknown or invalid members."""
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(f"MCP server {server!r}: {why}")
@@ -39,17 +36,17 @@ def server_config(name: str, document: Any) -> ServerConfig:
     An entry has `command`, `args`, `env`, `cwd`, or `url`, `headers`, `oauth`; and timeouts. `oauth` is true, or has
     `client_name` and `scope`; `auth: {type: oauth, client_name: ...}` is the same. A header is a text, or has `value`
     and `optional`. `timeout` beside a `command` limits a call. Numbers in `args` and `env` become texts, and null
-    becomes an empty text. A named transport (`type`) must fit the entry. Variables stay as they are written; MCPClient
-    fills them in. An unknown key is ignored with a line in the log, unless it resembles a known one.
+    becomes an empty text. A named transport (`type`) must fit the entry. Variables stay as written; MCPClient fills
+    them in. An unknown key is ignored with a warning in the log, unless it resembles a known key.
     """
     if not isinstance(document, Mapping):
-        raise ServerConfigError(name, f"it is a {type(document).__name__}; an object with `command` or `url` is needed")
+        raise ServerConfigError(name, f"it must be an object with `command` or `url`, got a {type(document).__name__}")
     ways = [key for key in ("command", "url") if document.get(key)]
     if len(ways) != 1:
-        raise ServerConfigError(name, "it has both `command` and `url`" if ways else "it has no `command` and no `url`")
+        raise ServerConfigError(name, f"it has {'both' if ways else 'neither of'} `command` and `url`")
     named = document.get("type", document.get("transport"))
     if named is not None and named not in _TRANSPORTS[ways[0]]:
-        raise ServerConfigError(name, f"it has `{ways[0]}`, and its transport is said to be {named!r}")
+        raise ServerConfigError(name, f"it has `{ways[0]}`, but its transport is {named!r}")
     values = {str(key): value for key, value in document.items() if key not in _LEFT_ALONE}
     values = _of_command(values) if ways[0] == "command" else _of_url(name, values)
     known = StdioServerConfig if ways[0] == "command" else HttpServerConfig
@@ -77,7 +74,7 @@ def _of_url(name: str, values: dict[str, Any]) -> dict[str, Any]:
     if auth:
         kind = auth.get("type") if isinstance(auth, Mapping) else auth
         if kind != "oauth":
-            raise ServerConfigError(name, f"auth is of the type {kind!r}; `oauth` is what there is, and `headers`")
+            raise ServerConfigError(name, f"auth must be of the type `oauth`, got {kind!r}; otherwise use `headers`")
         given = {key: value for key, value in auth.items() if key != "type"} if isinstance(auth, Mapping) else {}
         oauth = oauth or given or True
     if oauth:
@@ -100,24 +97,22 @@ def _text(value: Any) -> Any:
 def _known(name: str, values: dict[str, Any], fields: list[str], way: str) -> dict[str, Any]:
     """Return the values that a config has.
 
-    Raises ServerConfigError for a key that resembles one.
+    Raises ServerConfigError for an unknown key that resembles a known key.
     """
     for key in [key for key in values if key not in fields]:
         near = get_close_matches(key, fields, 1, 0.75)
         there = f"with `{way}` there are {', '.join(fields)}"
         if near:
             raise ServerConfigError(name, f"it has {key}; did you mean {near[0]}? {there}")
-        log.warning("MCP server %r: %s is not known, and passed over; %s", name, key, there)
+        log.warning("MCP server %r: %s is not known, and is ignored; %s", name, key, there)
         del values[key]
     return values
 
 
 def read_servers(path: Path) -> dict[str, Any]:
-    """Return a file's entries by server name.
+    """Return a file's entries by server name, for `server_config`.
 
-    Entries are returned as they are written; `server_config` takes them.
-
-    Raises ServerConfigError for a file that is not JSON of this form, OSError for one that cannot be read.
+    Raises ServerConfigError for a file that is not JSON of this form, and OSError for a file that cannot be read.
     """
     try:
         document = json.loads(Path(path).read_text("utf-8-sig"))

@@ -1,6 +1,6 @@
-"""Hide the secrets in how a server is reached.
+"""Removal of secrets from a server's command or URL.
 
-Logs, errors and the terminal show them hidden.
+Logs, errors and the terminal show the result.
 """
 
 import re
@@ -29,7 +29,7 @@ def shown_url(url: str) -> str:
 
 
 def shown_command(command: str, args: Iterable[Any]) -> str:
-    """Return a command without what names and forms say is secret."""
+    """Return a command without the secrets that names and forms reveal."""
     words = [str(each) for each in args]
     return Hidden({"args": words}).without(" ".join([command, *words]))
 
@@ -66,7 +66,7 @@ def _secrets(connection: Mapping[str, Any]) -> Iterator[str]:
 def _secrets_of_args(args: list[str]) -> Iterator[str]:
     """Yield the secrets among arguments.
 
-    They are what follows a flag such as `--token`, values of `TOKEN=...`, credentials in headers, and logins of URLs.
+    They are values after a flag such as `--token`, values of `TOKEN=...`, credentials in headers, and logins of URLs.
     """
     for given, shown in zip(args, masked(args), strict=True):
         name, is_pair, value = given.partition("=")

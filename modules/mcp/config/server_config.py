@@ -11,22 +11,23 @@ from ...agent.events.masked_arguments import MASK
 from .hidden_secrets import shown_command, shown_url
 
 DEFAULT_INIT_TIMEOUT: float = 30
-"""Seconds that a server may take to open a session, and again to list its tools."""
+"""The longest time in seconds for opening a session, and again for listing the tools."""
 INITIALIZE_TIMEOUT = DEFAULT_INIT_TIMEOUT
 """Deprecated: DEFAULT_INIT_TIMEOUT."""
 DEFAULT_HTTP_TIMEOUT: float = 30
-"""Seconds that sending an HTTP request may take."""
+"""The longest time in seconds for sending an HTTP request."""
 DEFAULT_SSE_READ_TIMEOUT: float = 300
-"""Seconds that an answer over HTTP may be silent."""
+"""The longest silence in seconds during an answer over HTTP."""
 DEFAULT_CALL_TIMEOUT: float = 300
-"""Seconds that a call of a tool may take."""
+"""The longest time in seconds of a call of a tool."""
 
 DEFAULT_MAX_LINE_BYTES: int = 64 * 2**20
-"""Bytes of one message over stdio: as much as the page shows of a run's large values. As objects, such a message may
-take more than 20 times as much memory."""
+"""The largest message over stdio: the page shows as many bytes of a run's large values. As objects, such a message may
+take more than 20 times as much memory.
+"""
 
 Transport = Literal["stdio", "streamable-http"]
-"""The ways in which messages travel."""
+"""The transports of messages."""
 
 
 class MCPStatus(StrEnum):
@@ -49,10 +50,10 @@ class OAuthConfig:
 
 @dataclass(repr=False)
 class StdioServerConfig:
-    """A server that runs as a child process.
+    """A server that runs as a child process, over stdio.
 
-    It talks over its standard input and output. It gets only HOME, PATH and the like of this process's environment;
-    put everything else into `env`. A line of its output that is longer than `max_line_bytes` ends the connection.
+    Of this process's environment, it gets only HOME, PATH and similar variables; add others to `env`. A line of its
+    output that is longer than `max_line_bytes` ends the connection.
     """
 
     command: str
@@ -72,7 +73,7 @@ class StdioServerConfig:
 class Header:
     """A header for an HTTP server.
 
-    An optional one is left out if a variable in it is not set or is empty.
+    An optional header is omitted if a variable in it is not set or is empty.
     """
 
     value: str

@@ -22,8 +22,8 @@ def expanded(value: T, variables: Mapping[str, str], where: str = "the configura
     """Return the value with the variables in its texts filled in.
 
     Texts, lists and values of mappings are searched, at any depth. `${NAME:-default}` is `default` if NAME is not set
-    or is empty, as in a shell. Raises MissingVariableError for a `${NAME}` that is not set. Nothing else that starts
-    with a dollar is changed.
+    or is empty, as in a shell. Raises MissingVariableError for a `${NAME}` that is not set. Any other text that starts
+    with a dollar does not change.
     """
 
     def put(found: re.Match[str]) -> str:

@@ -1,7 +1,4 @@
-"""Log in at a server.
-
-With a browser if a person takes part, otherwise with stored tokens.
-"""
+"""Login at a server: in a browser, or with stored tokens."""
 
 import logging
 import os
@@ -27,9 +24,9 @@ _LEEWAY_SECONDS = 30.0
 
 
 class Provider(OAuthClientProvider):
-    """The package's provider, extended by expiry times and refresh endpoints.
+    """The OAuth provider of `mcp`, extended by expiry times and refresh endpoints.
 
-    `page` is the page to which the browser returns, if a person may log in; it listens until `close`.
+    `page` receives the browser's redirect, if a person may log in; it listens until `close`.
     """
 
     page: LoginPage | None = None
@@ -52,7 +49,7 @@ class Provider(OAuthClientProvider):
 class _Storage(FileTokenStorage):
     """A token storage that also keeps the endpoints.
 
-    It offers no registration whose redirect differs from this login's.
+    It ignores a registration whose redirect differs from this login's.
     """
 
     provider: Provider | None = None
@@ -72,9 +69,9 @@ class _Storage(FileTokenStorage):
 
 
 def auth_for(oauth: Any, url: str, *, interactive: bool, server: str) -> httpx2.Auth | None:
-    """Return how to answer a server that asks for credentials.
+    """Return the authentication for a server that requires credentials.
 
-    Returns None if there is no way. `oauth` is an OAuthConfig, your own `httpx2.Auth`, or None for the default
+    Returns None if there is none. `oauth` is an OAuthConfig, your own `httpx2.Auth`, or None for the default
     OAuthConfig. Without `interactive`, only an earlier login is used.
     """
     if isinstance(oauth, httpx2.Auth):
@@ -95,7 +92,7 @@ def create_oauth_provider(
 ) -> Provider:
     """Return a provider that logs in at `server_url`.
 
-    It keeps the tokens in the file at `path`. If a person is needed and `interactive` is False, the request fails with
+    It keeps the tokens in the file at `path`. If a login is needed and `interactive` is False, the request fails with
     MCPAuthRequiredError.
     """
     config = config or OAuthConfig()
@@ -106,9 +103,7 @@ def create_oauth_provider(
 
     async def show(url: str) -> None:
         if page is None:
-            raise MCPAuthRequiredError(
-                name, "it wants a login, and nobody is there to log in; call connect(interactive=True) once"
-            )
+            raise MCPAuthRequiredError(name, "it requires a login by a person; call connect(interactive=True) once")
         page.start()
         if _has_no_screen() or not await to_thread.run_sync(webbrowser.open, url):
             log.warning("to log in at %s, open %s", name, url)
@@ -135,7 +130,7 @@ def create_oauth_provider(
 
 
 def _port_before(storage: FileTokenStorage) -> int:
-    """Return this client's port in its registered redirect, 0 if none."""
+    """Return the port in this client's registered redirect, 0 if none."""
     info = storage._entry().get("client_info") or {}
     uris = info.get("redirect_uris") or []
     return AnyUrl(uris[0]).port or 0 if uris else 0

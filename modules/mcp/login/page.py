@@ -16,7 +16,7 @@ _DONE = b"<!doctype html><title>refold</title><p>You can close this page."
 class LoginPage:
     """A page on the loopback interface that waits for one answer.
 
-    It uses the given port if that is free.
+    The page uses the given port if that is free.
     """
 
     def __init__(self, port: int = 0, seconds: float = 300) -> None:
@@ -54,7 +54,7 @@ class LoginPage:
             self._thread.start()
 
     async def wait(self) -> dict[str, str]:
-        """Return the parameters that the browser brought; empty after the timeout."""
+        """Return the parameters of the browser's request; empty after the timeout."""
         try:
             with anyio.move_on_after(self._seconds):
                 while not self._got:

@@ -29,8 +29,8 @@ _Part = TypeVar("_Part", bound=BaseModel)
 class FileTokenStorage:
     """One server's tokens and this client's registration, in a file.
 
-    Tokens are kept with the time when they expire. The file is replaced as a whole, with mode 600 whatever its mode
-    was, under a lock that other processes respect. A corrupt file counts as empty: the next login writes it again.
+    Tokens are kept with their expiry time. The file is replaced as a whole, always with mode 600, under a lock that
+    other processes respect. A corrupt file counts as empty: the next login writes it again.
     """
 
     def __init__(self, server_url: str, path: Path | None = None) -> None:
@@ -38,10 +38,7 @@ class FileTokenStorage:
         self.path = Path(path) if path is not None else cache_folder() / FILE
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the tokens.
-
-        `expires_in` is the time they have left, 0 if expired.
-        """
+        """Return the tokens; `expires_in` is the time left, 0 if expired."""
         entry = await to_thread.run_sync(self._entry)
         tokens = self._part(OAuthToken, "tokens", entry)
         if tokens is None:
@@ -52,7 +49,7 @@ class FileTokenStorage:
         return tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep tokens, and when they expire."""
+        """Keep tokens and their expiry time."""
         expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         document = tokens.model_dump(mode="json", exclude_none=True)
         await self._change(lambda entry: entry | {"tokens": document, "expires_at": expires_at})
@@ -69,7 +66,7 @@ class FileTokenStorage:
     async def get_metadata(self) -> OAuthMetadata | None:
         """Return the authorization server's endpoints.
 
-        With these, tokens can be refreshed at once.
+        With the endpoints, tokens can be refreshed at once.
         """
         return self._part(OAuthMetadata, "metadata", await to_thread.run_sync(self._entry))
 
@@ -79,7 +76,7 @@ class FileTokenStorage:
         await self._change(lambda entry: entry | {"metadata": document})
 
     async def clear(self) -> None:
-        """Forget everything about this server."""
+        """Delete everything about this server."""
         await self._change(lambda entry: {})
 
     def has_tokens(self) -> bool:
@@ -87,19 +84,19 @@ class FileTokenStorage:
         return self._part(OAuthToken, "tokens", self._entry()) is not None
 
     def expires_at(self) -> float | None:
-        """Return when the access token expires (seconds since 1970), or None."""
+        """Return the access token's expiry time (seconds since 1970), or None."""
         found: float | None = self._entry().get("expires_at")
         return found
 
     def _part(self, model: type[_Part], name: str, entry: dict[str, Any]) -> _Part | None:
-        """Return what is kept under a name.
+        """Return the value under a name.
 
-        Log what cannot be read, and return None.
+        Returns None, with a warning in the log, if the value cannot be read.
         """
         try:
             return model.model_validate(entry[name]) if entry.get(name) else None
         except ValidationError:
-            log.warning("%s: the %s of %s cannot be read; log in anew", self.path, name, self.server_url)
+            log.warning("%s: the %s of %s cannot be read; log in again", self.path, name, self.server_url)
             return None
 
     def _entry(self) -> dict[str, Any]:
@@ -130,7 +127,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, document: dict[str, Any]) -> None:
     """Replace the file by a new one.
 
-    Mkstemp makes it private to its owner.
+    mkstemp makes the new file private to its owner.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

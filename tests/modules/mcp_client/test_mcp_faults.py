@@ -119,7 +119,7 @@ async def test_a_call_whose_server_dies_is_not_sent_again_and_the_next_one_conne
     async with connected(tmp_path) as client:
         message = await call(client, "die")
         assert message.metadata["error_type"] == "MCPUnknownEffectError"
-        assert "whether it was carried out is not known" in message.content
+        assert "it is unknown whether the call was carried out" in message.content
         assert client.status == "failed"
         assert calls(tmp_path) == ["die"]
         assert (await call(client, "echo", text="back")).content == "back"

@@ -178,7 +178,7 @@ async def test_tokens_that_are_none_count_as_no_login(tmp_path: Path, caplog: py
     assert await storage.get_tokens() is None
     assert await storage.get_client_info() is None
     assert await storage.get_metadata() is None
-    assert "log in anew" in caplog.text
+    assert "log in again" in caplog.text
     await storage.set_tokens(OAuthToken(access_token="x"))
     assert storage.has_tokens()
 

@@ -153,7 +153,7 @@ def test_what_an_entry_of_a_manifest_means(entry: dict[str, Any], wanted: Any) -
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ({"url": "https://l", "auth": {"type": "apikey"}}, "auth is of the type 'apikey'"),
+        ({"url": "https://l", "auth": {"type": "apikey"}}, "auth must be of the type `oauth`, got 'apikey'"),
         ({"url": "https://l", "auth": {"type": "oauth", "client_name": 3}}, "oauth"),
         ({"url": "https://l", "header": {}}, "did you mean headers"),
         ({"command": "c", "arg": []}, "did you mean args"),
@@ -212,8 +212,8 @@ as_mcp(*tools[: 3 if n == 1 else 2]).run()
     assert told == [
         [cut],
         [cut, "tools that are new: extra"],
-        [cut, "tools that are described otherwise than before: turns", "tools that are gone: extra"],
-        ["tools that are described otherwise than before: same"],
+        [cut, "tools that have changed: turns", "tools that are gone: extra"],
+        ["tools that have changed: same"],
     ]
 
 
