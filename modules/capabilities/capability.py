@@ -29,7 +29,7 @@ class Capability:
         description: its purpose.
         path: its folder.
         manifest: its manifest.
-        tools: its tools and toolsets, under its name; toolsets keep their state as long as the capability lives.
+        tools: its tools and toolsets, under its name; toolsets keep their state as long as the capability exists.
         hooks: its hooks.
         policies: its policy classes, which `apply` registers by their names.
         skills: its skills.
@@ -57,10 +57,7 @@ class Capability:
 
     @property
     def component_health(self) -> list[ComponentHealth]:
-        """The health of each part since loading.
-
-        For MCP servers, it is their present state.
-        """
+        """The health of each part since loading; MCP servers' current health."""
         found = list(self._health)
         for name, client in (self.mcp.clients if self.mcp is not None else {}).items():
             failed = client.status in (MCPStatus.FAILED, MCPStatus.NEEDS_AUTH)
@@ -71,10 +68,10 @@ class Capability:
     def apply(self, agent: Agent, *, as_agent: str | None = None) -> Agent:
         """Return a copy of the agent with the capability's contents.
 
-        The copy has the capability's tools, MCP servers, hooks and one skill tool. The capability's policies are
-        registered.
+        The copy has the capability's tools, MCP servers, hooks and one skill tool. `apply` also registers the
+        capability's policies.
 
-        `as_agent` names an agent of the capability. The copy then has that agent's prompt, its model (unless that is
+        `as_agent` names an agent of the capability. The copy then has that agent's prompt, its model (except
         `inherit`), and only the tools that its rules allow.
 
         Raises CapabilityError for an unknown agent, WireNameError if two tools would have one name.
@@ -90,16 +87,13 @@ class Capability:
 
     @property
     def toolsets(self) -> list[AnyTool | Toolset]:
-        """The tools, followed by the toolset of the MCP servers.
-
-        An agent gets them in its `tools`.
-        """
+        """The tools and the toolset of the MCP servers, for agents."""
         return [*self.tools, *([self.mcp] if self.mcp is not None else [])]
 
     def register_policies(self) -> None:
         """Register the policies by their names.
 
-        A policy whose name is taken is not registered, and the log says so.
+        A policy whose name is taken is not registered, with a warning in the log.
         """
         register_policies(self.name, self.policies)
 

@@ -1,6 +1,6 @@
 """The error of a capability that cannot be loaded at all.
 
-If only a part is missing, the capability's health says so.
+A missing part is only reported in the capability's health.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from ...errors import DefinitionError
 class CapabilityError(DefinitionError, ValueError):
     """A folder is not a valid capability.
 
-    `path` is the file or folder that was read, `problems` are all problems found.
+    `path` is the file or folder that was read, and `problems` are all problems found.
     """
 
     def __init__(self, path: Path, *problems: str) -> None:

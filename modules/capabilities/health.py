@@ -1,7 +1,4 @@
-"""The health of each part of a capability.
-
-A part is available, available with a remark, or left out with a reason.
-"""
+"""The health of a capability's parts: ok, degraded or left out."""
 
 import logging
 from dataclasses import asdict, dataclass
@@ -12,7 +9,7 @@ log = logging.getLogger("refold")
 Status = Literal["ok", "error", "degraded"]
 """Available ("ok"), left out ("error"), or "degraded".
 
-A degraded part is available in part, or not in the way that the manifest asks for.
+A degraded part is available in part, or not in the way that the manifest requires.
 """
 
 
@@ -21,7 +18,7 @@ class ComponentHealth:
     """One part of a capability.
 
     Attributes:
-        kind: the manifest's key for it, such as `tools`.
+        kind: the manifest's key for the part, such as `tools`.
         name: its name, or its file, relative to the capability.
         status: whether it is available.
         error: the error, with the class of the exception if there was one.
@@ -51,11 +48,11 @@ class Health:
         self.entries.append(ComponentHealth(kind, name, "ok", detail=detail))
 
     def left_out(self, kind: str, name: str, why: str | BaseException) -> None:
-        """Record that a part is left out, and log that."""
+        """Record and log that a part is left out."""
         self._tell(ComponentHealth(kind, name, "error", told(why)), "is left out")
 
     def degraded(self, kind: str, name: str, why: str, detail: str | None = None) -> None:
-        """Record that a part is degraded, and log that."""
+        """Record and log that a part is degraded."""
         self._tell(ComponentHealth(kind, name, "degraded", why, detail), "is not whole")
 
     def _tell(self, entry: ComponentHealth, what: str) -> None:
@@ -64,5 +61,5 @@ class Health:
 
 
 def told(why: str | BaseException) -> str:
-    """Return an error in words, with its class."""
+    """Return an error as text, with its class."""
     return why if isinstance(why, str) else f"{type(why).__name__}: {why}"

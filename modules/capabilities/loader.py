@@ -1,7 +1,4 @@
-"""Loads a capability.
-
-It reads the manifest, imports the files, and collects what they have.
-"""
+"""Loading of a capability: its manifest, Python files and other parts."""
 
 import os
 from pathlib import Path
@@ -29,8 +26,8 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
     invalid skill, a listed file that does not exist) is left out, and `component_health` and the log say why. Tools and
     skills get the capability's name as their namespace, unless the capability is `bundled` with a program.
 
-    Raises CapabilityError if the manifest is wrong, if paths lead out of the folder, or if there is nothing to load at
-    all; WireNameError if two tools would have one name for a model.
+    Raises CapabilityError if the manifest is invalid, if paths lead out of the folder, or if there is nothing to load;
+    WireNameError if two tools would have one name for a model.
     """
     folder = Path(os.path.expanduser(path)).absolute()
     if folder.name == MANIFEST:
@@ -60,10 +57,10 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
     )
     found = bool(capability.component_health)
     for name in stand_ins:
-        health.ok("imports", name, "refold has none: whatever uses it is told so")
+        health.ok("imports", name, "refold has no such name: using it raises NotInRefoldError")
     for key in NOT_HERE:
         if getattr(manifest, key):
-            health.ok(key, key, "kept in the manifest; refold does nothing with it")
+            health.ok(key, key, "kept in the manifest; refold does not use it")
     if not found:
         raise CapabilityError(folder, "there is nothing in it: no tools, hooks, policies, skills, agents, MCP servers")
     _check_agents(capability, health)
@@ -106,8 +103,8 @@ def _agents(paths: list[str] | None, places: Places, health: Health) -> dict[str
 
 
 def _check_agents(capability: Capability, health: Health) -> None:
-    """Report skills that agents ask for and the capability does not have."""
+    """Report skills that agents require and the capability does not have."""
     known = {skill.name for skill in capability.skills}
     for agent in capability.agents.values():
         if missing := [name for name in agent.skills or () if name not in known]:
-            health.degraded("agents", agent.name, f"it asks for skills that are not there: {', '.join(missing)}")
+            health.degraded("agents", agent.name, f"it requires missing skills: {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""`capability.yaml`: a capability's name, and where its parts are."""
+"""`capability.yaml`: a capability's name, and the paths of its parts."""
 
 import logging
 import re
@@ -29,16 +29,16 @@ def _matching(pattern: re.Pattern[str], told: str) -> AfterValidator:
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Paths = list[Text] | None
-"""Where parts of one kind are.
+"""Paths of parts of one kind.
 
-None stands for the folder of the same name, an empty list for nothing; paths are looked for beside that folder.
+None means the folder of that name; paths are read in addition to that folder; an empty list means no parts.
 """
 
 
 class Servers(BaseModel):
     """The MCP servers.
 
-    Those written here go before those of the same names in files.
+    Servers in the manifest take precedence over those of the same names in files.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -87,7 +87,7 @@ Each is kept, and named in the capability's health.
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in a folder.
 
-    Raises CapabilityError with everything that is wrong with it.
+    Raises CapabilityError with everything that is wrong with the manifest.
     """
     path = folder / MANIFEST
     try:
@@ -96,10 +96,10 @@ def read_manifest(folder: Path) -> Manifest:
         raise CapabilityError(folder, f"the folder is not a capability: it has no {MANIFEST}") from None
     except OSError as error:
         raise CapabilityError(path, f"it cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # a YAMLError, or text that is no UTF-8
+    except ValueError as error:  # a YAMLError, or text that is not UTF-8
         raise CapabilityError(path, f"it is not YAML: {error}") from error
     if not isinstance(document, dict):
-        raise CapabilityError(path, f"it is a {type(document).__name__}; `key: value` lines were expected")
+        raise CapabilityError(path, f"it must have `key: value` lines, got a {type(document).__name__}")
     if isinstance(document.get("mcp"), list):
         document = {**document, "mcp": {"files": document["mcp"]}}
     try:

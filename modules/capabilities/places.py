@@ -1,7 +1,4 @@
-"""The places of a capability's parts.
-
-They are the capability's folders and the manifest's paths, and never outside its folder.
-"""
+"""The places of a capability's parts: folders and paths inside its folder."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +9,7 @@ from .health import Health
 from .manifest import MANIFEST
 
 Wanted = Callable[[Path], bool]
-"""Returns whether a file is of the kind that is looked for."""
+"""Returns whether a file is of the kind to look for."""
 
 
 class Places:
@@ -24,13 +21,13 @@ class Places:
         self._health = health
 
     def relative(self, path: Path) -> str:
-        """Return the path as people read it."""
+        """Return the path relative to the capability's folder, for messages."""
         return path.relative_to(self.root).as_posix()
 
     def listed(self, kind: str, paths: Sequence[str]) -> list[Path]:
-        """Return the manifest's own paths, in their order.
+        """Return the paths that the manifest lists, in their order.
 
-        Raises CapabilityError for one that leads out of the folder.
+        Raises CapabilityError for a path that leads out of the folder.
         """
         found = []
         for text in paths:
@@ -43,8 +40,8 @@ class Places:
     def files(self, kind: str, paths: Sequence[str] | None, wanted: Wanted) -> list[Path]:
         """Return the files of a kind; none for an empty list.
 
-        First come those in the folder of the kind's name, then those that are listed. A folder stands for all such
-        files below it, sorted by name. A listed path that is not there is left out and reported.
+        The files in the folder of the kind's name come first, then the listed files. A folder means all such files
+        below it, sorted by name. A listed path that does not exist is left out and reported.
         """
         if paths is not None and not paths:
             return []
@@ -62,7 +59,7 @@ class Places:
         if wanted(path):
             found[path] = None
         else:
-            self._health.left_out(kind, self.relative(path), f"it is not a file that {kind} can be in")
+            self._health.left_out(kind, self.relative(path), f"it is not a file for {kind}")
 
     def _below(self, kind: str, folder: Path, wanted: Wanted) -> Iterator[Path]:
         if not self._is_inside(folder):

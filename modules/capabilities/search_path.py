@@ -1,7 +1,4 @@
-"""The folders in which capabilities are searched by name.
-
-A capability that is given as a folder is not searched.
-"""
+"""The folders in which capabilities are searched by name."""
 
 import logging
 import os
@@ -21,10 +18,10 @@ VARIABLE = "REFOLD_CAPABILITY_DIRS"
 
 
 def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Path]:
-    """Return the folders that hold capabilities, in the order of the search.
+    """Return the folders that hold capabilities, in search order.
 
-    These are the project's `.refold/capabilities` (the current folder's, if None), the user's `capabilities` in
-    `~/.refold`, the folders given, and those of REFOLD_CAPABILITY_DIRS.
+    These are the project's `.refold/capabilities` (None: the current folder's), the user's `capabilities` in
+    `~/.refold`, the given folders, and the folders in REFOLD_CAPABILITY_DIRS.
     """
     own = (Path.cwd() if project is None else Path(project)) / ".refold" / "capabilities"
     named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
@@ -32,20 +29,20 @@ def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()
 
 
 def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Capability]:
-    """Return all capabilities there are.
+    """Return all capabilities in these folders.
 
-    Of those with one name the first counts. If one cannot be loaded, the log says so.
+    Of several with one name the first counts. A capability that cannot be loaded is ignored with a warning in the log.
     """
     found: dict[str, Capability] = {}
     for folder in _folders(capability_dirs(project, dirs)):
         try:
             name = read_manifest(folder).name
             if name in found:
-                log.warning("the capability in %s is left out: %s has its name %r", folder, found[name].path, name)
+                log.warning("the capability in %s is ignored: %s has its name %r", folder, found[name].path, name)
             else:
                 found[name] = load_capability(folder)
         except ValueError as error:
-            log.warning("a capability is left out: %s", error)
+            log.warning("a capability is ignored: %s", error)
     return list(found.values())
 
 
@@ -54,7 +51,7 @@ def find_capability(
 ) -> Capability:
     """Return the capability in a folder, or the first of a name.
 
-    Raises CapabilityError, with a near name, if there is none; and what `load_capability` raises.
+    Raises CapabilityError, with a similar name, if there is none, and the errors of `load_capability`.
     """
     path = Path(os.path.expanduser(name_or_path))
     if os.path.isfile(path / MANIFEST) or path.name == MANIFEST:
@@ -67,7 +64,7 @@ def find_capability(
         except CapabilityError as error:
             if folder.name == str(name_or_path):
                 raise
-            log.warning("a capability is left out: %s", error)
+            log.warning("a capability is ignored: %s", error)
             continue
         if name == str(name_or_path):
             return load_capability(folder)
@@ -80,7 +77,7 @@ def find_capability(
 def _folders(places: Sequence[Path]) -> list[Path]:
     """Return the folders with a manifest.
 
-    For each place this is the place itself, or the folders in it, sorted by name. The log names those that cannot be
+        For each place, this is the place itself or the folders in it, sorted by name. The log names those that cannot be
     read.
     """
     found: list[Path] = []

@@ -12,14 +12,11 @@ from ..agent.tools import Tool, Toolset
 
 AnyTool = Tool[..., Any]
 Change = Callable[[AnyTool], AnyTool | None]
-"""Returns the tool as it is to be seen; None if it is not to be seen.
-
-The tool itself is not changed.
-"""
+"""Returns a changed copy of a tool, or None to hide the tool."""
 
 
 class ToolsetView(Toolset):
-    """The tools of another toolset, changed each time they are asked for.
+    """The tools of another toolset, changed on each `get_tools`.
 
     Entering the view enters the other toolset.
     """
@@ -43,7 +40,7 @@ class ToolsetView(Toolset):
         return self._inner
 
     def get_tools(self, *, variant: str | None = None) -> list[AnyTool]:
-        """Return the other toolset's tools as they are now, changed."""
+        """Return the other toolset's current tools, changed."""
         seen = map(self._change, self._inner.get_tools(variant=variant))
         return [tool for tool in seen if tool is not None]
 
@@ -57,10 +54,7 @@ class ToolsetView(Toolset):
 
 
 def viewed(item: AnyTool | Toolset, change: Change) -> AnyTool | Toolset | None:
-    """Return a tool or a toolset, changed.
-
-    Returns None if nothing is left of a tool.
-    """
+    """Return a changed tool or toolset; None if the tool is hidden."""
     return ToolsetView(item, change) if isinstance(item, Toolset) else change(item)
 
 

@@ -1,8 +1,8 @@
 """Studies: a search for the parameters of an agent that score best.
 
 Each trial is an evaluation. A *search space* has a distribution or a list of choices for each parameter. optuna (the
-extra `study`) proposes the parameters; the study's own file is the truth about which trial got which, so that a study
-that was cut off resumes its trials and asks for none twice.
+extra `study`) proposes the parameters. The study's own file records the parameters of each trial, so an interrupted
+study resumes its trials with the same parameters.
 """
 
 from .space import Categorical, Float, Int, SearchSpace

@@ -1,4 +1,4 @@
-"""The search space: what each parameter may be."""
+"""The search space: the possible values of each parameter."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from ...errors import UsageError
 class Float:
     """A number between two bounds.
 
-    It is on a logarithmic scale with `log`, and in steps with `step`.
+    With `log` its scale is logarithmic; with `step` it takes only multiples of `step` above `low`.
     """
 
     low: float
@@ -55,7 +55,7 @@ SearchSpace = Mapping[str, Float | Int | Categorical | Sequence[Any]]
 def distributions(space: SearchSpace) -> dict[str, Any]:
     """Return optuna's distributions of a search space.
 
-    Raises UsageError for an empty space, or another kind of value.
+    Raises UsageError for an empty space or an unknown kind of value.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 

@@ -23,10 +23,10 @@ State = Literal["running", "completed", "pruned", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial: its number, its parameters, and what it came to.
+    """One trial: its number, its parameters, and its outcome.
 
-    `score` is that of the whole dataset, or of the rows before it was pruned. `rungs` has the score after each part of
-    the dataset. `cost` is in US dollars, None if a price was unknown.
+    `score` is the score on the whole dataset, or on the rows before the trial was pruned. `rungs` has the score after
+    each part of the dataset. `cost` is in US dollars, None if a price was unknown.
     """
 
     number: int
@@ -61,15 +61,12 @@ class StudyResult:
 
     @property
     def failed(self) -> list[Trial]:
-        """The trials that an error ended, which the next call tries again."""
+        """The trials that failed with an error; the next call retries them."""
         return [each for each in self.trials if each.state == "failed"]
 
     @property
     def best_trial(self) -> Trial | None:
-        """The best completed trial, the first of equal ones.
-
-        It is None if no trial has completed.
-        """
+        """The best completed trial, the first of equal ones, or None."""
         sign = -1.0 if self.direction == "maximize" else 1.0
         return min(self.completed, key=lambda each: (sign * (each.score or 0.0), each.number), default=None)
 
@@ -86,7 +83,7 @@ class StudyResult:
         return None if best is None else best.score
 
     def best_so_far(self) -> list[tuple[int, float]]:
-        """Return each completed trial's number, and the best score until then."""
+        """Return each completed trial's number, with the best score so far."""
         better = max if self.direction == "maximize" else min
         found: list[tuple[int, float]] = []
         for each in self.completed:
@@ -95,9 +92,9 @@ class StudyResult:
         return found
 
     def draw(self, width: int = 40) -> str:
-        """Return a chart of the best score so far, as text.
+        """Return a text chart of the best score so far.
 
-        Each improvement has a line, and so has each trial that failed.
+        Each improvement and each failed trial has a line.
         """
         points = self.best_so_far()
         failed = [f"trial {each.number:>4}  failed: {each.error}" for each in self.failed]
@@ -123,23 +120,24 @@ class Study:
         )
         result = await study.run()
 
-    With the same folder, the same call again resumes: trials that were cut off get the parameters that they had, and
-    their evaluations do only what is missing. Each call also tries the trials again that an error ended; they have no
-    score until then. Parameters are proposed from (seed, trial number) and the trials before, so that a resumed study
-    goes on as an undisturbed one does.
+    With the same folder, the same call resumes the study: interrupted trials keep their parameters, and their
+    evaluations run only what is missing. Each call also retries failed trials, which have no score until then.
+    Parameters are proposed from (seed, trial number) and the earlier trials, so a resumed study proposes the same
+    parameters as an uninterrupted one.
 
     Args:
         task_factory: a function from parameters to a task; see `Evaluation`.
-        search_space: what each parameter may be.
+        search_space: the distribution or choices of each parameter.
         dataset: as for an Evaluation.
-        folder: where trials and their runs are kept.
+        folder: the folder of trials and their runs.
         scorers: as for an Evaluation.
-        objective: the score to search by; "passed" is the pass rate.
-        direction: whether a higher score is better.
-        max_trials: how many trials there are in all.
-        rungs: into how many parts the dataset is cut; a trial is pruned after a part in which it is worse than the
-            median of the trials before, after `startup` of these.
-        startup: how many trials are drawn at random, and never pruned.
+        objective: the score to optimise; "passed" is the pass rate.
+        direction: `maximize` or `minimize`.
+        max_trials: the total number of trials.
+        rungs: the number of parts of the dataset. After each part, a trial is pruned if its score is worse than the
+        median
+            of the earlier trials.
+        startup: the number of first trials that are drawn at random and never pruned.
         seed: the seed of the proposals.
         fields, repeats, concurrency, engine: as for an Evaluation.
     """
@@ -191,9 +189,9 @@ class Study:
         return anyio.run(partial(self.run, on_trial))
 
     async def run(self, on_trial: Callable[[Trial], Any] | None = None) -> StudyResult:
-        """Run the trials that are missing or failed, and return the result.
+        """Run the missing and failed trials one after another; return the result.
 
-        They run one after another. `on_trial` is called with each trial that ends.
+        `on_trial` is called with each trial that ends.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         trials = {
@@ -241,7 +239,7 @@ class Study:
         )
 
     async def _tried(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
-        """Evaluate a trial part by part, and return what it came to."""
+        """Evaluate a trial part by part, and return it with its outcome."""
         found = replace(trial, rungs=())
         for rung in range(self.rungs):
             rows = self.dataset.rows[: len(self.dataset) * (rung + 1) // self.rungs]

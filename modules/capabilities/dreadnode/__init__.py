@@ -1,10 +1,10 @@
 """The module `dreadnode` as the files of a capability import it.
 
-It has refold's names, and stand-ins for names that refold does not have. Other code never sees it: the modules are made
-for each capability, and only the capability's own import statements find them (`capabilities.importing`).
+It has refold's names, and stand-ins for names that refold does not have. The modules are made for each capability, and
+only the capability's own import statements find them (`capabilities.importing`).
 
-A **stand-in** can be imported, subclassed, annotated with and used while a file is imported. Whatever uses it later
-gets a NotInRefoldError, which says that refold does not have it.
+A **stand-in** can be imported, subclassed, used in annotations, and used while a file is imported. Any later use raises
+NotInRefoldError.
 """
 
 from .modules import DREADNODE, ForeignModule, foreign_module

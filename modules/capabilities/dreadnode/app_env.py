@@ -5,5 +5,5 @@ from typing import Any
 
 
 def resolve_python_executable(*args: Any, **kwargs: Any) -> str:
-    """Return the Python that runs refold, for any request."""
+    """Return the Python that runs refold, whatever the arguments."""
     return sys.executable

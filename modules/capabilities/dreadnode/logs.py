@@ -1,6 +1,6 @@
-"""`log_output`, `log_metric`, `tag` and the like write events.
+"""`log_output`, `log_metric`, `tag` and similar functions, which write events.
 
-The events are in the trace of the run; without a run, nothing is written. They have the names of the functions
+The events are in the trace of the run; outside a run, nothing is written. They have the names of the functions
 (`log_metric`) and hold the arguments as JSON. A value without a JSON form is written as its `repr`. A text of more than
 20,000 characters is cut, with a note.
 """
@@ -21,7 +21,7 @@ _MOST = 20_000
 def log_output(name: str, value: Any, **options: Any) -> None:
     """Write the output of a tool or task, with its options.
 
-    dreadnode's options are `to`, `label` and `attributes`; they are recorded as they are.
+    dreadnode's options are `to`, `label` and `attributes`; they are recorded unchanged.
     """
     _emit("log_output", output=name, value=value, **options)
 
@@ -55,7 +55,7 @@ def log_metrics(metrics: Mapping[str, float | bool], *, step: int = 0, **options
 
 
 def log_param(key: str, value: Any, **options: Any) -> None:
-    """Write a setting of the work."""
+    """Write a setting of the run."""
     _emit("log_param", param=key, value=value, **options)
 
 
@@ -68,7 +68,7 @@ def log_params(**params: Any) -> None:
 def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: Any) -> None:
     """Write the path of a file or folder, and a file's size.
 
-    The file itself stays where it is.
+    The file is not copied.
     """
     path = Path(local_uri)
     try:
@@ -79,14 +79,14 @@ def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: A
 
 
 def tag(*tags: str, **options: Any) -> None:
-    """Write words to find the run by."""
+    """Write tags of the run."""
     _emit("tag", tags=list(tags), **options)
 
 
 def configure(*args: Any, **settings: Any) -> None:
-    """Do nothing, and log that.
+    """Do nothing, and log a note.
 
-    There is no platform to connect to, and a capability changes none of refold's settings.
+    refold connects to no platform, and a capability changes no setting of refold.
     """
     given = sorted(name for name, value in settings.items() if value is not None)
     log.info("dreadnode.configure(%s) has no effect: refold sends nothing to a platform", ", ".join(given))
@@ -99,7 +99,7 @@ def _emit(event: str, **data: Any) -> None:
 def _jsonable(value: Any) -> Any:
     try:
         made = to_jsonable_python(value, fallback=_told, bytes_mode="base64", inf_nan_mode="strings")
-    except (ValueError, RecursionError):  # it holds itself, or has no end
+    except (ValueError, RecursionError):  # circular, or nested too deep
         made = repr(value)
     return _cut(made)
 

@@ -1,4 +1,4 @@
-"""Media to log: formatted texts, pictures, sounds and films."""
+"""Media to log: formatted texts, images, audio and video."""
 
 import base64
 from hashlib import blake2b
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Media:
-    """A medium to log, with further facts about it.
+    """Media to log, with further facts.
 
     `data` is bytes, a path, or an object of some library. A trace gets the kind, the origin, the length and the BLAKE2b
     digest, not the bytes themselves.
@@ -18,7 +18,7 @@ class Media:
         self.said = {name: value for name, value in said.items() if value is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a trace is told."""
+        """Return the JSON form for a trace."""
         told: dict[str, Any] = {"kind": type(self).__name__.lower(), **self.said}
         content: bytes | None = None
         if isinstance(self.data, Path) or (isinstance(self.data, str) and len(self.data) < 4096):
@@ -39,7 +39,7 @@ class Media:
 
 
 class Image(Media):
-    """A picture."""
+    """An image."""
 
     def __init__(
         self, data: Any, mode: str | None = None, caption: str | None = None, format: str | None = None
@@ -48,7 +48,7 @@ class Image(Media):
 
 
 class Audio(Media):
-    """A sound."""
+    """An audio recording."""
 
     def __init__(
         self, data: Any, sample_rate: int | None = None, caption: str | None = None, format: str | None = None
@@ -57,7 +57,7 @@ class Audio(Media):
 
 
 class Video(Media):
-    """A film."""
+    """A video."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class Video(Media):
 
 
 class Markdown:
-    """A text in Markdown; a trace gets all of it."""
+    """A text in Markdown; the trace records all of it."""
 
     def __init__(self, text: str) -> None:
         self.text = str(text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a trace is told."""
+        """Return the JSON form for a trace."""
         return {"kind": "markdown", "text": self.text}
 
     def __str__(self) -> str:
@@ -86,22 +86,19 @@ class Markdown:
 
 
 class Text(Markdown):
-    """A text in some format; a trace gets all of it."""
+    """A text in some format; the trace records all of it."""
 
     def __init__(self, text: str, format: str = "plain") -> None:
         super().__init__(text)
         self.format = format
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a trace is told."""
+        """Return the JSON form for a trace."""
         return {"kind": "text", "format": self.format, "text": self.text}
 
 
 def _decoded(text: str) -> bytes:
-    """Return the bytes of a text.
-
-    They are those that base64 stands for, with or without `data:` before it, or else those of the text itself.
-    """
+    """Return the bytes that a base64 or `data:` text encodes, otherwise UTF-8."""
     try:
         return base64.b64decode(text.partition(",")[2] if text.startswith("data:") else text, validate=True)
     except ValueError:

@@ -50,11 +50,11 @@ SOURCES: dict[str, tuple[str, ...]] = {
 }
 """The modules in which the names of a module are looked up, in this order.
 
-A module without a row has the row of its package. A name that is found nowhere is a stand-in.
+A module without a row has the row of its package. A name that is in none of them is a stand-in.
 """
 
 Found = Callable[[str], None]
-"""Called with the full name of each stand-in that is taken."""
+"""Called with the full name of each stand-in that is used."""
 
 
 class ForeignModule(ModuleType):
@@ -73,7 +73,7 @@ class ForeignModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__" and self.__name__ == DREADNODE:
-            value: Any = "2.0.52"  # the version whose names these are
+            value: Any = "2.0.52"  # the dreadnode version that has these names
         elif name == "__all__" and _sources(self.__name__):
             value = sorted({name for source in _sources(self.__name__) for name in _offered(source)})
         elif name.startswith("__"):
@@ -97,9 +97,9 @@ class ForeignModule(ModuleType):
 
 
 def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) -> ForeignModule:
-    """Return the module of a full name, and make those around it.
+    """Return the module of a full name, made if needed.
 
-    `family` has the modules that were made for the same capability.
+    Its packages are made, too. `family` has the modules that were made for the same capability.
     """
     made = family.setdefault(name, ForeignModule(name, family, found))
     parent, _, last = name.rpartition(".")
@@ -118,7 +118,7 @@ def _ours(module: str, name: str) -> Any:
 def _sources(name: str) -> tuple[str, ...]:
     """Return the modules in which a module's names are looked up.
 
-    They are the module's own row of the table, or the row of its package.
+    They are in the module's own row of the table, or in the row of its package.
     """
     while name not in SOURCES:
         name = name.rpartition(".")[0]
@@ -137,11 +137,9 @@ def _offered(source: str) -> list[str]:
 
 
 def _public(source: str, name: str) -> Any:
-    """Return what a module of refold offers by a name.
+    """Return the object with a public name in refold's module, or None.
 
     The name is in the module's `__all__`, or is defined in the module or in a file below it.
-
-    Returns None if nothing.
     """
     module = import_module(source)
     if name.startswith("_"):

@@ -1,6 +1,6 @@
 """Stand-ins: names of dreadnode that refold does not have.
 
-Using one raises an error that says so.
+Using one raises NotInRefoldError.
 """
 
 from collections.abc import Callable, Generator
@@ -30,13 +30,13 @@ def importing() -> Generator[None]:
 class NotInRefoldError(UsageError, NotImplementedError, AttributeError):
     """A capability used a name of dreadnode that refold does not have.
 
-    `wanted` is the name. It is an AttributeError as well, so that `hasattr` says no.
+    `wanted` is the name. The error is also an AttributeError, so that `hasattr` returns False.
     """
 
     def __init__(self, wanted: str) -> None:
         super().__init__(
-            f"{wanted} is not in refold, which only stands in for it while files are imported. What else there is for "
-            "it: docs/porting.md, `What a capability imports`"
+            f"{wanted} is not in refold, which only stands in for it while files are imported. What to use "
+            "instead: docs/porting.md, `What a capability imports`"
         )
         self.wanted = wanted
 
@@ -44,8 +44,8 @@ class NotInRefoldError(UsageError, NotImplementedError, AttributeError):
 class StandIn:
     """A name that refold does not have.
 
-    It can be imported, subclassed and annotated with, and nothing else. While a file is imported, its attributes and
-    the results of calling it are stand-ins too; as a decorator it leaves the function or class as it is.
+    It can be imported, subclassed and used in annotations. While a file is imported, its attributes and the results of
+    calling it are stand-ins too; as a decorator it returns the function or class unchanged.
     """
 
     _wanted: str
@@ -62,7 +62,7 @@ class StandIn:
         self._or_refuse(f"{self._wanted}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return another stand-in, or what is decorated.
+        """Return another stand-in, or the decorated object.
 
         Raises NotInRefoldError unless a file is being imported.
         """
@@ -119,7 +119,7 @@ class StandIn:
 def stand_in(wanted: str) -> Any:
     """Return the stand-in for a name.
 
-    It is an exception class if the name is that of one, so that `except` accepts it.
+    For the name of an exception it is an exception class, so that `except` accepts it.
     """
     last = wanted.rpartition(".")[2]
     if last.endswith(("Error", "Exception", "Warning")):

@@ -1,9 +1,9 @@
-"""Imports a capability's Python files, anew for each load.
+"""Import of a capability's Python files, once for each load.
 
-They become modules of a package of its own. A file is a module of that package
-(`refold_capability_intel_1.tools.scan`), whichever way it is asked for.
+Each load makes its own package, such as `refold_capability_intel_1`. A file is one module of that package
+(`refold_capability_intel_1.tools.scan`), however it is imported.
 
-Its import statements are answered by its capability alone: each such module has its own `__builtins__`, whose
+The capability alone resolves the import statements in its files: each module has its own `__builtins__`, whose
 `__import__` knows the capability's folder, `dreadnode`, and what the capability put on its `sys.path`. So no capability
 sees what another imports, and only the package is in `sys.modules`. An import inside a function works as well when the
 function is called, in any thread.

@@ -1,6 +1,6 @@
 """The folders of a capability's modules.
 
-They determine which module an absolute import means.
+The folders determine which module an absolute import means.
 """
 
 import importlib.util
@@ -32,7 +32,7 @@ class Own:
 class Folders:
     """The folders of one capability.
 
-    These are its root, what it put on its `sys.path`, and the folder of the importing file.
+    These are its root, the folders that it put on its `sys.path`, and the folder of the importing file.
     """
 
     def __init__(self, root: Path, package: str, own_sys: Sys) -> None:
@@ -59,10 +59,9 @@ class Folders:
     def own(self, name: str, importing_file: str | None) -> Own | None:
         """Return the capability's module of an absolute name.
 
-        Returns None if it has none, or if an installed one goes before it.
-
-        As in Python, a module or package that is found goes before what is installed, and a plain folder after it. The
-        importing file's own folder, and those above it, come last, after what is installed.
+        Returns None if the capability has none, or if an installed module precedes it. As in Python, a module or
+        package precedes installed ones, and a plain folder follows them. The importing file's own folder and its
+        parents come last.
         """
         parts = name.split(".")
         for place in [self._roots[0], *(Path(each) for each in self._sys.added())]:
@@ -84,10 +83,7 @@ class Folders:
         return Own(name, name.rsplit(".", len(parts) - 1)[0], found)
 
     def _base_of(self, path: Path) -> tuple[Path, str]:
-        """Return the folder that a path's name starts from.
-
-        The full name of that folder is returned too.
-        """
+        """Return the folder where a path's name starts, and its name."""
         for root in self._roots:
             if path.is_relative_to(root):
                 return root, self._package
@@ -101,7 +97,7 @@ class Folders:
 
 
 def is_there(top: str) -> bool:
-    """Return whether everybody can import a module of this name."""
+    """Return whether any code can import a module of this name."""
     if top in sys.modules:
         return True
     try:
@@ -113,7 +109,7 @@ def is_there(top: str) -> bool:
 def _is_installed(name: str) -> bool:
     """Return whether an installed package has the module.
 
-    What lies in the current folder does not count.
+    Files in the current folder do not count.
     """
     top, *rest = name.split(".")
     try:
@@ -126,9 +122,9 @@ def _is_installed(name: str) -> bool:
 
 
 def _located(place: Path, parts: list[str]) -> Path | None:
-    """Return the file or folder of a module below a folder.
+    """Return a module's file or folder below a folder, or None.
 
-    A plain folder counts if there are modules in it. None if there is nothing.
+    A plain folder counts if there are modules in it.
     """
     *folders, last = parts
     folder = place.joinpath(*folders)

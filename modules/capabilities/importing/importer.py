@@ -1,6 +1,6 @@
 """The package of one capability.
 
-It imports the capability's files, and answers the import statements in them.
+It imports the capability's files, and resolves the import statements in them.
 """
 
 import builtins
@@ -33,10 +33,10 @@ _real_import = builtins.__import__
 
 
 class Importer:
-    """Imports the files below a folder, and whatever these import."""
+    """Imports the files below a folder, and the modules that these import."""
 
     def __init__(self, root: Path, name: str, stood_in: Callable[[str], None] = lambda name: None) -> None:
-        """For the capability in `root`.
+        """Create the importer of the capability in `root`.
 
         `stood_in` is called with each name of dreadnode that refold does not have.
         """
@@ -66,7 +66,7 @@ class Importer:
     def load(self, path: Path) -> ModuleType:
         """Return the file as a module.
 
-        Raises what its code raises, SystemExit included.
+        Raises the errors of its code, including SystemExit.
         """
         return self._module_at(self._folders.name_of(path), path)
 
@@ -91,16 +91,16 @@ class Importer:
         return found if "." not in name else self._found(name.partition(".")[0], globals, name)
 
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """Do what `importlib.import_module` does, for the capability."""
+        """Import a module as `importlib.import_module` does, for the capability."""
         if name.startswith("."):
             return importlib.import_module(name, package)
         found = self._found(name, None)
         return importlib.import_module(name) if found is None else found
 
     def spec_at(self, name: str, location: Any = None, **options: Any) -> ModuleSpec | None:
-        """Do what `importlib.util.spec_from_file_location` does.
+        """Return a spec as `importlib.util.spec_from_file_location` does.
 
-        A file that is loaded by the spec has the capability's builtins too.
+        A file that is loaded by the spec also has the capability's builtins.
         """
         spec = importlib.util.spec_from_file_location(name, location, **options)
         if spec is not None and type(spec.loader) is SourceFileLoader:
@@ -108,16 +108,16 @@ class Importer:
         return spec
 
     def spec_of(self, name: str, package: str | None = None) -> ModuleSpec | None:
-        """Do what `importlib.util.find_spec` does, for the capability."""
+        """Return a spec as `importlib.util.find_spec` does, for the capability."""
         if name.partition(".")[0] == DREADNODE:
             return foreign_module(name, self._foreign, self._stood_in).__spec__
         own = None if name.startswith(".") else self._folders.own(name, None)
         return importlib.util.find_spec(name if own is None else own.name, package)
 
     def _found(self, name: str, globals: Mapping[str, object] | None, whole: str | None = None) -> Any:
-        """Return the module of an absolute name.
+        """Return the module of an absolute name; None if it is Python's.
 
-        Returns None if it is simply Python's. `whole` is the name of which `name` is the first part, if there is more.
+        If `name` is the first part of a longer name, `whole` is the longer name.
         """
         top = name.partition(".")[0]
         if top == DREADNODE:
@@ -137,8 +137,8 @@ class Importer:
     def _substitute(self, name: str, globals: Mapping[str, object] | None) -> ModuleType | None:
         """Return the substitute that a file gets for a module of Python.
 
-        It gets `typing` itself, unless it wants a name that `typing` lacks: code such as `dataclasses` compares what a
-        file calls `typing` with the module.
+        A file gets `typing` itself, unless it uses a name that `typing` lacks: code such as `dataclasses` compares a
+        file's `typing` with the module.
         """
         if name == "typing" and (globals or {}).get("__name__") not in self._later_typing:
             return None
@@ -152,7 +152,7 @@ class Importer:
     def _module_at(self, name: str, path: Path) -> ModuleType:
         """Return the module of a file or folder by its full name.
 
-        A file that no dotted name leads to is loaded from where it is.
+        A file that has no dotted name is loaded from its path.
         """
         if path.is_dir() or path.suffix != ".py" or self._folders.is_plain(path):
             return importlib.import_module(name)

@@ -1,6 +1,6 @@
 """Modules that a capability's files get in place of Python's.
 
-They would change Python's for everybody, or Python's lack a name.
+Python's modules would let them change other code, or lack a name.
 """
 
 import importlib
@@ -18,7 +18,7 @@ LATER_NAMES = frozenset(name for name in typing_extensions.__all__ if not hasatt
 
 
 class _Over(ModuleType):
-    """Another module, with some names of its own in front."""
+    """A module with the names of another one, some of them replaced."""
 
     _own: frozenset[str] = frozenset()
 
@@ -68,7 +68,7 @@ class Typing(_Over):
 
 
 class ImportlibUtil(_Over):
-    """`importlib.util` with the capability's own ways to find specs."""
+    """`importlib.util` that finds specs for the capability."""
 
     _own = frozenset({"find_spec", "spec_from_file_location"})
 

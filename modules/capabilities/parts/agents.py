@@ -16,7 +16,7 @@ from ...skills.front_matter import read_text, split
 from ..errors import CapabilityError
 
 INHERIT = "inherit"
-"""The `model` of an agent that keeps the model of the agent it is made from."""
+"""The `model` of an agent that keeps the model of the agent to which it is applied."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class _FrontMatter(BaseModel):
 def load_agent(path: Path) -> CapabilityAgent:
     """Return the agent of a Markdown file.
 
-    An agent without a `name` has the file's. Raises CapabilityError and SkillFileError, which are ValueErrors, with
-    what is wrong; OSError if the file cannot be read.
+    An agent without a `name` has the file's. Raises CapabilityError and SkillFileError (both ValueErrors) for an
+    invalid file, OSError if it cannot be read.
     """
     document, body = split(read_text(path), path)
     if document is None:

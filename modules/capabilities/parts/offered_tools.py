@@ -13,9 +13,8 @@ Collected = Tool[..., Any] | Toolset
 def tools_of_module(module: ModuleType, left_out: Callable[[type[Any], str | Exception], None]) -> Iterator[Collected]:
     """Return the tools and toolsets of a module.
 
-    The module's own toolset classes that need no arguments are instantiated, after the instances in the module: a class
-    with an instance is not instantiated again. `left_out` is called with each class that cannot be instantiated, and
-    the reason.
+    The module's own toolset classes that need no arguments are instantiated, unless the module has an instance of the
+    class. `left_out` is called with each class that cannot be instantiated, and the reason.
     """
     made: list[Collected] = [value for value in vars(module).copy().values() if isinstance(value, Tool | Toolset)]
     yield from made
@@ -25,7 +24,7 @@ def tools_of_module(module: ModuleType, left_out: Callable[[type[Any], str | Exc
         try:
             yield cls()
         except TypeError as error:
-            left_out(cls, f"{error}; a toolset class is made without arguments, or an instance stands in the module")
+            left_out(cls, f"{error}; a toolset class must need no arguments, or the module must have an instance")
         except Exception as error:  # noqa: BLE001 - whatever a stranger's class raises is told of
             left_out(cls, error)
 

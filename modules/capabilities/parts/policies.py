@@ -9,13 +9,14 @@ log = logging.getLogger("refold")
 _from: dict[type[SessionPolicy], str] = {}
 """The capability of each policy registered here.
 
-A capability that is loaded anew replaces its own policies."""
+Loading a capability again replaces its own policies.
+"""
 
 
 def register_policies(capability: str, policies: Iterable[type[SessionPolicy]]) -> None:
     """Register policies, unless others have their names.
 
-    The log tells of those that are not registered.
+    The log reports policies that are not registered.
     """
     for policy in policies:
         known = get_policy_class(policy.name)

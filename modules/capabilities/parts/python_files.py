@@ -1,7 +1,4 @@
-"""The parts of a capability that are in its Python files.
-
-They are tools and toolsets, hooks and policies.
-"""
+"""The tools, hooks and policies in a capability's Python files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +18,7 @@ from .offered_tools import Collected, defined_in, tools_of_module
 class Collector:
     """Reads the Python files of one capability.
 
-    Each file is imported once; one that fails is reported.
+    Each file is imported once; a file whose import fails is reported.
     """
 
     def __init__(self, places: Places, importer: Importer, health: Health) -> None:
@@ -86,10 +83,7 @@ class Collector:
         return tools_of_module(module, left_out)
 
     def _first_of_names(self, item: Collected, names: dict[str, str], file: str) -> Collected | None:
-        """Return the item without the tools whose names are taken.
-
-        Returns None if nothing is left of it.
-        """
+        """Return the item without the tools whose names are taken, or None."""
         try:
             tools = [item] if isinstance(item, Tool) else item.get_tools()
         except Exception as error:  # noqa: BLE001 - as above
@@ -108,30 +102,27 @@ class Collector:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """Return an error that names the module that is missing."""
+    """Return the text of an error, naming the missing module."""
     top = (error.name or "").partition(".")[0]
     hint = f"; is the package that has {top!r} installed here?" if top and not is_there(top) else ""
     return f"{type(error).__name__}: {error}{hint}"
 
 
 def is_python(path: Path) -> bool:
-    """Return whether a file is one to collect from."""
+    """Return whether a file may have parts."""
     return path.suffix == ".py" and path.name != "__init__.py"
 
 
 def _is_test(path: Path) -> bool:
-    """Return whether a file holds tests.
-
-    Such files are collected from only if they are listed.
-    """
+    """Return whether a file holds tests, which count only if listed."""
     return path.name == "conftest.py" or path.name.startswith("test_") or path.stem.endswith("_test")
 
 
 def _no_policy(cls: type[Any]) -> str | None:
     """Return why a class is a policy that cannot be named.
 
-    Empty for a class that is no policy at all, None for one that can be named.
+    Returns "" for a class that is not a policy, None for a policy that can be named.
     """
     if not issubclass(cls, SessionPolicy):
         return ""
-    return None if isinstance(cls.name, str) and cls.name.strip() else "a policy has a `name`, by which it is chosen"
+    return None if isinstance(cls.name, str) and cls.name.strip() else "a policy needs a `name`"

@@ -1,7 +1,4 @@
-"""The MCP servers of a capability.
-
-They are in its manifest and in files beside it.
-"""
+"""The MCP servers of a capability, in its manifest and its files."""
 
 import os
 from typing import Any
@@ -21,7 +18,7 @@ def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MC
     """Return the servers as a toolset; None if there are none.
 
     `${CAPABILITY_ROOT}` is the capability's folder. Other variables are looked up in the environment when a server is
-    connected. A server whose entry is wrong, or that is `disabled`, is left out and reported.
+    connected. A server whose entry is invalid or `disabled` is left out and reported.
     """
     entries = {**_in_files(wanted, places, health), **wanted.servers}
     configs: dict[str, ServerConfig] = {}
@@ -42,9 +39,9 @@ def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MC
 
 
 def _in_files(wanted: Servers, places: Places, health: Health) -> dict[str, Any]:
-    """Return the entries of the listed files and of the usual ones.
+    """Return the entries of the listed files and of the usual files.
 
-    The usual ones are not read if the list is empty. Of two entries for one server the first counts.
+    The usual files are not read if the list is empty. Of two entries for one server the first counts.
     """
     if wanted.files is not None and not wanted.files:
         return {}

@@ -90,7 +90,7 @@ by_hand = Tool.from_callable(plain, name="by_hand")
     capability = load_capability(put(tmp_path, files))
     assert names(capability) == ["intel__lookup", "intel__held", "intel__count", "intel__by_hand"]
     assert list(wrong(capability)) == ["tools tools/c.py:Needs", "tools tools/c.py:Missing"]
-    assert "without arguments" in wrong(capability)["tools tools/c.py:Needs"]
+    assert "must need no arguments" in wrong(capability)["tools tools/c.py:Needs"]
     tools = {tool.name: tool for item in capability.tools for tool in tools_of(item)}
     assert {tool.source for tool in tools.values()} == {"python"}
     assert tools["held"]() == "mine"
@@ -142,7 +142,7 @@ def test_a_file_that_does_not_import_takes_no_other_with_it(tmp_path: Path, capl
         "tools tools/b.py": "ModuleNotFoundError",
         "tools tools/c.py": "SystemExit",
         "tools none.py": "there is no such file",
-        "tools capability.yaml": "it is not a file that tools can be in",
+        "tools capability.yaml": "it is not a file for tools",
         "hooks hooks/h.py": "ZeroDivisionError",
         "skills skills/bad/SKILL.md": "SkillFileError",
         "skills skills/none": "there is no such file",
@@ -251,8 +251,8 @@ def test_what_is_found_outside_by_a_link_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "told"),
     [
-        ("", "it is a NoneType"),
-        ("- a", "it is a list"),
+        ("", "got a NoneType"),
+        ("- a", "got a list"),
         ("a: [", "not YAML"),
         (MANIFEST.replace("schema: 1\n", ""), "schema is missing"),
         (MANIFEST.replace("schema: 1", "schema: 2"), "schema: Input should be 1"),
@@ -323,6 +323,6 @@ def test_keys_that_are_not_known_and_parts_that_are_not_done_here_are_told_of(
     assert wrong(capability) == {}
     kept = {part.name: part.detail or "" for part in capability.component_health if part.kind == part.name}
     assert list(kept) == ["workers"]
-    assert "does nothing with it" in kept["workers"]
+    assert "does not use it" in kept["workers"]
     assert capability.manifest.workers == ["w.py"]
     assert capability.manifest.author == {"name": "Ada"}

@@ -180,7 +180,7 @@ def test_an_agent_of_a_capability_has_its_prompt_and_the_tools_that_its_rules_le
     assert names(asks) == ["read", "bash", "intel__lookup", "skill"]
     assert {e.name: e.error for e in capability.component_health if e.status == "degraded"} == {
         "other": "it asks for the engine 'claude-code'; refold runs it",
-        "asks": "it asks for skills that are not there: none",
+        "asks": "it requires missing skills: none",
     }
     with pytest.raises(CapabilityError, match=r"no agent 'scut'.*scout"):
         capability.apply(base, as_agent="scut")
