@@ -12,7 +12,7 @@ from .sandbox import Sandbox, current_sandbox
 OUTPUT_EVENT = "tool_output"
 """The event with output of a running command: `tool`, `call` and `text`.
 
-It also has the output of a command that was cancelled later.
+It also reports the output of a command that is cancelled later.
 """
 
 

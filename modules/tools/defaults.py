@@ -26,9 +26,8 @@ def default_tools(
 ) -> dict[str, Tool[..., Any] | Toolset]:
     """Return all standard tools by name.
 
-    The mapping includes a new Memory and the tools of the given toolsets.
-
-    `include_items` adds the tools that report single items. Raises ValueError if two have the same name.
+    The mapping includes a new Memory and the tools of the given toolsets. `include_items` adds the tools that report
+    single items. Raises ValueError if two tools have the same name.
     """
     tools = (*_TOOLS, *(_ITEMS if include_items else ()))
     found: dict[str, Tool[..., Any] | Toolset] = {each.name: each for each in tools}

@@ -17,8 +17,8 @@ class Memory(Toolset):
     """A store of texts by key.
 
     If the runner of the tools keeps state for them (see `agent.tools.kept`), the content is a value of the run's state:
-    each call reads it there, and a call that changes it puts the change into its journaled outcome, which `reduce`
-    applies. The content is therefore the same after a replay, on resume in another process, and in a fork from any
+    each call reads that value, and a call that changes it puts the change into its journaled outcome, which `reduce`
+    applies. The content is therefore the same when a run is verified, resumed in another process, or forked from any
     step, and one Memory serves many runs. All calls of one answer see the content from before that answer.
 
     Otherwise the content is in this object, separate for each run, and is lost with it.

@@ -50,7 +50,7 @@ async def execute(
 
 
 def _takes_text(error: Exception) -> bool:
-    """Return whether an error of this class takes a text.
+    """Return whether the class of an error accepts a text.
 
     The classes are those that `run_command` raises.
     """
@@ -66,9 +66,9 @@ def _without(text: str, hidden: Sequence[str]) -> str:
 def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
     """Return the sandbox for `cwd`.
 
-    It is the current sandbox, except for code that asks for a folder outside the workspace while the sandbox has no
-    walls. A model's own call stays in the workspace. A tool's code gains nothing, because it could start the program
-    itself.
+    It is the current sandbox, except for a tool's code that requests a folder outside the workspace while the sandbox
+    has no walls. That code gains nothing, because it could start the program itself. A model's own call stays in the
+    workspace.
     """
     call = current_tool_call.get()
     asked_by_model = call is not None and call.name.rpartition("__")[2] == "execute"
@@ -82,7 +82,7 @@ def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
 class _Hiding:
     """A sandbox that removes secrets from its commands' output.
 
-    It finds a secret even if the output arrives in pieces that cut it.
+    It finds a secret even if pieces of the output cut it.
     """
 
     def __init__(self, inner: Sandbox, hidden: Sequence[str]) -> None:
@@ -120,10 +120,7 @@ class _Hiding:
         held = ""
 
         def passed(text: str) -> None:
-            """Pass on all but a possible start of a secret.
-
-            That start is at the end of the text.
-            """
+            """Pass on all but a final part that may start a secret."""
             nonlocal held
             assert on_output is not None
             held = _without(held + text, self._hidden)
@@ -154,16 +151,13 @@ class _Hiding:
 
 
 def _begun(text: str, secret: str) -> int:
-    """Return the length of a text's longest start of a secret.
-
-    The start of the secret is at the end of the text.
-    """
+    """Return the length of the text's longest end that starts a secret."""
     return next((n for n in range(min(len(secret) - 1, len(text)), 0, -1) if text.endswith(secret[:n])), 0)
 
 
 def _partly(text: str) -> str:
-    """Return the replacement of a final end that starts a secret.
+    """Return the replacement of a final part that starts a secret.
 
-    Short ends, of fewer than 4 characters, are too common to hide.
+    Parts of fewer than 4 characters are too common to hide.
     """
     return text if len(text) < 4 else HIDDEN

@@ -1,8 +1,7 @@
 """Atomic changes of files, one or several together.
 
-Each file is old or new, never a mixture. New bytes are written to a file beside the old one, which is then renamed
-over it (rename(2) is atomic). Old files are kept under another name until all changes are made, and restored if one
-fails.
+Each file is old or new, never a mixture. New bytes are written to a file beside the old one, which is then renamed over
+it (rename(2) is atomic). Old files are kept under another name until all changes are made, and restored if one fails.
 """
 
 import os
@@ -29,8 +28,8 @@ def one_at_a_time() -> threading.RLock:
 class Change:
     """A change of one path: new bytes, or None to delete.
 
-    `seen` is the file as it was read: if the file has changed since or is gone, the change is refused. `new` refuses to
-    overwrite an existing file.
+    `seen` is the file as it was read: the change is refused if the file has changed since or is missing. `new` refuses
+    to overwrite an existing file.
     """
 
     path: str
@@ -109,7 +108,7 @@ class _Step:
             file.write(self._change.data)
             file.flush()
             if self._before is not None:
-                with suppress(OSError):  # the user may not give the file away
+                with suppress(OSError):  # the user may not change the file's owner
                     os.fchown(fd, self._before.st_uid, self._before.st_gid)
             if mode is not None:
                 os.fchmod(fd, mode)
@@ -128,7 +127,7 @@ class _Step:
         if not before.st_mode & 0o222:
             raise PermissionError(f"{path} is read-only; make it writable first, if it should be changed")
         if seen is not None and _identity(seen.stat) != _identity(before):
-            raise OSError(f"{path} was changed by someone else in the meantime; read it again")
+            raise OSError(f"{path} was changed by someone else since it was read; read it again")
 
     def apply(self, *, keep: bool) -> None:
         """Make the change; `keep` keeps the old file for `undo`."""

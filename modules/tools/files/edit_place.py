@@ -2,9 +2,9 @@
 
 | rung | matches | the new text |
 |---|---|---|
-| exact | the same characters, line ends aside | as given |
-| trailing blanks | lines that are equal but for blanks at their ends | as given |
-| indentation | lines that are equal but for their indentation, which is shifted alike everywhere | shifted likewise |
+| exact | the same characters, except line ends | as given |
+| trailing blanks | lines that are equal except for blanks at their ends | as given |
+| indentation | lines that are equal except for their indentation, shifted alike everywhere | shifted likewise |
 | inner blanks | lines equal when each run of blanks is one | shifted likewise |
 | look-alikes | lines equal when typographic quotes, dashes and blanks are plain ones | shifted likewise |
 | escapes | the same characters once `\\n`, `\\t`, `\\"` and the like are undone | undone likewise |
@@ -168,7 +168,7 @@ def _by_lines(
 ) -> Iterator[Place]:
     """Yield the places whose lines equal those of `old`.
 
-    With `shifts`, places with an unclear indentation are left out.
+    With `shifts`, places with an unclear indentation are skipped.
     """
     edit = _LineEdit(lines, old, new, key, shifts)
     return edit.places(windows(lines.lines, edit.body, key), every)
@@ -271,9 +271,9 @@ def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | No
 
 
 def _like(more: str, known: dict[str, str]) -> str:
-    """Return further indentation in the file's style.
+    """Return additional indentation in the file's style.
 
-    A model's spaces become tabs if the file has tabs for them.
+    A model's spaces become tabs if the file uses tabs.
     """
     for mine, theirs in known.items():
         if mine and theirs and not mine.strip(" ") and not theirs.strip("\t") and len(mine) % len(theirs) == 0:

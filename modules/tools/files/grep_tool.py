@@ -21,7 +21,7 @@ MOST_MATCHES = 1_000
 SEARCHED_BYTES = 10_000_000
 """Larger files are skipped."""
 SECONDS = 10
-"""The time limit of a search; a model's pattern may take forever."""
+"""The time limit of a search in seconds; a model's pattern may take forever."""
 _LINE = 500
 _BATCH = 1_000_000
 """The approximate number of characters in a batch."""
@@ -53,7 +53,7 @@ def grep(
     notes: list[str] = []
     matches = 0
     texts = _texts(path, include, notes)
-    first = list(islice(texts, 1))  # before a child process is started: most wrong paths are reported here
+    first = list(islice(texts, 1))  # before a child process starts, because most wrong paths are reported here
     with Apart(Path(line_search.__file__), SECONDS) as apart:
         for name, text, count, hits in _searched(apart, chain(first, texts), pattern, literal, ignore_case):
             if output_mode == "files":
@@ -95,7 +95,7 @@ def _searched(
 
 
 def _batches(texts: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Yield batches of texts, small ones first: one text may be enough."""
+    """Yield batches of texts, small ones first: one may be enough."""
     batch: list[tuple[str, str]] = []
     most = 4
     for each in texts:

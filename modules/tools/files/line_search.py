@@ -31,9 +31,6 @@ def _hits(text: str, most: int) -> tuple[int, list[int]]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text.
-
-    A final line end starts no new line.
-    """
+    """Return the lines of a text; a final newline starts none."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines

@@ -73,10 +73,7 @@ def delete_lines(
 
 
 def _starts(text: str) -> list[int]:
-    """Return the start of each line.
-
-    A final line end starts no new line.
-    """
+    """Return each line's start; a final newline starts no line."""
     starts = [0] if text else []
     at = text.find("\n")
     while 0 <= at < len(text) - 1:

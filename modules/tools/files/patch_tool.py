@@ -1,4 +1,4 @@
-"""The tool `apply_patch`: changes several files by one patch, or none."""
+"""The tool `apply_patch`: changes several files by one patch."""
 
 import posixpath
 import re
@@ -54,7 +54,7 @@ def apply_patch(
 
 
 class _Plan:
-    """The changes of a patch, computed before any is made."""
+    """The changes of a patch, computed before any file is changed."""
 
     def __init__(self, workspace: Workspace, cwd: str | None) -> None:
         self.changes: list[Change] = []
@@ -89,7 +89,7 @@ class _Plan:
         self.told.append(f"R {path} -> {moved}")
 
     def _once(self, path: str) -> str:
-        """Return the path from the workspace on.
+        """Return the path relative to the workspace.
 
         Raises PatchFormatError for a path that the patch names twice.
         """

@@ -25,16 +25,16 @@ _LONGEST_CHARACTER = 4
 
 
 class NotTextError(UsageError, ValueError):
-    """A file holds no text."""
+    """A file does not hold text."""
 
 
 @dataclass(frozen=True)
 class TextFile:
     """The text of a file with its line ends.
 
-    `bom` are the bytes before the text. A byte order mark determines the encoding. Without one it is UTF-8 if the
-    bytes are valid UTF-8; otherwise the encoding declared in the first lines; otherwise Windows-1252 or Latin-1, in
-    which every byte is a character. In any case, writing returns the same bytes.
+    `bom` are the bytes before the text. A byte order mark determines the encoding. Without one it is UTF-8 if the bytes
+    are valid UTF-8; otherwise the encoding declared in the first lines; otherwise Windows-1252 or Latin-1, in which
+    every byte is a character. Writing the text unchanged always returns the same bytes.
     """
 
     raw: str

@@ -19,7 +19,7 @@ from .paths.descent import Descent
 from .paths.resolve import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
 
 HardLinks = Literal["inside", "any"]
-"""Accepted files with several names: only those with all names in the workspace, or any."""
+"""Accepted files with hard links: only those with all names in the workspace, or any."""
 
 CHANGED_BYTES = 50_000_000
 """The largest number of bytes of a file that tools change."""
@@ -88,7 +88,7 @@ class Workspace:
     def read_whole(self, path: str, cwd: str | None = None) -> Seen:
         """Return the bytes of a file to change.
 
-        Raises OSError, also for a file of more than CHANGED_BYTES.
+        Raises OSError, including for a file of more than CHANGED_BYTES.
         """
         seen = self.read(path, cwd, limit=CHANGED_BYTES)
         if seen.more:
@@ -235,7 +235,7 @@ def current_workspace() -> Workspace:
 def workspace_to_read(path: str) -> Workspace:
     """Return the workspace in which to read a path.
 
-    It is the folder of offloaded tool outputs for a path in there, otherwise the current workspace.
+    It is the folder of offloaded tool outputs for a path in that folder, otherwise the current workspace.
     """
     outputs = cache_folder() / "tool-output"
     if path.startswith(f"{outputs}/") and outputs.is_dir():

@@ -1,8 +1,8 @@
 """Conversion between prompts and the engine's `ask`.
 
-A prompt becomes a text and the schema of its answer; a handler's response becomes JSON, and JSON a response. The answer
-to one question is a text, one of the labels, or a list of labels; the answer to a bundle is an object of these by
-number. null means that the person cancelled.
+A prompt becomes a text and the schema of its answer. A handler's response becomes JSON, and JSON becomes a response.
+The answer to one question is a text, one of the labels, or a list of labels; the answer to a bundle is an object of
+answers by number. null means that the person cancelled.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from .prompts import APPROVALS, HumanInputResponse, HumanPrompt, HumanQuestion, 
 
 
 def text_of(prompt: HumanPrompt) -> str:
-    """Return the prompt as a person reads it."""
+    """Return the text of the prompt for a person."""
     many = len(prompt.questions) > 1
     lines = [f"[{prompt.severity}]"] if prompt.severity else []
     for number, question in enumerate(prompt.questions, 1):

@@ -99,8 +99,8 @@ async def confirm(
 async def approve_call(call: ToolCall, why: str | None = None) -> Literal["approve", "deny", "allow_session"]:
     """Ask a person to approve a call; cancelling the question denies it.
 
-    The name and the exact arguments are part of the question. An approval is valid for these alone: a call that
-    differs in anything is another question.
+    The question has the tool's name and the exact arguments. An approval is valid for these only: any other call is
+    another question.
     """
     arguments = dict(action_for(call).args)
     prompt = HumanPrompt(
@@ -118,7 +118,7 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
 def request_id_of(call: ToolCall | None) -> str:
     """Return an id for a request.
 
-    It is the same whenever the asking call runs again, and in every fork of its run.
+    The id is the same whenever the asking call runs again, and in every fork of its run.
     """
     try:
         info = call_info()

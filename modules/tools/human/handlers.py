@@ -136,7 +136,7 @@ async def _called(function: Callable[..., Any], *args: Any) -> Any:
 async def terminal_handler(prompt: HumanPrompt) -> HumanInputResponse:
     """Ask at the terminal, one prompt after another.
 
-    An empty line takes the suggestion; without a suggestion it cancels.
+    An empty line selects the suggestion; without a suggestion it cancels.
     """
     return await anyio.to_thread.run_sync(_at_terminal, prompt, abandon_on_cancel=True)
 

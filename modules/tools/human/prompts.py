@@ -40,7 +40,7 @@ class HumanQuestion(_Part):
     def _with_kind(cls, values: Any) -> Any:
         """Fill in the kind, and turn labels into options.
 
-        A question with options is a choice unless its kind is given.
+        A question with options is a choice by default.
         """
         if not isinstance(values, dict):
             return values

@@ -1,4 +1,4 @@
-"""Sandboxes for a model's commands: places, walls and limits."""
+"""Sandboxes for a model's commands: places, walls (barriers) and limits."""
 
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox

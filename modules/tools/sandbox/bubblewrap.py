@@ -48,7 +48,7 @@ class BubblewrapSandbox(LocalSandbox):
             raise TypeError(f"show must be a list of paths, got the text {show!r}")
         self.show = [os.path.realpath(os.path.expanduser(each)) for each in show]
         if self.workspace.root == Path("/"):
-            why = "the workspace is /, so that all files could be written; name a folder as the workspace"
+            why = "the workspace is /, so all files could be written; name a folder as the workspace"
             raise SandboxUnavailableError(self.name, why)
 
     @staticmethod
@@ -77,7 +77,10 @@ class BubblewrapSandbox(LocalSandbox):
             )
 
     def _mounts(self, guards: Iterable[Guard]) -> list[str]:
-        """Return the mounts: a read-only root and the workspace, each with holes."""
+        """Return the mounts of the root, the workspace and other paths.
+
+        The root is read-only. Hidden and guarded paths are mounted over the root and the workspace.
+        """
         root = str(self.workspace.root)
         hidden = hidden_paths(os.environ, self.workspace.root) - set(self.show) - {root}
         inside = {each for each in hidden if each.startswith(f"{root}/")}  # the workspace is mounted over these
@@ -102,7 +105,7 @@ def _memory(name: str) -> BufferedRandom:
 
 
 def _init(info: BufferedRandom) -> list[int]:
-    """Return the process that is number 1 inside the sandbox.
+    """Return the arguments for process 1 inside the sandbox.
 
     It may end slightly later than bubblewrap and the command.
     """
@@ -113,7 +116,7 @@ def _init(info: BufferedRandom) -> list[int]:
 def _status(info: BufferedRandom) -> dict[str, int]:
     """Return bubblewrap's reports: its child, and the exit code.
 
-    The exit code is that of a command that has started.
+    The exit code is present only if the command has started.
     """
     info.seek(0)
     return {name: value for line in info.read().splitlines() for name, value in json.loads(line).items()}
@@ -127,7 +130,7 @@ def _outermost(paths: set[str]) -> list[str]:
 def _hidden(paths: Iterable[str]) -> list[str]:
     """Return mounts that hide paths.
 
-    Folders are empty; files cannot be opened, nor sockets connected to.
+    Folders are empty, files cannot be opened, and sockets cannot be connected to.
     """
     found: list[str] = []
     for each in paths:

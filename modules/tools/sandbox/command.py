@@ -19,9 +19,9 @@ from .output import Kept, Streamed
 
 _TICK = 0.05
 _LINGER_SECONDS = 0.1
-"""The grace period of background processes before they are killed; some end by themselves."""
+"""The grace period of background processes in seconds before they are killed; some end by themselves."""
 _DRAIN_SECONDS = 5.0
-"""The wait for output after all was killed: a process out of reach may hold the pipe open."""
+"""The seconds to wait for output after all was killed, because a process out of reach may hold the pipe open."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Start:
     wrappers: Callable[[], Collection[int]] = frozenset
     """Returns the sandbox's own processes, known once the command has ended."""
     began: Callable[[Finished], bool] = lambda _: True
-    """Returns whether the command itself was started, and not the sandbox's program alone; known at its end."""
+    """Returns whether the command itself was started, rather than only the sandbox's program; known at its end."""
     notes: list[str] = field(default_factory=list)
-    """Lines to add to the output, known once the command has ended and cleanup is done."""
+    """Lines to add to the output, known once the command and its cleanup have ended."""
 
 
 class Command:

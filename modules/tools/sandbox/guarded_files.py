@@ -19,7 +19,7 @@ class Guard:
 
 @dataclass
 class Guards:
-    """Mounts over a workspace, outermost first, and `notes` on set-aside paths."""
+    """Mounts over a workspace, outermost first, and `notes` on disabled paths."""
 
     mounts: list[Guard] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Guards:
 def guarded(workspace: Workspace) -> Iterator[Guards]:
     """Guard a workspace while a command runs, unless its guard is off.
 
-    Existing guarded paths must be mounted read-only. Guarded paths that the command makes are set aside after it has
+    Existing guarded paths must be mounted read-only. Guarded paths that the command makes are disabled after it has
     ended.
     """
     if not workspace.guard:
@@ -42,7 +42,7 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
     finally:
         for path in set_aside(sorted(guarded_folders(workspace.root) - before)):
             guards.notes.append(
-                f"[{path.relative_to(workspace.root)} would be run as code outside of the sandbox, and was made "
+                f"[{path.relative_to(workspace.root)} would be run as code outside the sandbox, and was made "
                 "unusable; Workspace(root, guard=False) lets it be]"
             )
 

@@ -57,7 +57,7 @@ def _homes(environ: Mapping[str, str]) -> set[str]:
 
 @lru_cache(maxsize=1)
 def _unreadable() -> Collection[str]:
-    """Return the paths that this user but not everyone can read.
+    """Return the paths that this user can read, but not everyone.
 
     Examples are password files, keys and logs.
     """

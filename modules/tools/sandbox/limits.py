@@ -16,7 +16,7 @@ seen; "tmp": a separate /tmp.
 class Limits:
     """The limits of each command; None is no limit.
 
-    `seconds` is the longest time, even if a call asks for more. `output_bytes` of the output are kept, half from its
+    `seconds` is the longest time, even if a call requests more. `output_bytes` of the output are kept, half from its
     start and half from its end. The others are limits of setrlimit(2), for each process. A command with more than
     `processes` at once is also killed, because that limit does not apply to root.
     """
@@ -43,10 +43,7 @@ class Limits:
         return ["/bin/sh", "-c", f'{" && ".join(sets)} && exec "$@"', "sh", *argv] if sets else list(argv)
 
     def timeout(self, asked: float | None) -> float | None:
-        """Return the time limit of a command.
-
-        `asked` are the seconds that the call asks for.
-        """
+        """Return the time limit of a command that requests `asked` seconds."""
         given = [each for each in (asked, self.seconds) if each is not None]
         return min(given) if given else None
 

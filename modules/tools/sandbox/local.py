@@ -1,6 +1,6 @@
 """The sandbox without walls: commands run as this user on this machine.
 
-It enforces limits only, and is the base class of the others.
+It only enforces limits, and is the base class of the others.
 """
 
 import sys
@@ -20,13 +20,13 @@ from .command import Command, Start
 from .limits import Finished, Limits, Wall
 
 _ATTEMPTS = 3
-"""The number of attempts to set up a sandbox: a path may vanish before it is hidden."""
+"""The number of attempts to set up a sandbox, because a path may vanish before it is hidden."""
 
 
 class LocalSandbox:
     """Runs commands in a folder without walls, as this user.
 
-    Commands get only those of this process's variables that locate programs, home and language. To keep commands from
+    Commands get only those variables of this process that locate programs, home and language. To keep commands from
     reading the other variables elsewhere (in /proc, in files), use a sandbox with walls.
     """
 
@@ -85,7 +85,7 @@ class LocalSandbox:
         await anyio.to_thread.run_sync(change_files, self.workspace, [Change(path, data)])
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
-        """Return the command under the limits that are set from inside."""
+        """Return the command with the limits to set inside its process."""
         return self.limits.wrapped(argv)
 
     @contextmanager

@@ -26,7 +26,7 @@ class SandboxProvider(Protocol):
         """Return a sandbox for a workspace."""
 
     def unavailable(self) -> str | None:
-        """Return why there is none on this machine, or None."""
+        """Return why such a sandbox is unavailable on this machine, or None."""
 
 
 _providers: dict[str, Any] = {each.name: each for each in (LocalSandbox, BubblewrapSandbox, DockerSandbox)}
@@ -46,7 +46,7 @@ def sandbox_names() -> list[str]:
 def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
     """Return a sandbox by name.
 
-    Raises SandboxUnavailableError; it never falls back to one with fewer walls.
+    Raises SandboxUnavailableError; it never falls back to a sandbox with fewer walls.
     """
     provider = _providers.get(name)
     if provider is None:
@@ -75,7 +75,7 @@ def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Ite
 def current_sandbox() -> Sandbox:
     """Return the current sandbox.
 
-    It is the chosen one; otherwise the run's environment, if that runs commands in its own way; otherwise this machine.
+    It is that of `use_sandbox`; otherwise the run's environment, if that runs commands itself; otherwise this machine.
     """
     chosen = _chosen.get()
     if chosen is not None:
@@ -115,7 +115,7 @@ class EnvironmentSandbox(LocalSandbox):
     ) -> Finished:
         """Run a command; see Sandbox.exec.
 
-        The output is passed on when the command has ended, stdout before stderr.
+        The output is passed on after the command has ended, stdout before stderr.
         """
         seconds = self.limits.timeout(timeout)
         came = await self._environment.exec(argv, stdin=stdin, timeout=seconds, env=env, cwd=cwd)

@@ -17,7 +17,7 @@ Check = Callable[[Sandbox], Awaitable[str | None]]
 async def check_sandbox(sandbox: Sandbox) -> list[str]:
     """Return the promises that a sandbox breaks, a line each.
 
-    The list is empty if it keeps all. The check writes a few files into the workspace and removes them.
+    The check writes a few files into the workspace and removes them.
     """
     problems: list[str] = []
     for check in _CHECKS:
@@ -39,7 +39,7 @@ async def _feeds_input(sandbox: Sandbox) -> str | None:
     text = "é" * min(100_000, sandbox.limits.output_bytes // 3)
     done = await sandbox.exec(["cat"], stdin=text)
     empty = await sandbox.exec(["cat"])
-    return None if done.output == text and empty.output == "" else "what goes in does not come out"
+    return None if done.output == text and empty.output == "" else "the input is not in the output"
 
 
 async def _runs_python(sandbox: Sandbox) -> str | None:
@@ -87,7 +87,7 @@ async def _stays_inside(sandbox: Sandbox) -> str | None:
                 continue
             except OSError:
                 if path != "a/../../outside":
-                    return f"{path!r} is not refused as what leads outside"
+                    return f"{path!r} is not refused, although it leads outside"
                 continue
             return f"{path!r} leads outside"
     return None
@@ -99,7 +99,7 @@ async def _kills_whole(sandbox: Sandbox) -> str | None:
     done = await sandbox.exec(["sh", "-c", script], timeout=1)
     said = [line for line in done.output.splitlines() if line != "Killed"]  # a shell may report its killed children
     if not done.timed_out or said != ["begun"]:
-        return f"the timeout is not told, or the output lost: {done}"
+        return f"the timeout is not reported, or the output is lost: {done}"
     with anyio.move_on_after(0.5):
         await sandbox.exec(["sh", "-c", script])
     left = [each for each in psutil.process_iter(["cmdline"]) if mark in " ".join(each.info["cmdline"] or [])]
@@ -110,7 +110,7 @@ async def _caps_output(sandbox: Sandbox) -> str | None:
     size = sandbox.limits.output_bytes * 3
     done = await sandbox.exec(["sh", "-c", f"echo first; head -c {size} /dev/zero | tr '\\0' x; echo last"])
     kept = len(done.output) <= sandbox.limits.output_bytes + 100 and done.left_out > 0
-    return None if kept and done.output.startswith("first") and done.output.endswith("last\n") else "it is not capped"
+    return None if kept and done.output.startswith("first") and done.output.endswith("last\n") else "it is not limited"
 
 
 async def _streams(sandbox: Sandbox) -> str | None:
@@ -124,7 +124,7 @@ async def _tells_what_does_not_start(sandbox: Sandbox) -> str | None:
         done = await sandbox.exec(["no-such-program-there"])
     except CommandError:
         return None
-    return None if not done.ok else "a program that is not there ends well"
+    return None if not done.ok else "a missing program does not fail"
 
 
 async def _has_its_walls(sandbox: Sandbox) -> str | None:
@@ -137,9 +137,9 @@ async def _has_its_walls(sandbox: Sandbox) -> str | None:
         name = f"/tmp/refold-check-{secrets.token_hex(8)}"
         done = await sandbox.exec(["sh", "-c", f"echo x > {name} && cat {name}"])
         if done.output != "x\n" or os.path.exists(name):
-            return "/tmp is not its own"
+            return "/tmp is not separate"
     if "processes" in walls and (await sandbox.exec(["kill", "-0", str(os.getpid())])).ok:
-        return "it sees processes outside"
+        return "outside processes can be seen"
     if "network" in walls:
         return await _reaches(sandbox)
     return None

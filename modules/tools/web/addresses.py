@@ -86,10 +86,7 @@ def address_of(host: str) -> Address | None:
 
 
 def meant_by(address: Address) -> set[Address]:
-    """Return all addresses to which one leads.
-
-    These are the address itself and the IPv4 address inside an IPv6 one.
-    """
+    """Return the address, and the IPv4 address inside it, if any."""
     found: set[Address] = {address}
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -113,15 +110,15 @@ def is_metadata(address: Address) -> bool:
 
 
 def is_metadata_name(host: str) -> bool:
-    """Return whether a clean host is a name of such an address."""
+    """Return whether a clean host names a cloud's metadata service."""
     return host in _METADATA_NAMES
 
 
 def is_below(host: str, domain: str, *, surely: bool) -> bool:
     """Return whether a host is in a domain or a network.
 
-    The host is clean; a network is written as `10.0.0.0/8`. With `surely`, only the address itself counts. Otherwise
-    an address that leads into the network counts as well, and for `localhost` each address that leads to this machine.
+    The host is clean; a network is written as `10.0.0.0/8`. With `surely`, only the address itself counts. Otherwise an
+    address that leads into the network counts as well, and for `localhost` each address that leads to this machine.
     """
     address = address_of(host)
     low = domain.strip().casefold().removeprefix("*.").strip("[]")

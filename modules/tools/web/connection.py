@@ -60,7 +60,7 @@ class _Socket:
         return io.BufferedReader(_Timed(self._sock, self._deadline), 65536)
 
     def close(self) -> None:
-        """Do nothing, because the answer is still read; see `request`."""
+        """Do nothing, because the answer is still to be read; see `request`."""
 
 
 def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
@@ -73,7 +73,7 @@ def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
         except (OSError, UnicodeError) as error:
             found.append(error)
 
-    thread = threading.Thread(target=ask, daemon=True)  # getaddrinfo takes no timeout and cannot be stopped
+    thread = threading.Thread(target=ask, daemon=True)  # getaddrinfo has no timeout and cannot be stopped
     thread.start()
     thread.join(deadline.left())
     deadline.left()
@@ -89,8 +89,8 @@ def request(
     """Send a GET request; return the answer and its closing function.
 
     The caller reads the answer's body. `check` gets the host's addresses before anything is sent, and raises to refuse
-    them; a connection is made only to one of these. A proxy resolves the host itself: `check` then gets the addresses
-    seen from here, if there are any. Raises OSError or HTTPException.
+    them; only these addresses are contacted. A proxy resolves the host itself: `check` then gets the addresses that
+    this machine resolves, if any. Raises OSError or HTTPException.
     """
     split = urlsplit(url)
     host, secure = split.hostname or "", split.scheme == "https"

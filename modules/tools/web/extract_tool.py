@@ -25,6 +25,6 @@ def web_extract(urls: Annotated[list[str], "The URLs of the pages, at most 5"]) 
         try:
             text = page(url, "markdown", _SECONDS, _MOST_SHOWN)
         except (FetchError, ValueError) as error:
-            text = f"[It could not be had: {error}]"
+            text = f"[It could not be fetched: {error}]"
         parts.append(f"## {url}\n\n{text}")
     return "\n\n".join(parts)

@@ -78,7 +78,7 @@ def _converted(html: str, options: dict[str, str]) -> str:
             return str(apart.ask({"html": html, **options}))
     except (TimeoutError, ApartError) as error:
         why = f"reading its HTML took longer than {_READING_SECONDS} s" if isinstance(error, TimeoutError) else error
-        raise FetchError(f"the page was fetched, and {why}; fetch it with format='html'") from None
+        raise FetchError(f"the page was fetched, but {why}; fetch it with format='html'") from None
 
 
 class FetchGuard(Protocol):
@@ -88,7 +88,7 @@ class FetchGuard(Protocol):
         """Return why a redirect to this URL is refused, or None."""
 
     def why_not_at(self, url: str, address: Address) -> str | None:
-        """Return why fetching from this address is refused; None if allowed."""
+        """Return why fetching from this address is refused, or None."""
 
 
 _guard: ContextVar[FetchGuard | None] = ContextVar("refold_fetch_guard", default=None)
@@ -100,7 +100,7 @@ def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) 
     """Set the guard, and access to metadata, for fetches inside the block.
 
     Settings not given are kept. Policies set a guard made from their rules. Metadata are pages at link-local addresses
-    and at those where clouds serve credentials to any program on the machine; they are refused by default.
+    and at addresses where clouds serve credentials to any program on the machine; they are refused by default.
     """
     tokens = (_guard.set(guard or _guard.get()), _metadata.set(_metadata.get() if metadata is None else metadata))
     try:

@@ -74,7 +74,7 @@ def searxng(url: str) -> SearchBackend:
         try:
             data, _, _ = got(asked, _SECONDS)
         except FetchError as error:
-            raise SearchError(f"the search engine could not be asked: {error}") from error
+            raise SearchError(f"the search engine could not be reached: {error}") from error
         try:
             found = json.loads(data)["results"]
             return [_result(one) for one in found[:most]]

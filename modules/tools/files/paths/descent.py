@@ -24,10 +24,7 @@ class Entry:
     stat: os.stat_result
 
     def open(self) -> int | None:
-        """Return a descriptor to read from, or None.
-
-        None means that the file is no longer the same regular file.
-        """
+        """Return a descriptor to read from; None if the file was replaced."""
         try:
             fd = os.open(self.name, FILE_FLAGS, dir_fd=self.folder)
         except OSError:
@@ -42,7 +39,7 @@ class Entry:
 class Descent:
     """A walk through all folders below an open one, without excluded names.
 
-    It holds one folder open and goes back up by `..`, but only to the folder from which it came.
+    The walk holds one folder open. It goes back up by `..`, but only to the folder from which it came.
     """
 
     def __init__(self, top: int, passed_over: Collection[str] = ()) -> None:
@@ -80,7 +77,7 @@ class Descent:
             except OSError:
                 continue
             if stat.S_ISDIR(found.st_mode) and name not in self._passed_over:
-                if len(os.fsencode(path)) < MAX_BYTES:  # the system takes no longer path
+                if len(os.fsencode(path)) < MAX_BYTES:  # the system accepts no longer path
                     folders.append(name)
             elif stat.S_ISREG(found.st_mode):
                 yield Entry(path, name, self._fd, found)
@@ -107,7 +104,7 @@ class Descent:
     def _leave(self) -> bool:
         """Go back to the folder above; return whether it is unchanged.
 
-        Returns False if there is no folder above, or another one has taken its place.
+        Returns False if there is no folder above, or another one has replaced it.
         """
         if not self._above:
             return False

@@ -1,7 +1,7 @@
 """Globs for paths, matched in linear time, without backtracking.
 
 Within a name, the standard library's `fnmatch` takes the first match of the text between two stars and never tries
-another one, which suffices; this file does the same for the names between two `**`.
+another, which is enough. This file does the same for the names between two `**`.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Parts of a workspace that others run as code, outside any sandbox.
 
 Git runs the programs named in `.git/config` and `.git/hooks` at the next `git status`; refold imports
-`.refold/capabilities`, and Python imports its environment. Tools may therefore only read all these, unless the
+`.refold/capabilities`, and Python imports its environment. Tools may therefore only read these parts, unless the
 workspace allows more (`Workspace(root, guard=False)`).
 """
 
@@ -17,9 +17,9 @@ from pathlib import Path
 from .....errors import TaskError
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""A folder with these is a repository to git (setup.c: is_git_directory)."""
+"""A folder with these entries is a repository to git (setup.c: is_git_directory)."""
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Large folders without anyone's own work."""
+"""Large folders without a user's own files."""
 
 
 class GuardedError(TaskError, PermissionError):
@@ -94,7 +94,7 @@ def set_aside(made: Collection[Path]) -> list[Path]:
 
 
 def _plain(name: str) -> str:
-    """Return a name as the least exact file system compares it.
+    """Return a name as the least strict file system compares it.
 
     Some file systems ignore case and zero-width characters.
     """

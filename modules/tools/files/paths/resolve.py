@@ -1,9 +1,9 @@
 """Resolves a path without ever leaving a folder, even under concurrent moves.
 
 A path is walked one component at a time. Each folder is opened relative to the previous one and never through a link
-(openat(2) with O_NOFOLLOW); links are read and their targets walked in the same way, and `..` goes back to the folder
-from which the walk came. No name is looked up twice, so nobody can exchange a file between check and use. This is what
-RESOLVE_BENEATH of openat2(2) does, but links and absolute paths that lead inside are allowed.
+(openat(2) with O_NOFOLLOW). Links are read and their targets walked in the same way; `..` goes back to the folder from
+which the walk came. No name is looked up twice, so nobody can replace a file between check and use. RESOLVE_BENEATH of
+openat2(2) does the same, but refuses links and absolute paths that lead inside.
 """
 
 import errno

@@ -113,7 +113,7 @@ def test_several_pages_are_extracted_and_one_that_fails_takes_none_with_it(base:
     assert first.startswith(f"{base}/page\n\n# A page\n\nzzz")
     assert "more characters" in first
     assert len(first) < 10_200
-    assert "[It could not be had: " in second
+    assert "[It could not be fetched: " in second
     assert "403" in second
     assert "is not a URL that can be fetched" in third
     with pytest.raises(ValueError, match="1 to 5"):
