@@ -77,7 +77,7 @@ def find_capability(
 def _folders(places: Sequence[Path]) -> list[Path]:
     """Return the folders with a manifest.
 
-        For each place, this is the place itself or the folders in it, sorted by name. The log names those that cannot be
+    For each place, this is the place itself or the folders in it, sorted by name. The log names those that cannot be
     read.
     """
     found: list[Path] = []

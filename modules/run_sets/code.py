@@ -1,6 +1,6 @@
 """The code and the arguments of a module, as digests.
 
-Results of earlier code, or of other arguments, must not pass for results of this code.
+Results of other code or arguments must not pass for results of this code.
 """
 
 import ast
@@ -28,8 +28,8 @@ _DRAWN = {"agent_id"}
 class Code:
     """The identity of a module or an Agent.
 
-    `name` is `module:Class`. `arguments` has a digest for each value that the constructor kept; `digest` covers them
-    and the code.
+    `name` is `module:Class`. `arguments` has a digest for each value that the constructor kept; `digest` covers the
+    arguments and the code.
     """
 
     name: str
@@ -42,7 +42,7 @@ def code_of(module: Any) -> Code:
 
     The code is the file of the class, the files of an Agent's tools and hooks, and the project's files that these
     import. The project is the folder of such a file and the current folder, without installed packages. Imports inside
-    a function do not count. The arguments are the fields of an Agent, or the attributes of a module: those with a JSON
+    a function do not count. The arguments are the fields of an Agent, or the attributes of a module: values with a JSON
     form, functions and classes.
     """
     found = blake2b(digest_size=8)
@@ -67,7 +67,7 @@ def _kept(module: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _json(value: Any) -> str | None:
-    """Return the JSON form of an argument, None if it has none."""
+    """Return the JSON form of an argument, or None."""
     try:
         return json.dumps(value, sort_keys=True, default=_plain)
     except (TypeError, ValueError, RecursionError):
@@ -100,10 +100,7 @@ def _digest(text: str) -> str:
 
 
 def _files(module: Any) -> list[Path]:
-    """Return the files of the code, in a stable order.
-
-    They are the files of the module itself, and the project's files that these import.
-    """
+    """Return the module's files and their imports, in a stable order."""
     first = [each for name in _sources(module) if (each := sys.modules.get(name)) is not None]
     roots = {path.parent for each in first if (path := _file(each)) is not None} | {Path.cwd().resolve()}
     installed = {Path(each).resolve() for each in sysconfig.get_paths().values()}
@@ -116,7 +113,7 @@ def _files(module: Any) -> list[Path]:
             continue
         is_own = each.__name__.partition(".")[0] == _OWN
         if is_own or installed.intersection(path.parents) or not roots.intersection(path.parents):
-            if each in first:  # its own file alone: a package changes with its version
+            if each in first:  # only its own file: a package changes with its version
                 files[each.__name__] = path
             continue
         files[each.__name__] = path
@@ -125,9 +122,9 @@ def _files(module: Any) -> list[Path]:
 
 
 def _sources(module: Any) -> Iterator[str]:
-    """Yield the Python modules that hold a module's code, by name.
+    """Yield the names of the Python modules with the module's code.
 
-    The module may be an Agent's; its tools and hooks count, too.
+    For an Agent, they include the modules of its tools and hooks.
     """
     yield type(module).__module__
     parts = [*_listed(module, "tools"), *_listed(module, "hooks")]

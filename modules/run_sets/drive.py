@@ -1,6 +1,6 @@
 """One command on a set, from its table to its result.
 
-The command fills the table, lets an executor work, reports progress, and returns the state of the set.
+The command fills the table, starts an executor, reports progress, and returns the state of the set.
 """
 
 import os
@@ -41,7 +41,7 @@ from .table import (
 
 OnProgress = Callable[[SetProgress], Any]
 LOOK_SECONDS = 1.0
-"""How often the table is asked for progress."""
+"""Seconds between reads of the table's progress."""
 
 
 def run_set(
@@ -60,9 +60,9 @@ def run_set(
 ) -> SetResult:
     """Run a module over many tasks, each task as one durable run.
 
-    The same call again does only the work that is missing. It resumes runs that were cut off, and retries tasks that
-    failed for reasons of the machine. Tasks that failed on their merits keep their results. Ctrl-C once lets running
-    tasks finish; twice cuts them off, and the next call resumes them. Inside an event loop, use `arun_set`.
+    The same call again runs only what is missing: it resumes runs that were cut off, and retries tasks that failed for
+    reasons of the machine. Tasks that failed otherwise keep their results. Ctrl-C once lets running tasks finish; twice
+    cuts them off, and the next call resumes them. Inside an event loop, use `arun_set`.
 
     Args:
         module: an AgentModule or an Agent, a class or function that makes one, or `package.module:NAME`.
@@ -73,13 +73,14 @@ def run_set(
         limits: limits of the whole set, as `SetLimits` or a mapping of its fields.
         engine: options of the Engine, such as `budget` and `seed`; the traces go to the set.
         retry: statuses of ended tasks to run anew, such as "failed".
-        changed: what to do if the set has other tasks under these ids, another module, or other arguments of it:
-            "refuse" them, or "keep" the set's tasks and run them with this module.
+        changed: what to do if the set has other tasks under these ids, another module, or other arguments of the
+        module:
+            "refuse" the call, or "keep" the set's tasks and run them with this module.
         on_progress: called about each second with the progress.
-        lease_seconds: how long a task stays with a worker that is silent.
+        lease_seconds: the seconds of silence after which a worker loses its task.
 
     Raises:
-        SetMismatchError: the set has other tasks under these ids, another module, or other arguments of it.
+        SetMismatchError: the set has other tasks under these ids, another module, or other arguments of the module.
         UsageError: an argument is not valid, or two tasks have the same id.
     """
     stop = Stop()
@@ -106,7 +107,7 @@ async def arun_set(
 ) -> SetResult:
     """Run a set inside an event loop; see `run_set`.
 
-    `stop` stops the set. Signals are left to the caller. A cancellation cuts off the running tasks, and is raised on.
+    `stop` stops the set; the caller handles signals. A cancellation cuts off the running tasks, and is raised again.
     """
     stop = stop or Stop()
     return await _work(
@@ -178,7 +179,7 @@ async def _run(
     wall = plan.limits.max_cost_usd
     if wall is not None and getattr(plan.engine_options().get("budget"), "assumed_price", None) is not None:
         unpriced = await to_thread.run_sync(Purse(table, plan.run, wall).forget_unpriced)
-        notes += [f"{unpriced} earlier calls of unknown cost count as free below the wall"] if unpriced else []
+        notes += [f"{unpriced} earlier calls of unknown cost count as free within the cost limit"] if unpriced else []
     async with one_error(), anyio.create_task_group() as group:
         meter = RateMeter(monotonic())
         group.start_soon(_watch, table, meter, on_progress, stop)

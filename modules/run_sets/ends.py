@@ -1,19 +1,19 @@
 """The status of a task whose run has ended.
 
-A run ends on its merits, or for reasons of the machine:
+A failure is the fault of the run or of the machine:
 
 | status of the task | meaning | the same command again |
 |---|---|---|
 | queued, running | not ended yet | runs it, or resumes its run |
-| completed | the run completed | leaves it |
-| stopped | a budget or another stop criterion ended the run | leaves it |
-| failed | the run failed on its merits | leaves it |
-| waiting | the run waits for a person | leaves it, unless the run was resumed meanwhile |
+| completed | the run completed | keeps it |
+| stopped | a budget or another stop criterion ended the run | keeps it |
+| failed | the module or the task failed | keeps it |
+| waiting | the run waits for a person | keeps it, unless the run was resumed meanwhile |
 | errored | the machine, the network or a provider failed each time | resumes it |
 
-After a failure of the machine, a run is resumed, or forked from its last state. A failure that an effect has recorded
-is part of the run: a resumed run gets the recorded error again. So it is forked from the state before the failed step,
-and that step's effects run again. They may only if they all are idempotent.
+After a failure of the machine, a run is resumed or forked. A resumed run gets recorded outcomes again. So if an effect
+recorded the failure, the run is forked from the state before the failed step, and that step's effects run again. This
+requires that they all are idempotent.
 """
 
 from collections.abc import Mapping
@@ -41,14 +41,14 @@ _MACHINE = frozenset(
         *("TimeoutError", "ConnectTimeout", "ReadTimeout"),
     )
 )
-"""Classes of errors after which another attempt may do better, without a change to the task or the code."""
+"""Classes of errors that a retry of the same task with the same code may overcome."""
 
 _LONGEST = 2000
-"""Characters of an answer or an error in the table; the trace has all of it."""
+"""The most characters of an answer or an error in the table; the trace has all of it."""
 
 
 def status_of(result: RunResult[Any]) -> str:
-    """Return the status of the task whose run ended so."""
+    """Return the status of the task whose run has this result."""
     if result.status is RunStatus.waiting or result.stop_reason is StopReason.waiting:
         return WAITING
     if result.status is RunStatus.completed:
@@ -70,9 +70,9 @@ def is_of_machine(result: RunResult[Any]) -> bool:
 
 
 def raised_by_machine(error: BaseException) -> bool:
-    """Return whether an exception is the machine's fault.
+    """Return whether an exception of `run` or `resume` is the machine's fault.
 
-    The exception was raised by `run` or `resume` itself, not by the module.
+    An exception that the module raises is in the run's result instead.
     """
     return any(cls.__name__ in _MACHINE for cls in type(error).__mro__) or (
         isinstance(error, OSError) and not isinstance(error, RefoldError)
@@ -82,8 +82,8 @@ def raised_by_machine(error: BaseException) -> bool:
 def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | None = None) -> Figures:
     """Return the figures of a task whose run has ended.
 
-    `before` is the usage of earlier attempts. The score is the share of its success criteria that passed; None if a
-    criterion is not known, or there is none.
+    `before` is the usage of earlier attempts. The score is the share of the task's success criteria that passed; None
+    if a criterion is unknown, or there is none.
     """
     used = result.usage
     passed = [each.passed for each in result.task_result.criteria]
@@ -106,7 +106,7 @@ def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | No
 
 
 class Again(Enum):
-    """The ways to continue a run that an earlier claim has started."""
+    """How to continue a run that an earlier claim has started."""
 
     RESUME = "resume"
     FORK = "fork"
@@ -114,7 +114,7 @@ class Again(Enum):
 
 
 def how_again(trace: Trace) -> Again:
-    """Return how a run can be tried again."""
+    """Return how to retry a run."""
     step = trace.unfinished
     if trace.status != RunStatus.failed or step is None:
         return Again.RESUME
@@ -128,7 +128,7 @@ def how_again(trace: Trace) -> Again:
 def usage_so_far(store: TraceStore, trace: Trace) -> dict[str, Any]:
     """Return the recorded usage of a run and of its sources.
 
-    The usage of the run is that of its last record with one. The sources are the runs from which this run was forked.
+    The sources are the runs from which this run was forked. The usage of each run is in its last record with a usage.
     """
     used = earlier_usage(store, trace)
     _add(used, next((each["usage"] for each in reversed(trace.records) if each.data.get("usage")), {}))

@@ -1,7 +1,4 @@
-"""Errors of sets and of suite files.
-
-A set refuses a command with other tasks or other code.
-"""
+"""Errors of sets and of suite files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +9,7 @@ from ...errors import DefinitionError, UsageError
 def first_error(error: BaseException) -> BaseException:
     """Return the first error of a task group without the group.
 
-    Task groups are an internal matter of a set, and mean nothing to its caller.
+    Callers do not know that a set uses task groups.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

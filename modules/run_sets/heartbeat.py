@@ -12,15 +12,15 @@ from .shared_budget import STALE_SECONDS
 
 log = logging.getLogger("refold")
 _LONGEST = STALE_SECONDS / 3
-"""The longest time between two beats, in seconds: money that is not renewed counts as spent."""
+"""The longest time in seconds between two beats, because money that is not renewed counts as spent."""
 
 
 class Heartbeat:
     """Extends the leases of `owner` in time.
 
     It does so three times within the length of a lease, and at least every 20 seconds. `on_lost` is called in this
-    thread, with the keys that the owner held at the last beat and no longer holds. A store that cannot be reached is
-    asked again at the next beat; the leases last until then. `renew` renews whatever else the owner holds.
+    thread, with the keys that the owner has lost since the last beat. If the store cannot be reached, the next beat
+    retries; the leases last until then. `renew` renews whatever else the owner holds.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, after the beat that it is at."""
+        """End the thread, after its current beat."""
         self._ended.set()
         self._thread.join()
 

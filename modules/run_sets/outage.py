@@ -1,7 +1,6 @@
 """Questions to a store that may be briefly out of reach.
 
-A store has patience of its own with a server that restarts. A set has some more: what its tasks have done costs more
-than a minute's wait.
+A store itself retries for a while. A set retries for longer, because its work costs more than a minute's wait.
 """
 
 import logging
@@ -16,19 +15,19 @@ from ...errors import StoreError
 
 log = logging.getLogger("refold")
 OUTAGE_SECONDS = 60.0
-"""For how long a store that fails is asked again: twice as long as a PostgreSQL store itself tries to reach its server.
+"""The seconds for which a failing store is asked again.
 
-So a server that is back before that is asked at least twice.
+A PostgreSQL store itself tries for half as long, so a server that is back in time is asked at least twice.
 """
 PAUSE_SECONDS = 0.5
 R = TypeVar("R")
 
 
 async def through_outage(ask: Callable[[], R], has_time: Callable[[], bool] = lambda: True) -> R:
-    """Return what `ask` returns; after a `StoreError`, ask again.
+    """Return the result of `ask`; after a `StoreError`, ask again.
 
-    The thread is waited for, also if this task is cancelled. Raises the `StoreError` once the outage has lasted too
-    long, or if `has_time` says no.
+    A cancelled caller still waits for the thread. Raises the `StoreError` once the outage has lasted too long, or if
+    `has_time` returns False.
     """
     end = time.monotonic() + OUTAGE_SECONDS
     is_told = False

@@ -18,17 +18,19 @@ ModuleLike = AgentModule[Any] | MakesModule[Any] | type[AgentModule[Any]] | Call
 """A module, an Agent, a class or function that makes one, or `package.module:NAME` of one of these."""
 
 LEASE_SECONDS = 15.0
-"""How long a task stays with a worker that is silent: three heartbeats, and far above a database's longest wait."""
+"""The seconds of silence after which a worker loses its task: three heartbeats, and far above a database's longest
+wait.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SetLimits:
     """The limits of a set as a whole.
 
-    `at_once` is the number of runs at once, of all processes together. `requests_per_minute` and `tokens_per_minute`
-    hold for model calls and whatever else passes `request_slot`; without them, the rate is learned from refused
-    requests. `max_cost_usd` is a hard limit for the whole set, over all attempts. `attempts` is how often a task is
-    tried if it fails for reasons of the machine.
+    `at_once` is the number of concurrent runs, of all processes together. `requests_per_minute` and `tokens_per_minute`
+    hold for model calls and other requests that pass `request_slot`; without them, the rate is learned from refused
+    requests. `max_cost_usd` is a hard limit for the whole set, over all attempts. `attempts` is the number of attempts
+    at a task that fails for reasons of the machine.
     """
 
     at_once: int = 16
@@ -80,13 +82,13 @@ class SetPlan:
     engine: Mapping[str, Any] = field(default_factory=dict)
 
     def load_module(self) -> AgentModule[Any]:
-        """Return the module, imported or made if need be."""
+        """Return the module, imported or constructed if needed."""
         return as_module(load_module(self.module))
 
     def engine_options(self) -> dict[str, Any]:
         """Return the Engine's options, with a `RuntimeBudget` for a budget.
 
-        The plan may hold the budget as a mapping of its fields. Raises UsageError if that budget is not valid.
+        The plan may hold the budget as a mapping of its fields. Raises UsageError for an invalid budget.
         """
         options = dict(self.engine)
         budget = options.get("budget")
@@ -99,9 +101,9 @@ class SetPlan:
 
 
 def check_options(module: AgentModule[Any], options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option that an Engine does not take.
+    """Raise UsageError for an option that an Engine does not have.
 
-    Otherwise each task would fail by it.
+    Otherwise every task would fail.
     """
     taken = signature(Engine).parameters
     for name in options:
@@ -113,10 +115,10 @@ def check_options(module: AgentModule[Any], options: Mapping[str, Any]) -> None:
 
 
 def load_module(module: ModuleLike) -> Any:
-    """Return a module or an Agent, imported or constructed if need be.
+    """Return a module or an Agent, imported or constructed if needed.
 
-    It is imported if it is given by name, and constructed if it is a class or function. Raises UsageError for a text
-    that is no name, or if the name does not exist.
+    A name is imported, and a class or function is called. Raises UsageError for a text that is not a name, or for a
+    name that does not exist.
     """
     found: Any = module
     if isinstance(module, str):
@@ -139,7 +141,7 @@ def load_module(module: ModuleLike) -> Any:
 def as_module(found: Any) -> AgentModule[Any]:
     """Return the given module, or the module of an Agent.
 
-    An object of any other type raises `UsageError`.
+    Raises UsageError for an object of any other type.
     """
     if isinstance(found, AgentModule):
         return found

@@ -9,7 +9,7 @@ from ...traces.stores import TaskCount
 from .ends import ENDED, WAITING
 
 WINDOW_SECONDS = 60.0
-"""Over how many seconds the rate is measured: long enough for slow tasks, short enough to follow a change."""
+"""The seconds over which the rate is measured: long enough for slow tasks, short enough to follow a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class SetProgress:
     """The state of a set at one moment.
 
     `counts` has the number of tasks by status. `cost` and `tokens` are those of ended tasks. `rate` is in tasks per
-    minute and `seconds_left` an estimate from it; None while nothing has ended yet.
+    minute, and `seconds_left` is an estimate from it; both are None until a task has ended.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class SetProgress:
     rate: float | None = None
     seconds_left: float | None = None
     stopping: bool = False
-    """Whether a person has stopped the set: tasks that run finish, and no others start."""
+    """Whether a person has stopped the set: running tasks finish, and no others start."""
 
     @property
     def tasks(self) -> int:
@@ -62,7 +62,7 @@ class SetProgress:
         parts += [f"${self.cost:,.4f}"] if self.cost else []
         parts += [f"{self.unpriced} of unknown cost"] if self.unpriced and self.tokens else []
         parts += [f"{_span(self.seconds_left)} left"] if self.seconds_left and not self.stopping else []
-        parts += ["stopping; Ctrl-C again cuts off those that run"] if self.stopping and not self.is_done else []
+        parts += ["stopping; Ctrl-C again cuts off running tasks"] if self.stopping and not self.is_done else []
         return ", ".join(parts)
 
 
@@ -111,8 +111,8 @@ class RateMeter:
 class SetResult:
     """The state of a set after a command.
 
-    `progress` has the counts. `interrupted` says that the command was stopped (by Ctrl-C, or by the wall of cost)
-    before every task had ended; the same command again does the rest. `notes` are sentences for a person.
+    `progress` has the counts. `interrupted` says that the command was stopped (by Ctrl-C or by the cost limit) before
+    every task had ended; the same command again does the rest. `notes` are sentences for a person.
     """
 
     set_id: str

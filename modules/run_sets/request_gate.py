@@ -1,6 +1,6 @@
 """The gate before each request of a run.
 
-A request needs money of the set first, and then passes the limiter.
+A request first reserves money of the set, and then passes the limiter.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -14,14 +14,14 @@ from ..rate_limits import RateLimiter, RequestSlot
 from .shared_budget import Purse, Room
 
 LOOK_SECONDS = 0.1
-"""How often a request for which there is no money yet asks again."""
+"""Seconds until a request without enough money asks again."""
 
 
 class RunGate:
     """The gate of one run.
 
-    `on_empty` cancels the run when there is no money for its request. `spent` is what the run had cost before. Calls
-    that pass no gate are booked when their step is committed.
+    `on_empty` cancels the run when the money for its request has run out. `spent` is the run's earlier cost. Calls that
+    pass no gate are booked when their step is committed.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RunGate:
         try:
             async with self._limiter.request(tokens) as slot:
                 yield slot
-        finally:  # a request that reports its cost and then raises has cost that, too
+        finally:  # a request that reports its cost and then raises is booked, too
             cost = self._cost(slot)
             self._booked += cost or 0.0
             with anyio.CancelScope(shield=True):

@@ -1,8 +1,7 @@
-"""The money of a set: a wall for all its processes.
+"""The money of a set: a cost limit for all its processes.
 
-An amount is held for each call that is under way. A call holds as much as the dearest call so far has cost; the first
-one holds all that is left, so that it goes alone. A call for which there is no room waits until others end. If no call
-is under way, the money has run out.
+Each running call holds an amount: the cost of the dearest call so far. The first call holds all that is left, so it
+runs alone. A call for which too little is left waits until others end. If no call is running, the money has run out.
 """
 
 import time
@@ -16,9 +15,9 @@ from ...traces.stores import TaskTable
 NAME = "money"
 """The name of the document that the processes share."""
 STALE_SECONDS = 60.0
-"""After how many seconds what a silent process holds counts as spent: its calls may have been made.
+"""The seconds after which money held by a silent process counts as spent, because its calls may have been made.
 
-A process that is alive renews what it holds more often, however long its calls take.
+A live process renews its money more often, however long its calls take.
 """
 
 
@@ -44,7 +43,7 @@ class Money:
 
     @classmethod
     def from_dict(cls, document: dict[str, Any] | None) -> "Money":
-        """Read the document."""
+        """Return the money in the JSON form."""
         found = document or {}
         held = {owner: (float(a), int(n), float(at)) for owner, (a, n, at) in found.get("held", {}).items()}
         return cls(found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0), held)
@@ -55,7 +54,7 @@ class Money:
         return {"spent": self.spent, "dearest": self.dearest, "unpriced": self.unpriced, "held": held}
 
     def without_stale(self, now: float) -> "Money":
-        """Return the money with what silent processes hold counted as spent."""
+        """Return the money with the amounts of silent processes counted as spent."""
         stale = {owner for owner, (_, _, at) in self.held.items() if now - at > STALE_SECONDS}
         lost = sum(self.held[owner][0] for owner in stale)
         kept = {owner: each for owner, each in self.held.items() if owner not in stale}
@@ -83,7 +82,7 @@ class Purse:
     def reserve(self) -> tuple[Room, float]:
         """Hold money for a call, if there is room.
 
-        Returns whether there was room, and the amount that is held, in US dollars.
+        Returns the answer, and the held amount in US dollars.
         """
         while True:
             version, money, now = self._read()
@@ -101,12 +100,12 @@ class Purse:
     def settle(self, held: float, cost: float | None) -> None:
         """Book the cost of a call in place of the held amount.
 
-        `cost` is None if the price is not known.
+        `cost` is None if the price is unknown.
         """
         self._book(cost or 0.0, held, 1, unpriced=cost is None, is_call=True)
 
     def renew(self) -> None:
-        """Say that what this worker holds is held by a living one."""
+        """Renew the money that this worker holds."""
         while True:
             version, money, now = self._read()
             if self._owner not in money.held:
@@ -117,7 +116,7 @@ class Purse:
     def forget_unpriced(self) -> int:
         """Allow calls again after calls of unknown cost.
 
-        Returns how many calls of unknown cost there were.
+        Returns the number of calls of unknown cost.
         """
         while True:
             version, money, _ = self._read()
@@ -126,25 +125,25 @@ class Purse:
                 return money.unpriced
 
     def add(self, cost: float) -> None:
-        """Book what a run has spent in calls that reserved nothing."""
+        """Book the cost of a run's calls that reserved nothing."""
         self._book(cost, 0.0, 0, unpriced=False, is_call=False)
 
     def is_empty(self) -> bool:
-        """Return whether the wall is reached."""
+        """Return whether the cost limit is reached."""
         return self._read()[1].spent >= self.wall
 
     def why(self) -> str | None:
-        """Return why no further call is allowed, None if one is."""
+        """Return why no further call is allowed, or None."""
         _, money, _ = self._read()
         if money.unpriced:
             return (
-                f"the cost of {money.unpriced} calls is not known, so the wall of {self.wall:g} USD cannot be held: "
+                f"the cost of {money.unpriced} calls is unknown, so the limit of {self.wall:g} USD cannot be enforced: "
                 "give the budget an assumed_price, or leave max_cost_usd out"
             )
         if money.spent + money.dearest > self.wall or money.spent >= self.wall:
             return (
                 f"{money.spent:.4f} of {self.wall:g} USD are spent, and the dearest call cost {money.dearest:.4f}: "
-                "raise max_cost_usd to go on"
+                "raise max_cost_usd to continue"
             )
         return None
 

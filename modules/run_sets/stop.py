@@ -1,6 +1,6 @@
-"""The two ways to stop a set: drain it, or cut it.
+"""The two ways to stop a set: drain or cut off.
 
-A drained set lets running tasks finish; a cut one cancels them. The first Ctrl-C drains, the second one cuts.
+Draining lets running tasks finish; cutting off cancels them. The first Ctrl-C drains, the second one cuts off.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ R = TypeVar("R")
 class Stop:
     """A person's request to stop a set: `drain`, and then `cut`.
 
-    It belongs to one event loop; from a signal handler or another thread, call it through the loop.
+    It belongs to one event loop; from a signal handler or another thread, call its methods through the loop.
     """
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class Stop:
         self._listeners: list[Callable[[], None]] = []
 
     def drain(self) -> None:
-        """Claim no further tasks, and let those that run finish."""
+        """Claim no further tasks; let running tasks finish."""
         self.draining = True
         self._tell()
 
     def cut(self) -> None:
-        """Cancel the tasks that run, too; the next command resumes them."""
+        """Cancel running tasks, too; the next command resumes them."""
         self.draining = self.cutting = True
         self._tell()
 
@@ -44,7 +44,7 @@ class Stop:
         self._listeners.append(listener)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until something is asked for, at most some seconds."""
+        """Wait for a request to stop, at most some seconds."""
         with anyio.move_on_after(seconds):
             await self._changed.wait()
 
@@ -58,9 +58,8 @@ class Stop:
 def run_until_signals(work: Callable[[], Awaitable[R]], stop: Stop, instead: str) -> R:
     """Run `work` in a new event loop, with Ctrl-C as `stop`.
 
-    The first Ctrl-C drains, the second one cuts off, and a third one raises KeyboardInterrupt.
-
-    `instead` is the call to write inside an event loop.
+    The first Ctrl-C drains, the second one cuts off, and a third one raises KeyboardInterrupt. `instead` is the call to
+    write inside an event loop.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or sys.platform == "win32" or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -50,7 +50,7 @@ class Suite(_Part):
     module: StrictStr | None = None
     """`package.module:NAME` or `FILE.py:NAME` of an AgentModule."""
     agent: StrictStr | None = None
-    """The same of an Agent, or of a function that makes one."""
+    """The same for an Agent, or for a function that makes one."""
     tasks: Any = None
     where: StrictStr | None = None
     budget: TaskBudget = TaskBudget()
@@ -76,10 +76,10 @@ class Suite(_Part):
 def load_suite(path: str | Path) -> Suite:
     """Return the suite of a YAML file, with its tasks loaded.
 
-    Nothing that the file names is imported.
+    Names in the file are not imported.
 
     Raises:
-        SuiteFileError: the file cannot be read or has problems; it lists them all, with their lines.
+        SuiteFileError: the file cannot be read or has problems; the error lists all of them, with their lines.
         TaskFileError: the file of tasks has problems.
     """
     path = Path(path)
@@ -115,7 +115,7 @@ def _document(path: Path) -> Document:
     except UnreadableError as error:
         raise SuiteFileError(path, [(error.line, error.field, error.message)]) from None
     if len(documents) != 1:
-        raise SuiteFileError(path, [(None, None, f"holds {len(documents)} YAML documents where one is wanted")])
+        raise SuiteFileError(path, [(None, None, f"holds {len(documents)} YAML documents; it must hold one")])
     return documents[0]
 
 

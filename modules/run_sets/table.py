@@ -19,7 +19,7 @@ from .errors import SetMismatchError
 
 Changed = Literal["refuse", "keep"]
 CODE = "code"
-"""The name of the document about the code that runs the set."""
+"""The name of the document about the set's code."""
 _PAGE = 1000
 
 
@@ -88,9 +88,9 @@ def fill(table: TaskTable, tasks: Sequence[Task], changed: Changed) -> list[str]
     if any(task.id not in known for task in tasks):  # another command may have added some at the same time
         differ = _differing(table, {row.key: row for row in all_rows(table)}, digests, changed)
     others = sum(1 for key in known if key not in digests)
-    notes = [f"{_named(differ)} kept as the set has them, not as given now"] if differ else []
+    notes = [f"{_named(differ)} kept as in the set, not as given now"] if differ else []
     if others:
-        notes.append(f"the set has {others} more task{'s' * (others > 1)} than were given now; they are run, too")
+        notes.append(f"the set has {others} more task{'s' * (others > 1)} than were given now; they run, too")
     return notes
 
 
@@ -108,7 +108,7 @@ def _differing(
 ) -> list[str]:
     """Return the tasks that differ from those of the set.
 
-    If there are any and `changed` is "refuse", `SetMismatchError` is raised.
+    Raises SetMismatchError if there are any and `changed` is "refuse".
     """
     differ = [key for key, digest in digests.items() if key in known and known[key].doc.get("digest") != digest]
     if differ and changed == "refuse":
@@ -122,7 +122,7 @@ def _differing(
 
 
 def check_code(table: TaskTable, code: Code, changed: Changed) -> list[str]:
-    """Record the set's module, or compare it with the recorded one.
+    """Record the set's module, or compare it with the recorded module.
 
     Returns notes for a person, such as one on changed code of the same module. Raises SetMismatchError for another
     module or other arguments, unless `changed` is "keep".
@@ -132,7 +132,7 @@ def check_code(table: TaskTable, code: Code, changed: Changed) -> list[str]:
     if version == 0:
         if table.put_document(CODE, mine, 0):
             return []
-        version, known = table.document(CODE)  # another command has begun the set just now
+        version, known = table.document(CODE)  # another command has just started the set
     if changed == "refuse":
         _refuse_other(table.set_id, known, code)
     if known == mine:

@@ -6,7 +6,7 @@ It runs or resumes each task as one durable run, and ends the task's row:
       │                                                  └──> release: the machine failed, and attempts are left
       └── lease lost: another worker has the task; this one cancels the run and writes nothing more
 
-The table is the only memory: a worker that is killed leaves a row whose lease runs out.
+The table is the only memory: a worker that is killed leaves a row whose lease expires.
 """
 
 import logging
@@ -50,9 +50,9 @@ R = TypeVar("R")
 log = logging.getLogger("refold")
 
 IDLE_SECONDS = 0.5
-"""How often a worker without work looks for tasks whose lease has run out."""
+"""Seconds between looks of an idle worker for tasks whose lease has expired."""
 LONGEST_WAIT = 20.0
-"""The longest wait before a task is given back after the machine has failed; the waits double, from half a second."""
+"""The longest wait before a task is released after the machine has failed; the waits double, from half a second."""
 
 
 class Worker:
@@ -86,12 +86,12 @@ class Worker:
         self._running: dict[str, anyio.CancelScope] = {}
         self._claiming = anyio.Lock()
         self._claim_failed = False
-        """Whether the store failed during the last claim, which may have been made all the same."""
+        """Whether the store failed during the last claim, which may still have been made."""
         self._changed = anyio.Event()
-        """Set once a task of this worker has ended or the set is to stop; then another event takes its place."""
+        """Set once a task of this worker has ended or the set must stop; a new event then replaces it."""
         stop.on_change(self._tell)
         self._is_done = False
-        """Whether no task is left to claim and none is at work anywhere."""
+        """Whether no task is left to claim and no worker is running one."""
         limits = plan.limits
         self.limiter = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
         self.limiter.share = at_once / max(at_once, limits.at_once)
@@ -149,10 +149,10 @@ class Worker:
     async def _next(self) -> Lease | None:
         """Return a claimed task, or None if no work is left."""
         while not self._stop.draining:
-            async with self._claiming:  # one slot looks for all: others need not ask the table meanwhile
+            async with self._claiming:  # one slot claims for all, so the others need not ask the table meanwhile
                 if self._is_done or self._stop.draining:
                     return None
-                changed = self._changed  # taken before the table is asked: a task may end while it answers
+                changed = self._changed  # read before the table is asked, because a task may end meanwhile
                 try:
                     if not self._ready:
                         self._ready += await through_outage(self._claim, self._is_open)
@@ -162,7 +162,7 @@ class Worker:
                 except StoreError:
                     if self._is_open():
                         raise
-                    return None  # the tasks that run may end: the store may be back by then
+                    return None  # running tasks may end, and the store may be back by then
                 if not any(each.status in ("queued", "running") and each.tasks for each in counts):
                     self._is_done = True
                     return None
@@ -173,8 +173,8 @@ class Worker:
     def _claim(self) -> list[Lease]:
         """Claim a task for each free slot.
 
-        After a claim that failed, the tasks that it has claimed all the same come first: heartbeats extend their
-        leases, so no other worker would ever get them.
+        A failed claim may still have been made. Its tasks come first: heartbeats extend their leases, so no other
+        worker would ever get them.
         """
         if self._claim_failed:
             held = self._held()
@@ -205,7 +205,7 @@ class Worker:
         try:
             result = await self._result(lease)
         except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True):  # a lease that seemed lost and is held would be extended for ever
+            with anyio.CancelScope(shield=True):  # a lease that seemed lost but is held would be extended for ever
                 await self._release(lease)
             raise
         except TraceTakenError:
@@ -262,7 +262,7 @@ class Worker:
     async def _figures(self, lease: Lease, told: str) -> Figures:
         """Return the figures of a task that ends with an error.
 
-        They count the usage of its runs.
+        They include the usage of its runs.
         """
         result = {"code": self.plan.code}
         trace = None if lease.run_id is None else await self._ask(partial(_trace, self._store, lease.run_id))
@@ -272,7 +272,7 @@ class Worker:
         return Figures(None, used["cost"], used["tokens"], round(used["seconds"], 6), told, result)
 
     async def _again(self, lease: Lease, figures: Figures) -> None:
-        """Release a task after a pause, so that it is tried again."""
+        """Release a task after a pause, for a retry."""
         try:
             await anyio.sleep(min(0.5 * 2 ** (lease.attempts - 1), LONGEST_WAIT))
         finally:
@@ -291,14 +291,14 @@ class Worker:
     async def _end(self, end: Callable[..., None], lease: Lease, *rest: Any) -> None:
         """Write the end of a claim.
 
-        If the lease is lost, the worker that has it now writes the end.
+        If the lease is lost, its new owner writes the end.
         """
         with suppress(TraceTakenError):
             await self._ask(partial(end, lease, *rest))
 
 
 def _spent(trace: Trace | None) -> float:
-    """Return the cost of a run, from its last record with one."""
+    """Return a run's cost, from its last record with a usage."""
     records = reversed(trace.records) if trace is not None else ()
     usage = next(
         (record["usage"] for record in records if record.kind in ("commit", "end") and record.get("usage")), None
@@ -319,14 +319,14 @@ class _NotAgainError(RunAbortedError):
     def __init__(self, trace: Trace) -> None:
         error = trace.end.get("error") or {}
         super().__init__(
-            f"run {trace.run_id} failed in a step whose effects are not all idempotent, so it is not tried again: look "
+            f"run {trace.run_id} failed in a step whose effects are not all idempotent, so it is not retried: check "
             f"what has happened, and fork it from an earlier state. It failed with "
             f"{error.get('type')}: {error.get('message')}"
         )
 
 
 def _trace(store: TraceStore, run_id: str) -> Trace | None:
-    """Return the trace of an earlier claim, None if there is none.
+    """Return the trace of an earlier claim, or None.
 
     A run that was killed before its first record is removed.
     """

@@ -97,7 +97,7 @@ def test_a_price_that_is_not_known_is_its_own_case(tmp_path: Path) -> None:
     told = run(Talking(priced=False), tmp_path / "a", 100.0)
     assert told.interrupted
     assert len(PAID) == 1
-    assert "the cost of 1 calls is not known" in told.notes[-1]
+    assert "the cost of 1 calls is unknown" in told.notes[-1]
     assumed = run(Talking(priced=False), tmp_path / "b", 100.0, budget={"assumed_price": (3, 15)})
     assert assumed.is_completed
 
@@ -188,4 +188,4 @@ def test_a_model_that_does_not_report_its_usage_is_not_free(tmp_path: Path) -> N
     told = run(Talking(told=False), tmp_path, 100.0)
     assert told.interrupted
     assert len(PAID) == 1
-    assert "the cost of 1 calls is not known" in told.notes[-1]
+    assert "the cost of 1 calls is unknown" in told.notes[-1]

@@ -134,5 +134,5 @@ def test_slots_that_a_dead_driver_holds_are_waited_for_and_then_the_free_ones_do
     assert anyio.run(Ray()._room, _Cluster(2, 0, 1, 2)) == 2
     monkeypatch.setattr(executor, "ROOM_SECONDS", 0.0)
     assert anyio.run(Ray(4)._room, _Cluster(2, 2)) == 2
-    with pytest.raises(UsageError, match=r"free are 0 of 4 CPU"):
+    with pytest.raises(UsageError, match=r"0 of 4 CPU are free"):
         anyio.run(Ray(4)._room, _Cluster(4, 0))

@@ -1,9 +1,8 @@
 """Executors: where the workers of a set run.
 
-They run in this event loop, in processes of this machine, or on a Ray cluster.
-
-An *executor* starts workers and waits for them; it holds no task. Each worker claims its tasks from the set's table, so
-that a lost worker loses nothing but time, and workers of several executors can share a set.
+Workers run in this event loop, in processes of this machine, or on a Ray cluster. An *executor* starts workers and
+waits for them; it holds no task. Each worker claims its tasks from the set's table, so a lost worker loses only time,
+and workers of several executors can share a set.
 """
 
 from ....errors import UsageError
@@ -16,13 +15,11 @@ __all__ = ["Executor", "Local", "executor_of"]
 def executor_of(given: "Executor | str", processes: int = 1) -> Executor:
     """Return the executor of a name; return an executor unchanged.
 
-    `processes` is the number of processes of "local". The names are "inline" (one run after another), "local" and
-    "ray".
-
-    Raises UsageError for another name, and for processes of another executor.
+    The names are "inline" (one run after another), "local" and "ray". `processes` is the number of processes of
+    "local". Raises UsageError for another name, and for processes of another executor.
     """
     if processes > 1 and given != "local":
-        raise UsageError(f"the executor {given} has no processes of its own: leave processes out, or take local")
+        raise UsageError(f"the executor {given} has no processes: leave processes out, or use local")
     match given:
         case "inline":
             return Local(at_once=1)

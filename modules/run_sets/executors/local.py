@@ -14,9 +14,9 @@ from ..worker import Worker
 class Local:
     """Runs a set on this machine.
 
-    With one process, the runs share the event loop of the caller; `at_once` takes the place of the set's limit. With
-    several, each process has an event loop and its share of the runs; the module must then be one that can be sent to
-    another process: an instance of a class in a file, or a name such as "my_agents:Solver".
+    With one process, the runs share the event loop of the caller; `at_once` replaces the set's limit. With several,
+    each process has an event loop and its share of the runs. The module must then be one that can be sent to another
+    process: an instance of a class in a file, or a name such as "my_agents:Solver".
     """
 
     def __init__(self, processes: int = 1, *, at_once: int | None = None) -> None:
@@ -28,7 +28,7 @@ class Local:
 
     @asynccontextmanager
     async def prepared(self, plan: SetPlan) -> AsyncIterator[None]:
-        """Check that processes can be sent the plan; see `Executor`."""
+        """Check that the plan can be sent to processes; see `Executor`."""
         if self.processes > 1:
             from .processes import check_sendable
 
@@ -38,7 +38,7 @@ class Local:
     async def run(self, plan: SetPlan, stop: Stop) -> None:
         """Work on the set; see `Executor`."""
         at_once = self.at_once or plan.limits.at_once
-        plan = replace(plan, limits=replace(plan.limits, at_once=at_once))  # workers share the set's limits by it
+        plan = replace(plan, limits=replace(plan.limits, at_once=at_once))  # workers read it from the plan
         if self.processes > 1:
             from .processes import run_processes
 

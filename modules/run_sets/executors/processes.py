@@ -23,16 +23,15 @@ from ..worker import Worker
 
 _READY, _ENDED, _DRAIN, _CUT = "ready", "ended", "drain", "cut"
 IN_VAIN = 5
-"""How often in a row a worker may fail without ending a task, besides the attempts at a task that kills its worker."""
+"""The number of failures in a row without an ended task, besides the attempts at a task that kills its worker."""
 _LOOK_SECONDS = 0.1
 
 
 async def run_processes(plan: SetPlan, stop: Stop, processes: int, at_once: int) -> None:
     """Run a set in several processes.
 
-    A process that dies is replaced as long as there is work. The plan must be one that `check_sendable` accepts.
-    Raises UsageError if a process cannot start with it, and ExternalError if a worker fails again and again without
-    ending a task.
+    A process that dies is replaced as long as there is work. The plan must be one that `check_sendable` accepts. Raises
+    UsageError if a process cannot start with it, and ExternalError if a worker fails repeatedly without ending a task.
     """
     processes = min(processes, at_once)
     shares = [at_once // processes + (number < at_once % processes) for number in range(processes)]
@@ -73,29 +72,26 @@ async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> N
             raise ExternalError(
                 f"a worker process failed {in_vain} times in a row before it had ended a task, and is not started "
                 f"again: {worker.problem or _fate(code)}. Tasks that have ended keep their results; once the cause is "
-                "mended, the same call does the rest"
+                "fixed, the same call does the rest"
             )
 
 
 def _was_killed(code: int | None) -> bool:
-    """Return whether a signal ended a process.
-
-    Such an end says nothing about the module.
-    """
+    """Return whether a signal ended a process, whatever the module did."""
     return code is not None and code < 0
 
 
 def _fate(code: int | None) -> str:
-    """Return the end of a process that could say nothing."""
+    """Return a description of the end of a process without a message."""
     if code is not None and _was_killed(code):
         name = signal.Signals(-code).name
-        why = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+        why = ", which the system sends when memory runs out" if name == "SIGKILL" else ""
         return f"it was ended by {name}{why}"
     return f"it ended with exit code {code}"
 
 
 _NOT_READY = (
-    "a worker process ended before it could work (its message may stand above); a script that runs a set in processes "
+    "a worker process ended before it could work (see any message above); a script that runs a set in processes "
     "needs `if __name__ == '__main__':` around its call"
 )
 
@@ -136,7 +132,7 @@ class _Process:
         return self._process.exitcode
 
     def tell(self, stop: Stop) -> None:
-        """Tell the process what a person asked for."""
+        """Send the process a person's request to stop."""
         if stop.draining:
             self._send(_CUT if stop.cutting else _DRAIN)
 
@@ -167,9 +163,9 @@ class _Process:
 def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
     """Work on a set in this process until nothing is left.
 
-    This is the main function of a worker process. The process that has started it says over `pipe` when to stop.
+    This is the main function of a worker process. Its parent process sends over `pipe` when to stop.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole group: the first process decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole group; the first process decides
     try:
         store = open_store(plan.where)
         plan.load_module()
@@ -178,7 +174,7 @@ def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
         raise
 
     def say(message: str) -> None:
-        with suppress(OSError):  # the first process has died: `listen` cuts the work off
+        with suppress(OSError):  # the first process has died; `listen` cuts the work off
             pipe.send(message)
 
     async def main() -> None:

@@ -13,13 +13,13 @@ class Executor(Protocol):
     def prepared(self, plan: SetPlan) -> AbstractAsyncContextManager[None]:
         """Return a context in which `run` can start workers.
 
-        It is entered before the set's table is touched, so that a command that cannot start leaves no trace. Entering
+        The set enters the context before it changes its table, so a command that cannot start leaves no trace. Entering
         it raises UsageError, ExtraMissingError or ExternalError if the executor cannot run this plan.
         """
 
     async def run(self, plan: SetPlan, stop: Stop) -> None:
         """Work on the set until it is done or stopped.
 
-        The set is done when no task is left. A worker that dies is replaced while there is work; its tasks are claimed
-        again when their leases run out.
+        The set is done when no task is left. A worker that dies is replaced while there is work; other workers claim
+        its tasks when their leases expire.
         """

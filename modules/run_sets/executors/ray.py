@@ -1,9 +1,8 @@
 """Workers on a Ray cluster: one async actor for each slot.
 
-Each actor is started once, and claims its tasks from the table. Ray places and restarts actors, and is given no task. A
-worker outlives its node: when a raylet is killed, its actors keep running while Ray restarts them elsewhere. Three
-fences stop such a zombie: the epoch that an append needs, the actor's check of its parent process, and the length
-of the lease.
+Each actor claims its tasks from the table; Ray only places and restarts actors. A worker can outlive its node: when a
+raylet is killed, its actors keep running while Ray restarts them elsewhere. Three fences stop such a zombie: the epoch
+that an append needs, the actor's check of its parent process, and the length of the lease.
 """
 
 import contextlib
@@ -33,13 +32,14 @@ from ..worker import Worker
 
 log = logging.getLogger("refold")
 PARENT_SECONDS = 0.2
-"""How often an actor looks whether its raylet still is its parent."""
+"""Seconds between an actor's checks that its raylet still is its parent."""
 _LOOK_SECONDS = 0.2
 ROOM_SECONDS = 10.0
-"""How long to wait for free slots: Ray ends the actors of a dead driver within 2.5 seconds when measured, and a node
-that is replaced was back within 3."""
+"""The longest wait in seconds for free slots: Ray ends the actors of a dead driver within 2.5 seconds when measured,
+and a replaced node was back within 3.
+"""
 _ANSWER_SECONDS = 10.0
-"""How long an address may take to answer: Ray itself waits for minutes for one that is unreachable."""
+"""The longest wait in seconds for an address to answer; Ray itself waits for minutes."""
 
 
 class Ray:
@@ -47,9 +47,9 @@ class Ray:
 
     `slots` is the number of actors, by default one for each free CPU; the set's `at_once` is shared among them. Each
     actor takes `num_cpus` and `resources`, by which Ray places it. `address` names a running cluster ("auto" finds
-    one); without it, an initialized Ray is used, or one is started here and ended afterwards. All nodes must reach the
-    set's store: a folder serves one machine, a database or object storage serves several. If fewer slots are free, the
-    set runs in these; there are never more slots than tasks left.
+    one); without it, an initialized Ray is used, or Ray is started on this machine and stopped afterwards. All nodes
+    must reach the set's store: a folder serves one machine, a database or object storage serves several. If fewer slots
+    are free, the set uses only these; there are never more slots than tasks left.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class Ray:
     async def _room(self, ray: Any) -> int:
         """Return the number of slots that the cluster can place now.
 
-        It waits a while for those of a driver that was killed, and of a node that is replaced. Raises UsageError if
-        there is no room at all, for which Ray would wait without an error.
+        It first waits for the slots of a killed driver or a replaced node. Raises UsageError if there is no room at
+        all; Ray would wait for room without an error.
         """
         needs = {**({"CPU": self.num_cpus} if self.num_cpus else {}), **self.resources}
         end = time.monotonic() + ROOM_SECONDS
@@ -104,20 +104,20 @@ class Ray:
             return room
         have = ", ".join(f"{free.get(name, 0):g} of {has.get(name, 0):g} {name}" for name in needs)
         raise UsageError(
-            f"the Ray cluster has no room for a slot of {needs}: free are {have}; ask for less, add nodes, or wait "
+            f"the Ray cluster has no room for a slot of {needs}: {have} are free; ask for less, add nodes, or wait "
             "until others have ended"
         )
 
 
 def _room(has: Mapping[str, float], needs: Mapping[str, float]) -> int:
-    """Return how many slots find room in these resources."""
+    """Return the number of slots that fit into these resources."""
     return min((int(has.get(name, 0) // amount) for name, amount in needs.items() if amount), default=1)
 
 
 def _tasks_left(plan: SetPlan) -> int:
-    """Return how many tasks have not ended.
+    """Return the number of tasks that have not ended.
 
-    More slots than these would start for nothing.
+    More slots than this would have nothing to do.
     """
     store = open_store(plan.where)
     try:
@@ -142,7 +142,7 @@ class Slot:
     async def work(self) -> None:
         """Work on the set until nothing is left.
 
-        An actor that was restarted starts with new claims.
+        A restarted actor starts with new claims.
         """
         plan: SetPlan = pickle.loads(self._plan)
         self._stop = Stop()
@@ -167,7 +167,7 @@ class Slot:
 def _leave_with_parent() -> None:
     """End this process at once when its raylet has died.
 
-    Ray would let the process run for ever.
+    Otherwise the process would run for ever.
     """
     parent = os.getppid()
     while True:
@@ -200,7 +200,7 @@ async def _drive(ray: Any, plan: SetPlan, stop: Stop, slots: int, options: Mappi
             for each in done:
                 await to_thread.run_sync(_outcome, ray, each)
             if not await through_outage(partial(_has_work, store.tasks(plan.set_id), stop.draining)):
-                # the other slots see this within a second; one whose node was lost may wait for a place for ever
+                # the other slots see this within a second; the slot of a lost node may wait for a place for ever
                 await to_thread.run_sync(partial(ray.wait, left, num_returns=len(left), timeout=2.0) if left else int)
                 break
     except anyio.get_cancelled_exc_class():
@@ -234,7 +234,7 @@ def _outcome(ray: Any, ref: Any) -> None:
         told = f"{type(cause).__name__}: {cause}" if cause is not error else cause
         raise ExternalError(f"a slot on the Ray cluster could not work: {told}") from error
     except ray.exceptions.RayActorError as error:
-        raise ExternalError(f"a slot on the Ray cluster was lost for good: {error}") from error
+        raise ExternalError(f"a slot on the Ray cluster was lost and could not be restarted: {error}") from error
 
 
 @contextlib.contextmanager
@@ -260,7 +260,7 @@ def _reach(address: str | None) -> None:
     """Raise ExternalError if nothing listens at an address."""
     host, _, port = (address or "").rpartition("://")[2].rpartition(":")
     if not host or not port.isdecimal():
-        return  # "auto", "local", or another name that Ray itself looks up
+        return  # "auto", "local", or another name that Ray itself resolves
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS).close()
     except OSError as error:
@@ -270,7 +270,7 @@ def _reach(address: str | None) -> None:
 
 
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends statistics to its makers unless told otherwise
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # without this, Ray sends usage statistics to its developers
     try:
         ray = importlib.import_module("ray")
     except ImportError as error:
