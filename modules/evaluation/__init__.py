@@ -1,9 +1,9 @@
 """Evaluations: an agent or module over a dataset, scored and compared.
 
-A `Dataset` has rows that become tasks; each run of a task is scored by *scorers* from its trace alone. A *sample* is
-one run with its scores; a *task* is the unit of all statistics, however often it was repeated. The runs are a set
-(`run_sets`): durable, resumable, each in a trace. `Evaluation` runs and scores, `EvalResult` has the figures,
-`comparison` compares two results, and `counterfactual` runs new code from where it decides otherwise.
+A `Dataset` has rows that become tasks; *scorers* score each run of a task from its trace alone. A *sample* is one run
+with its scores; a *task* is the unit of all statistics, however often it was repeated. The runs are a set (`run_sets`):
+durable, resumable, each in a trace. `Evaluation` runs and scores, `EvalResult` has the figures, `comparison` compares
+two results, and `counterfactual` applies new code to recorded runs.
 """
 
 from .datasets import Dataset, Fields, Row

@@ -1,4 +1,4 @@
-"""Evaluation by counterfactual: fork recorded runs where new code decides otherwise.
+"""Evaluation by counterfactual: new code on recorded runs.
 
 a run that the new code repeats            costs nothing: its scores are computed from its trace
 a run with a first decision that differs   is forked from the state before it, with recorded effects reused as long
@@ -36,15 +36,15 @@ FORKS = "replay.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The result of replaying one recorded run.
+    """The result of running one recorded run with the new code.
 
     Attributes:
         kind: "same", "forked", "anew" or "failed".
-        run_id: the run that was judged: the recorded one if nothing changed, otherwise the new one.
+        run_id: the run that was scored: the recorded run if nothing changed, otherwise the new one.
         step: the first step that differs; None if nothing changed.
         phase: "init", "decide" or "reduce".
-        calls: how many calls ran live and were charged; reused ones are not among them.
-        error: why no new run came about.
+        calls: the number of calls that ran live and were charged, without reused calls.
+        error: why there is no new run.
     """
 
     key: str
@@ -64,7 +64,7 @@ class Replayed:
 class Counterfactual:
     """Scores of recorded runs, and of these runs with new code.
 
-    `after` has the cost of the changes alone: what was reused costs nothing.
+    `after` has the cost of the changes only: reused calls cost nothing.
     """
 
     before: EvalResult
@@ -73,7 +73,7 @@ class Counterfactual:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of runs by what became of them."""
+        """The number of runs by kind."""
         return dict(Counter(each.kind for each in self.replayed))
 
 
@@ -88,20 +88,20 @@ async def replay_evaluation(
     concurrency: int = 8,
     traces: str | None = None,
 ) -> Counterfactual:
-    """Judge new code by the recorded runs of an evaluation.
+    """Score new code on the recorded runs of an evaluation.
 
-    The same call again forks nothing twice: what became of each run is kept in `out`, and a fork that was cut off is
-    resumed there. Recorded runs are not changed.
+    The same call again makes no second fork: `out` keeps the result of each run, and forks that were cut off are
+    resumed there. Recorded runs do not change.
 
     Args:
         folder: the folder of the evaluation.
         module: the new AgentModule or Agent.
         out: the folder of the new evaluation.
-        scorers: as for an Evaluation; both sides are scored with them. They may be left out only if the recorded
-            evaluation was scored by the success criteria of its tasks alone.
+        scorers: as for an Evaluation; both sides are scored with them. They are required unless only success criteria
+            scored the recorded evaluation.
         assert_scores: as for an Evaluation.
         engine: options of the Engine that forks.
-        concurrency: how many forks are at work at once.
+        concurrency: the largest number of forks that run at once.
         traces: the store of the recorded runs, if it is a server's.
 
     Raises EvaluationError if `out` is the recorded evaluation itself, or scorers are missing.
@@ -169,13 +169,13 @@ class _Replay:
         self._begun = _begun(out / RUNS, {each.run_id for each in self._kept.values()})
 
     async def sample(self, recorded: Sample, row: Row) -> tuple[Sample, Sample, Replayed]:
-        """Return both samples of a run, and how it was replayed.
+        """Return both samples of a run, and the new code's result.
 
-        The first sample is that of the recorded run, the second one that of the run with the new code.
+        The first sample is of the recorded run, the second of the run with the new code.
         """
         trace = trace_of(self._recorded, recorded.run_id)
         if trace is None:
-            gone = Replayed(recorded.key, "failed", error=f"there is no trace of run {recorded.run_id}")
+            gone = Replayed(recorded.key, "failed", error=f"no trace of run {recorded.run_id}")
             return recorded, _lost(recorded, gone), gone
         before = await self._scored(trace, row, recorded, self.folder)
         told = self._kept.get(recorded.key) or await self._replayed(recorded, trace, row)
@@ -222,9 +222,9 @@ class _Replay:
 
 
 def _criteria_alone(folder: Path, about: Mapping[str, Any]) -> list[Scorer]:
-    """Return the success criteria, if nothing else scored the recorded evaluation.
+    """Return the success criteria, if only they scored the recorded evaluation.
 
-    Other scorers are code, of which the folder keeps the names alone: scores by something else would tell nothing.
+    Other scorers are code, and the folder keeps only their names, so they cannot be called again.
     """
     criteria = success_criteria()
     names = about.get("scorers", [])
@@ -243,9 +243,9 @@ def _lost(recorded: Sample, told: Replayed) -> Sample:
 
 
 def _read(path: Path) -> list[Replayed]:
-    """Return the replays that earlier calls have recorded.
+    """Return the results that earlier calls have recorded.
 
-    A last line that was cut off is left out.
+    A last line that was cut off is ignored.
     """
     if not path.is_file():
         return []
@@ -259,12 +259,12 @@ def _read(path: Path) -> list[Replayed]:
 def _begun(folder: Path, kept: Container[str | None]) -> dict[tuple[str, str], Path]:
     """Return the runs that an earlier call started and did not finish.
 
-    The key is how the run came about, with the id of its source, or of its task if it was run anew.
+    The key is the kind of the run, with the id of its source, or of its task if it was run anew.
     """
     found: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         if path.name.removesuffix(SUFFIX) not in kept:
-            with suppress(TraceError):  # it was cut off before its header was whole: nothing has happened in it
+            with suppress(TraceError):  # cut off before its header was whole, so nothing has happened in it
                 trace = Trace.load(path)
                 parent = trace.parent or {}
                 if parent.get("kind") == "fork":

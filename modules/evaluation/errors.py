@@ -31,7 +31,7 @@ class EvaluationFileError(DatasetError):
 
 
 class EvaluationError(UsageError):
-    """An evaluation cannot be made, read or compared as asked."""
+    """An evaluation cannot be made, read or compared with these arguments."""
 
 
 def _told(source: Path | str, problem: FileProblem) -> str:

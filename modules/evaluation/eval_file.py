@@ -50,7 +50,7 @@ BUILT_IN: dict[str, Callable[..., Scorer]] = {
     "cybench_subtasks": cybench_subtasks,
     "swe_bench": swe_bench,
 }
-"""The scorers that a file may name without a module, and what makes them."""
+"""The built-in scorers that a file may name, and their factories."""
 
 Amount = Field(default=None, gt=0, allow_inf_nan=False)
 
@@ -91,7 +91,7 @@ class EvaluationFile(_Part):
     groups: list[StrictStr] = []
     folder: StrictStr | None = None
     traces: StrictStr | None = None
-    """The folder or URL of the store of the runs, if they are not in the folder."""
+    """The folder or URL of the store of the runs; by default the evaluation's folder."""
     executor: Literal["inline", "local", "ray"] = "local"
     processes: StrictInt = Field(default=1, ge=1)
     fail_under: float | None = Field(default=None, ge=0, le=1)
@@ -100,9 +100,7 @@ class EvaluationFile(_Part):
 def load_evaluation(path: str | Path) -> tuple[EvaluationFile, Document]:
     """Return the content of an evaluation file, and its document.
 
-    Nothing that the file names is imported or read.
-
-    Raises EvaluationFileError with all problems and their lines.
+    Names and paths in the file are not imported or read. Raises EvaluationFileError with all problems and their lines.
     """
     path = Path(path)
     document = _document(path)
@@ -130,8 +128,8 @@ def evaluation_of(
 ) -> tuple[EvaluationFile, Evaluation]:
     """Return the content of an evaluation file, and its evaluation.
 
-    `instead` has values for fields of the file, in place of its own unless they are None. `load` returns the object of
-    a name such as `package.module:NAME`. Raises EvaluationFileError or DatasetError.
+    `instead` has values that replace fields of the file, unless they are None. `load` returns the object of a name such
+    as `package.module:NAME`. Raises EvaluationFileError or DatasetError.
     """
     path = Path(path)
     file, document = load_evaluation(path)
@@ -200,7 +198,7 @@ def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Calla
         line = document.line_of(("scorers", index))
         try:
             made.append(_scorer(given, load))
-        except OSError as error:  # a judge's script
+        except OSError as error:  # the script of a judge's model cannot be read
             problems.append(FileProblem(line, f"scorers[{index}]", f"{error.filename}: {error.strerror or error}"))
         except (TypeError, ValueError, LookupError) as error:
             problems.append(FileProblem(line, f"scorers[{index}]", str(error.args[0] if error.args else error)))
@@ -243,5 +241,5 @@ def _document(path: Path) -> Document:
     except UnreadableError as error:
         raise refused(error.message, error.line, error.field) from None
     if len(documents) != 1:
-        raise refused(f"holds {len(documents)} YAML documents where one is wanted")
+        raise refused(f"holds {len(documents)} YAML documents; it must hold one")
     return documents[0]

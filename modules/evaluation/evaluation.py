@@ -44,19 +44,21 @@ class Evaluation:
         task: `agent.task()`, an Agent, an AgentModule (or its class), or a function whose parameters are inputs.
         dataset: a Dataset, the path of a file, or rows from Python.
         scorers: functions, Scorers, or a mapping of names to these; by default the tasks' success criteria.
-        repeats: how often each row is run.
-        fields: which columns are objective, target, id and inputs, if the dataset is not a Dataset.
+        repeats: the number of runs of each row.
+        fields: the columns of objective, target, id and inputs, if the dataset is not a Dataset.
         name: the name in reports.
-        folder: where scores are kept, and runs, unless `traces` names a store for them. With the same folder again,
-            only what is missing is run, and everything is scored anew; None keeps them while the result is in use.
-        assert_scores: the scores that must pass for a sample to pass; True, or nothing, is all that have a verdict.
-        concurrency: how many runs are at work at once.
+        folder: the folder of scores and of runs, unless `traces` names a store for them. With the same folder again,
+        only
+            missing runs are run, and all runs are scored anew. None keeps both only while the result is in use.
+        assert_scores: the scores that must pass for a sample to pass; True or None means all scores with a verdict.
+        concurrency: the largest number of concurrent runs.
         limits: further limits of the set of runs; see `SetLimits`.
         engine: options of the Engine, such as `budget` and `seed`.
         executor: see `run_set`.
-        traces: the folder or URL of the store of the runs; by default they are in the folder. The set there is named
-            after the folder.
-        changed: what to do if the folder has runs of other code: "refuse" them, or "keep" them beside new ones.
+        traces: the folder or URL of the store of the runs; by default the folder. The set in the store is named after
+        the
+            folder.
+        changed: what to do if the folder has runs of other code: "refuse" the call, or "keep" the runs beside new ones.
     """
 
     def __init__(
@@ -156,8 +158,8 @@ class Evaluation:
     async def rescore(self, folder: str | Path | None = None, *, kept: Any = None) -> EvalResult:
         """Score the recorded runs of a folder; no run starts.
 
-        The evaluation's own scorers and rows are used. `result.changes` has the scores that differ from those in the
-        folder.
+        The evaluation's own scorers and rows are used. `result.changes` has the scores that differ from the recorded
+        ones.
         """
         folder = self.folder if folder is None else Path(folder)
         store = open_runs(folder, self.traces)
@@ -202,7 +204,7 @@ class Evaluation:
             return
         if (earlier.get("module"), earlier.get("code")) != (about["module"], about["code"]):
             raise EvaluationError(
-                f"{place} has runs of {earlier.get('module')} as it was then, and the code has changed: use another "
+                f"{place} has earlier runs of {earlier.get('module')}, and the code has changed: use another "
                 "folder (--out) and compare the two, or keep the runs and only score them anew, changed='keep' "
                 "(--changed keep). The code is the class's file, the files of the project that it imports, and the "
                 "arguments of the constructor."
@@ -221,7 +223,7 @@ class Evaluation:
 
 
 class _Kept:
-    """A temporary folder that lasts as long as its result."""
+    """A temporary folder that exists as long as its result."""
 
     def __init__(self) -> None:
         self.path = Path(mkdtemp(prefix="refold-evaluation-"))
@@ -245,10 +247,7 @@ async def score_sample(
 
 
 def _place(error: Exception) -> str:
-    """Return the file and line that raised.
-
-    An error of refold's own says all there is to say, and has none.
-    """
+    """Return the file and line that raised; "" for refold's own errors."""
     if isinstance(error, RefoldError):
         return ""
     frames = traceback.extract_tb(error.__traceback__)

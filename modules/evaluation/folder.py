@@ -22,10 +22,10 @@ ABOUT, ROWS, SAMPLES, RUNS = "evaluation.json", "rows.jsonl", "samples.jsonl", "
 
 
 def write_about(folder: Path, about: Mapping[str, Any], dataset: Dataset) -> None:
-    """Write what is evaluated, and its rows.
+    """Write the facts of an evaluation and its rows.
 
-    Rows may be added and left out, and targets and columns corrected: the runs are of the tasks alone. Raises
-    EvaluationError if a task of the folder has changed, or no row is the same.
+    Rows may be added or omitted, and targets and columns corrected, because runs depend only on tasks. Raises
+    EvaluationError if a task of the folder has changed, or if no row is the same.
     """
     folder.mkdir(parents=True, exist_ok=True)
     earlier = read_about(folder) if (folder / ABOUT).is_file() else None
@@ -48,7 +48,7 @@ def write_samples(folder: Path, samples: Iterable[Sample], changes: Iterable[Sco
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """Return what was evaluated; raises EvaluationError if the folder is no evaluation's."""
+    """Return the facts of an evaluation; raise EvaluationError if invalid."""
     try:
         found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -78,8 +78,8 @@ def read_samples(folder: Path) -> list[Sample]:
 def open_runs(folder: Path | None, traces: str | Path | None = None) -> TraceStore | None:
     """Return the store of an evaluation's runs, for reading.
 
-    Returns None if it is not at hand. The store is the folder's `runs`, or the one that the folder names. That name is
-    data, perhaps a stranger's: it is taken for a file on this machine alone, unless `traces` names the same store.
+    Returns None if it is unavailable. The store is the folder's `runs`, or the store that the folder names. That name
+    may come from someone else, so it is only read as a file on this machine, unless `traces` names the same store.
     """
     if folder is None:
         return None
@@ -103,7 +103,7 @@ def read_result(folder: Path) -> tuple[list[Sample], str, str]:
     about = read_about(folder)
     samples = read_samples(folder)
     if not samples:
-        raise EvaluationError(f"{folder} holds no scores yet; run the evaluation to its end")
+        raise EvaluationError(f"{folder} has no scores yet; run the evaluation to its end")
     return samples, str(about.get("name")), str(about.get("digest"))
 
 
@@ -121,7 +121,7 @@ def _line(document: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file as a whole: no reader sees half of it."""
+    """Replace a file atomically: no reader sees half of it."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)

@@ -41,14 +41,14 @@ class Estimate:
 class EvalResult:
     """An evaluation's samples and the figures over them.
 
-    A sample passes if its asserted scores passed. Runs that failed for reasons of the machine, or wait, are not scored:
-    they are in `error_samples`, and `is_complete` is False. A run that failed by its own code is scored: it has no
-    answer.
+    A sample passes if its asserted scores passed. Runs that wait, or that failed for reasons of the machine, are not
+    scored: they are in `error_samples`, and `is_complete` is False. A run that failed by its own code is scored: it has
+    no answer.
 
     Attributes:
         samples: one for each run, in the order of the rows, then of the repeats.
         name: the evaluation's name.
-        folder: where runs and scores are; None if they were kept in memory only.
+        folder: the folder of runs and scores; None if they were kept in memory only.
         changes: the scores of old runs that this scoring changed.
         digest: the hash of the dataset's rows.
         traces: the store of the runs, if it is not in the folder.
@@ -66,7 +66,7 @@ class EvalResult:
 
     @cached_property
     def scored(self) -> list[Sample]:
-        """The samples whose runs ended on their merits."""
+        """The samples whose runs ended, and not for reasons of the machine."""
         return [sample for sample in self.samples if sample.is_scored]
 
     @property
@@ -83,7 +83,7 @@ class EvalResult:
     def error_samples(self) -> list[Sample]:
         """The samples without a verdict.
 
-        Their runs did not end on their merits, or a scorer raised.
+        Their runs are not scored, or a scorer raised.
         """
         return [each for each in self.samples if not each.is_scored or each.score_errors]
 
@@ -152,7 +152,7 @@ class EvalResult:
 
     @property
     def repeats(self) -> int:
-        """The most runs that a task has."""
+        """The largest number of runs of a task."""
         return max((sample.repeat for sample in self.samples), default=0)
 
     def counts(self) -> dict[str, tuple[int, int]]:
@@ -186,7 +186,7 @@ class EvalResult:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the runs worked, added up."""
+        """The seconds that all runs worked."""
         return math.fsum(each.seconds for each in self.samples)
 
     @property
@@ -264,7 +264,7 @@ def task_means(values: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
 def _estimate(values: Sequence[tuple[str, float]]) -> Estimate | None:
     """Return the mean over tasks.
 
-    The interval is Wilson's if each task always or never passed; otherwise tasks are resampled.
+    The interval is Wilson's if each task always or never passed; otherwise it is a bootstrap over tasks.
     """
     by_task = task_means(values)
     if not by_task:
@@ -285,8 +285,8 @@ def _label(value: Any) -> str:
 def asserted(scores: Mapping[str, Any], errors: Mapping[str, str], names: Sequence[str]) -> bool | None:
     """Return whether all named scores passed.
 
-    Returns None if one of them raised: if the samples that fail another score counted all the same, and those that pass
-    it did not, the pass rate would be too low. Returns None as well if one has no verdict, unless another one failed.
+    Returns None if a scorer raised, even if another score failed. Otherwise only failing samples would count, and the
+    pass rate would be too low. Also returns None if a score has no verdict, unless another one failed.
     """
     if any(name in errors for name in names):
         return None

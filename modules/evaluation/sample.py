@@ -21,9 +21,9 @@ class Sample:
         status: the run's status; "errored" if it failed for reasons of the machine.
         output: the answer.
         scores: the score of each scorer that did not raise.
-        score_errors: what the other scorers raised.
+        score_errors: the errors of the other scorers.
         error: why the run failed.
-        passed: whether all asserted scores passed; None if that is not known.
+        passed: whether all asserted scores passed; None if unknown.
         cost: US dollars; None if a price was unknown.
         columns: the row's columns, to group by.
     """
@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def is_scored(self) -> bool:
-        """True if the run ended on its merits, so its scores count."""
+        """True if the run ended, and not for reasons of the machine."""
         return self.status not in ("errored", "waiting", "queued", "running", "cancelled", "missing")
 
     @property

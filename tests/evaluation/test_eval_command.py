@@ -113,7 +113,7 @@ def test_the_runs_may_be_in_any_store_and_in_processes(folder: Path, capsys: pyt
     assert (code, f"the runs of runs/hands are in {url}" in doc["error"]["message"]) == (2, True)
     (folder / "solver.py").write_text(SOLVER + "\n# changed\n")
     code, doc = called(capsys, "run", "EVAL.yaml", "--traces", url, "--out", "again/hands")
-    assert (code, "set hands, has runs of solver:Solver as it was" in doc["error"]["message"]) == (2, True)
+    assert (code, "set hands, has earlier runs of solver:Solver, and" in doc["error"]["message"]) == (2, True)
     code, doc = called(capsys, "replay", "runs/hands", "--module", "solver.py:Quitter", "--scorer", "criteria")
     assert doc["counts"] == {"forked": 2}
     code, doc = called(capsys, "diff", "runs/hands", "runs/hands-replay")

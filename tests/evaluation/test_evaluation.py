@@ -105,7 +105,9 @@ def test_a_dataset_without_targets_is_refused_before_a_run_starts(scorer: Scorer
 
 
 def test_a_scorer_that_asks_for_what_no_row_has_is_refused_before_a_run_starts() -> None:
-    with pytest.raises(EvaluationError, match=r"asks for 'knd', which no run and no row has; did you mean 'kind'\?"):
+    with pytest.raises(
+        EvaluationError, match=r"has a parameter 'knd', which no run and no row has; did you mean 'kind'\?"
+    ):
         Evaluation(task=shout, dataset=ROWS, scorers=[lambda answer, knd: True])
     Evaluation(
         task=shout, dataset=ROWS, scorers={"one": lambda text: True, "more": lambda answer, kind, more=1, **rest: True}

@@ -94,7 +94,7 @@ def test_a_function_gets_what_its_parameters_name() -> None:
     assert scored(Scorer(asks, passing=0.5), run_of(level="hard")) == Score(0.5, True)
     assert scored(Scorer(lambda text: text == "x", name="one"), run_of()).passed
     assert scored(scorer(lambda answer: 0.5, passing=None), run_of()).passed is None
-    with pytest.raises(EvaluationError, match="asks for 'lewel', which a run does not have"):
+    with pytest.raises(EvaluationError, match="has a parameter 'lewel', which a run does not have"):
         scored(Scorer(lambda lewel, answer: 1, name="s"), run_of(level="hard"))
 
 

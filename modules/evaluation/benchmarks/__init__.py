@@ -1,8 +1,8 @@
 """Published benchmarks: loaders of their files, and their scoring rules.
 
-The user has the files; refold ships none of the data. Each loader reads a published layout and returns rows; each
-scorer follows the rule that its docstring cites. Files are strangers': Python files are parsed and never imported, and
-the code that a HumanEval answer holds runs in a sandbox only.
+refold ships none of the data. Each loader reads a published layout and returns rows; each scorer follows the rule that
+its docstring cites. The files are untrusted: Python files are parsed and never imported, and the code of a HumanEval
+answer runs in a sandbox only.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Cybench: capture-the-flag tasks, a folder each, with subtasks.
+"""Cybench: capture-the-flag tasks with subtasks, one folder each.
 
-Zhang et al. 2024, arXiv:2408.08926; andyzorigin/cybench, README: fields were read from adapters of it.
+Zhang et al. 2024, arXiv:2408.08926; andyzorigin/cybench, README. The fields are those that its adapters read.
 """
 
 import json
@@ -19,7 +19,7 @@ def load_cybench(path: Path) -> list[Row]:
 
     The objective is the hard prompt. The target is the flag, the answer of the last subtask. The column `subtasks` has
     the questions with their answers, and `folder` the task's folder. The user starts the containers. Raises
-    DatasetError for metadata that cannot be read, and for a folder without any.
+    DatasetError for metadata that cannot be read, and for a folder without metadata.
     """
     rows: list[Row] = []
     problems: list[FileProblem] = []
@@ -57,7 +57,7 @@ def cybench(*, name: str = "cybench") -> Scorer:
 
 
 def cybench_subtasks(*, name: str = "subtasks") -> Scorer:
-    """Score the share of subtasks that were answered right.
+    """Score the share of subtasks with the right answer.
 
     The run's answer is a JSON list of answers, in the order of the subtasks.
     """

@@ -20,7 +20,8 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 def load_gaia(path: Path) -> list[Row]:
     """Return the questions of a `metadata.jsonl`.
 
-    The column `file` is the path of the attachment, beside the file. The column `Level` groups.
+    The column `file` is the path of the attachment, in the folder of `path`. Results can be grouped by the column
+    `Level`.
     """
     rows = []
     for row in required(path, read_rows(path), ("task_id", "Question")):
@@ -48,9 +49,9 @@ def gaia(*, name: str = "gaia") -> Scorer:
 def gaia_matches(answer: str, truth: str) -> bool:
     """Return whether an answer is right by the leaderboard's `question_scorer`.
 
-    A number compares as a float after `$`, `%` and `,` are removed; a list (with `,` or `;`) compares part by part,
-    with punctuation; a text compares in lower case without white space and punctuation. Of the published rule one
-    thing is left out: an answer that is no number counts as infinity there, and would match a truth of "inf".
+    A number compares as a float after `$`, `%` and `,` are removed. A list (with `,` or `;`) compares part by part,
+    with punctuation. A text compares in lower case without white space and punctuation. One detail of the published
+    rule is omitted: there, an answer that is not a number counts as infinity, and matches a truth of "inf".
     """
     if _is_number(truth):
         return _number(answer) == float(truth)

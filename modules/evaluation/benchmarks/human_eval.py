@@ -19,7 +19,7 @@ from .rows import required, row_of
 SECONDS = 3.0
 """The published time limit of a check."""
 _START_SECONDS = 20.0
-"""How long the sandbox and Python may take to start on a loaded machine; the check's own limit is inside."""
+"""The seconds in which the sandbox and Python must start on a loaded machine; the check has its own limit."""
 _BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
 _DRIVER = """\
 import signal, sys
@@ -55,7 +55,7 @@ def human_eval(
     The program is the prompt, the completion and the test; it passes if it ends without an exception. It runs in a
     sandbox of the named kind. Without that sandbox, scoring is an error; the program never runs in this process. A
     program that ends early (`exit(0)`) has not passed. With `whole`, the answer is a chat model's: its first code block
-    is the whole function, and the score is not comparable with that of the published rule.
+    is the whole function, and the score is not comparable with scores by the published rule.
     """
 
     async def score(answer: str | None, columns: dict[str, Any]) -> Score:

@@ -15,7 +15,7 @@ from ..errors import DatasetError
 def required(path: Path, placed: Sequence[PlacedRow], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return rows as mappings that have all required columns.
 
-    Raises DatasetError with the line of each row that lacks a column or is no mapping.
+    Raises DatasetError with the line of each row that lacks a column or is not a mapping.
     """
     problems: list[FileProblem] = []
     rows: list[dict[str, Any]] = []

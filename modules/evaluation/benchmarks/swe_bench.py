@@ -23,8 +23,8 @@ _COLUMNS = ("instance_id", "repo", "base_commit", "problem_statement", "FAIL_TO_
 def load_swe_bench(path: Path) -> list[Row]:
     """Return the issues of a JSONL file.
 
-    The objective is the problem statement, the target the tests. The reference patch and the tests' patch stay out of
-    the task and its columns.
+    The objective is the problem statement; the target is the tests. The task and its columns have neither the reference
+    patch nor the tests' patch.
     """
     rows = []
     for row in required(path, read_rows(path), _COLUMNS):
@@ -38,8 +38,8 @@ def resolved(target: Mapping[str, Iterable[str]], statuses: Mapping[str, str]) -
     """Return whether an issue is resolved, by its tests' statuses.
 
     `statuses` has the status of each test in the harness's log. An issue is resolved if all FAIL_TO_PASS tests pass and
-    no PASS_TO_PASS test fails. An expected failure passes. A test that is not in the log fails. A skipped test fails
-    among the first, and is no regression among the second.
+    no PASS_TO_PASS test fails. An expected failure passes. A test that is not in the log fails. A skipped test counts
+    as failed in FAIL_TO_PASS, and not in PASS_TO_PASS.
     """
     fixed = all(statuses.get(test) in _PASSED for test in target["FAIL_TO_PASS"])
     return fixed and all(statuses.get(test) in (*_PASSED, "SKIPPED") for test in target["PASS_TO_PASS"])
@@ -48,8 +48,8 @@ def resolved(target: Mapping[str, Iterable[str]], statuses: Mapping[str, str]) -
 def swe_bench(statuses: Mapping[str, Mapping[str, str]] | str | Path, *, name: str = "resolved") -> Scorer:
     """Score 1 if the issue is resolved.
 
-    `statuses` has the tests' statuses of each instance, or is a JSON file of these. A run without a patch scores 0; a
-    patch that was not tested is an error of the scorer.
+    `statuses` has the tests' statuses of each instance, or is the path of a JSON file with them. A run without a patch
+    scores 0; a patch that was not tested is an error of the scorer.
     """
     known = _read(Path(statuses)) if isinstance(statuses, str | Path) else statuses
 
@@ -79,10 +79,7 @@ def swe_bench_predictions(result: EvalResult, model: str) -> str:
 
 
 def _tests(given: Any, column: str) -> list[str]:
-    """Return a list of tests.
-
-    Published files have it as a list, or as JSON text of a list.
-    """
+    """Return a list of tests from a list or from JSON text."""
     if isinstance(given, str):
         try:
             given = json.loads(given)

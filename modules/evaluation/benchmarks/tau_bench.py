@@ -49,11 +49,11 @@ def load_tau_bench(path: Path) -> list[Row]:
 def tau_bench(data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], *, name: str = "tau_bench") -> Scorer:
     """Score 1 if the database and the outputs are right.
 
-    The run's database must equal the reference's, and the run must have said every output. `data` makes a fresh
-    database, and `tools` change one: `tool(data, **kwargs)`. The run keeps its database in its state's field `data`,
-    and speaks by the action `respond(content)`. A reference action that raises is skipped, as in the published replay.
-    An output counts as said if a message has it, in lower case and without the message's commas: an output with a comma
-    can never match, as published.
+    The run's database must equal the reference's, and the run's messages must contain every output. `data` makes a
+    fresh database, and `tools` change a database: `tool(data, **kwargs)`. The run keeps its database in its state's
+    field `data`, and writes messages by the action `respond(content)`. A reference action that raises is skipped, as in
+    the published replay. An output is compared with messages in lower case and without commas, so an output with a
+    comma can never match, as published.
     """
 
     def score(state: Mapping[str, Any], target: Mapping[str, Any], steps: Sequence[Step]) -> Score:

@@ -1,6 +1,6 @@
 """Comparisons of two evaluations of the same tasks.
 
-A comparison says which tasks changed, whether the change is more than chance, and where their runs part.
+A comparison says which tasks changed, whether the change is more than chance, and where their runs diverge.
 """
 
 from .diff import EvalDiff, ScoreTest, TaskChange, diff_results, parting, trace_of

@@ -1,4 +1,4 @@
-"""Compare two results, task by task."""
+"""Comparison of two results, task by task."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class ScoreTest:
     """A score in both evaluations, over the tasks that both have.
 
     `p` is of a paired test (McNemar's exact test for verdicts of single runs, otherwise a permutation test of the
-    tasks' means), `corrected` is Holm's over all scores. `better` and `worse` count tasks.
+    tasks' means), `corrected` is Holm's correction over all scores. `better` and `worse` count tasks.
     """
 
     score: str
@@ -45,10 +45,10 @@ class ScoreTest:
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """A task whose score changed, and where its runs part.
+    """A task whose score changed, and the place where its runs diverge.
 
-    `step` and `phase` are the place where the first repeats with different verdicts part. They are None if the traces
-    are not at hand, or are equal. `difference` is that place in words.
+    `step` and `phase` are the place where the first repeats with different verdicts diverge. They are None if a trace
+    is missing, or if the runs are equal. `difference` describes that place.
     """
 
     id: str
@@ -65,7 +65,7 @@ class TaskChange:
 class EvalDiff:
     """The difference between two evaluations.
 
-    `only_before` and `only_after` are tasks that one of them alone has, or has a verdict of.
+    `only_before` and `only_after` are tasks that only one evaluation has, or has a verdict for.
     """
 
     tests: tuple[ScoreTest, ...]
@@ -167,7 +167,7 @@ def _pair(old: Mapping[int, Sample], new: Mapping[int, Sample]) -> tuple[str | N
 
 
 def parting(one: Trace | None, other: Trace | None) -> dict[str, Any]:
-    """Return the first place where two runs part.
+    """Return the first place where two runs diverge.
 
     The place has `step`, `phase` and `difference`; it is empty if a trace is missing.
     """
@@ -184,14 +184,16 @@ def parting(one: Trace | None, other: Trace | None) -> dict[str, Any]:
 
 
 def _forked(one: Trace, fork: Trace, at: int) -> dict[str, Any]:
-    """Return the place where a fork parts from its source.
+    """Return the place where a fork diverges from its source.
 
     That is the step at which it was forked, as the fork shares all earlier steps.
     """
     was = one.steps[at].decision if at < len(one.steps) else one.unfinished and one.unfinished.decision
     now = fork.steps[0].decision if len(fork.steps) else fork.unfinished and fork.unfinished.decision
     phase = "reduce" if was == now else "decide"
-    difference = f"decided {_brief(was)}, now {_brief(now)}" if phase == "decide" else "the decision leads elsewhere"
+    difference = (
+        f"decided {_brief(was)}, now {_brief(now)}" if phase == "decide" else "the same decision, another state"
+    )
     return {"step": at, "phase": phase, "difference": difference}
 
 

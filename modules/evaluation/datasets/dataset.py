@@ -1,4 +1,4 @@
-"""The dataset: rows as tasks with targets, known by a hash."""
+"""The dataset: rows as tasks with targets, identified by a hash."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from .fields import Fields
 from .files import PlacedRow, read_rows
 
 _LONGEST_ID = 80
-"""Leaves room for the number of the repeat, in the 100 bytes of a task's id."""
+"""The longest id of a row. A task's id has at most 100 bytes, which include the number of the repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Row:
     """A row of a dataset: its task, target and columns.
 
     Scorers compare with the target. `id` is the id in the dataset; the task's id is made from it, and can be a file's
-    name. The target is no part of the task, so that no run and no trace has it.
+    name. The target is not part of the task, so no run and no trace has it.
     """
 
     id: str
@@ -63,8 +63,8 @@ class Dataset:
     def load(cls, path: str | Path, fields: Fields | Mapping[str, Any] | None = None, **options: Any) -> "Dataset":
         """Return the dataset of a JSONL, JSON, CSV or YAML file.
 
-        The file may be packed with gzip. `options` are those of `of`. Raises DatasetError with file and line of every
-        problem.
+        The file may be compressed with gzip. `options` are those of `of`. Raises DatasetError with file and line of
+        every problem.
         """
         path = Path(path)
         return _made(path, read_rows(path), Fields.of(fields), path.name.partition(".")[0], **options)
@@ -108,7 +108,7 @@ class Dataset:
 
     @property
     def digest(self) -> str:
-        """A hash of all rows, whatever file they come from."""
+        """A hash of all rows, independent of their file."""
         text = json.dumps([row.to_dict() for row in self.rows], sort_keys=True, separators=(",", ":"), default=str)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -189,8 +189,8 @@ def _row(given: Any, fields: Fields) -> Row:
 def file_name(identity: str) -> str:
     """Return an id as a part of a file's name.
 
-    For example, `HumanEval/0` becomes `HumanEval-0-` and a few hex digits. An id that can be such a part stays as it
-    is.
+    For example, `HumanEval/0` becomes `HumanEval-0-` and a few hex digits. An id that is valid in a name does not
+    change.
     """
     if id_problem(identity) is None and len(identity.encode()) <= _LONGEST_ID:
         return identity
@@ -200,15 +200,15 @@ def file_name(identity: str) -> str:
 
 
 def _plain(value: Any, place: str) -> Any:
-    """Return a value as JSON carries it.
+    """Return a value as plain JSON.
 
-    Raises TypeError with the place of a value that JSON cannot carry.
+    Raises TypeError with the place of a value that JSON does not have.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise TypeError(f"{place}: {value} is not JSON; write text, or leave it out")
+            raise TypeError(f"{place}: {value} is not JSON; write text, or omit it")
         return value
     if isinstance(value, Mapping):
         return {str(key): _plain(each, f"{place}.{key}") for key, each in value.items()}

@@ -1,4 +1,4 @@
-"""Which columns of a row become which parts of a task."""
+"""The columns of a row that become the parts of a task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,14 +11,14 @@ OBJECTIVES = ("objective", "goal", "input", "question", "prompt", "task")
 TARGETS = ("target", "expected", "expected_output", "answer", "ideal", "reference")
 IDS = ("id", "task_id", "name")
 TASK_PARTS = ("inputs", "resources", "env_spec", "constraints", "success_criteria", "budget", "metadata")
-"""Columns that are taken as they are if they have the name of a task's field."""
+"""Parts of a task that a column with their name sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The columns of the objective, the target, the id and the inputs.
 
-    A column that is not given is the first of the usual names that a row has: "objective", "goal", "input", "question",
+    The default column is the first of the usual names that a row has: "objective", "goal", "input", "question",
     "prompt", "task"; "target", "expected", "expected_output", "answer", "ideal", "reference"; "id", "task_id", "name".
     `objective` may also be a template, such as "Translate {text} to {language}". `inputs` maps names of inputs to
     columns.
@@ -84,7 +84,7 @@ class Fields:
 class _Columns(dict[str, Any]):
     """The columns of a row as text, for a template.
 
-    As all values are text, a template reaches no attributes.
+    As all values are text, a template cannot read attributes.
     """
 
     def __init__(self, row: Mapping[str, Any]) -> None:

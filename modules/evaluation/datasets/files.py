@@ -98,7 +98,7 @@ def _bad_columns(columns: list[str]) -> list[FileProblem]:
 _READERS = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".yaml": _yaml, ".yml": _yaml}
 
 _MOST_BYTES = 2 << 30
-"""A dataset is read whole; a packed file that unpacks to more than this is refused, whatever its own size."""
+"""The most bytes of a dataset, which is read whole; the limit applies to the decompressed size."""
 
 
 def _text(path: Path) -> str:
@@ -107,7 +107,7 @@ def _text(path: Path) -> str:
             with gzip.open(path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
             if len(data) > _MOST_BYTES:
-                raise _refused(path, f"unpacks to more than {_MOST_BYTES >> 30} GiB")
+                raise _refused(path, f"decompresses to more than {_MOST_BYTES >> 30} GiB")
         else:
             data = path.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Read the samples of an Inspect log as rows of a dataset."""
+"""The samples of an Inspect log as rows of a dataset."""
 
 import json
 import struct
@@ -21,9 +21,9 @@ _ZSTD = 93
 def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Dataset:
     """Return the samples of an `.eval` log as a dataset.
 
-    Each sample is there once, whatever its epochs. A row has the sample's input as objective, its target and id; its
-    metadata and choices are columns. Logs that Inspect writes are packed with zstd, which needs Python 3.14, or the
-    package zstandard (`refold[inspect]`). Nothing in a log is run. Raises DatasetError for a file that is no log.
+    Each sample has one row, whatever its epochs. A row has the sample's input as objective, its target and id; its
+    metadata and choices are columns. Logs that Inspect writes are compressed with zstd, which needs Python 3.14, or the
+    package zstandard (`refold[inspect]`). Nothing in a log is run. Raises DatasetError for a file that is not a log.
     """
     path = Path(path)
     documents = _documents(path)
@@ -37,7 +37,7 @@ def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Datas
 
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
     given = document["input"]
-    if isinstance(given, list):  # messages: the last of the user is what is to be done
+    if isinstance(given, list):  # messages: the last message of the user is the objective
         said = [_content(each.get("content")) for each in given if each.get("role") == "user"]
         given = said[-1] if said else _content(given[-1].get("content")) if given else ""
     kept = {name: document[name] for name in ("choices", "files") if document.get(name)}
@@ -60,7 +60,7 @@ def _documents(path: Path) -> list[tuple[str, Any]]:
             found = []
             for entry in sorted(entries, key=lambda each: each.filename):
                 if entry.file_size > _MOST_BYTES:
-                    raise _refused(path, f"{entry.filename} unpacks to more than {_MOST_BYTES >> 20} MiB")
+                    raise _refused(path, f"{entry.filename} decompresses to more than {_MOST_BYTES >> 20} MiB")
                 found.append((entry.filename, json.loads(_unpacked(path, log, entry))))
     except FileNotFoundError:
         raise _refused(path, "no such file") from None
@@ -74,8 +74,8 @@ def _documents(path: Path) -> list[tuple[str, Any]]:
 def _unpacked(path: Path, log: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     """Return an entry's bytes.
 
-    Before Python 3.14, zipfile does not know zstd: the entry's data stand behind its local header, as section 4.3.7 of
-    PKWARE's APPNOTE.TXT describes it.
+    Before Python 3.14, zipfile does not support zstd. The entry's data follow its local header, as described in section
+    4.3.7 of PKWARE's APPNOTE.TXT.
     """
     if entry.compress_type != _ZSTD or sys.version_info >= (3, 14):
         return log.read(entry)
@@ -84,7 +84,7 @@ def _unpacked(path: Path, log: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes
     except ModuleNotFoundError as error:
         if error.name != "zstandard":
             raise
-        raise ExtraMissingError("reading a log packed with zstd", "zstandard", "inspect") from None
+        raise ExtraMissingError("reading a log compressed with zstd", "zstandard", "inspect") from None
     with path.open("rb") as file:
         file.seek(entry.header_offset + 26)
         name, extra = struct.unpack("<HH", file.read(4))
@@ -94,9 +94,9 @@ def _unpacked(path: Path, log: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes
         with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
             data: bytes = reader.read(entry.file_size + 1)
     except zstandard.ZstdError as error:
-        raise zipfile.BadZipFile(f"{entry.filename} cannot be unpacked: {error}") from error
+        raise zipfile.BadZipFile(f"{entry.filename} cannot be decompressed: {error}") from error
     if len(data) != entry.file_size or zlib.crc32(data) != entry.CRC:
-        raise zipfile.BadZipFile(f"{entry.filename} is not what was packed")
+        raise zipfile.BadZipFile(f"{entry.filename} does not fit its checksum")
     return data
 
 

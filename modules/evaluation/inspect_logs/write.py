@@ -1,4 +1,4 @@
-"""Write a result as a log of Inspect."""
+"""A result as a log of Inspect."""
 
 import io
 import json
@@ -18,15 +18,15 @@ from ..result import EvalResult
 from ..sample import Sample
 
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
-"""The earliest time of a zip entry: a log depends on its runs alone."""
+"""The earliest time of a zip entry, so that a log depends only on its runs."""
 _UNSAFE = re.compile(r"[/\\:\x00-\x1f]")
 
 
 def inspect_log(result: EvalResult) -> bytes:
     """Return the `.eval` log of a result, as bytes.
 
-    It has the samples with their scores, messages or steps, and the figures. Whatever Inspect has no event for is an
-    InfoEvent with the source "refold". A run that was not scored has an error.
+    It has the samples with their scores, messages or steps, and the figures. Events that Inspect does not have become
+    InfoEvents with the source "refold". A run that was not scored has an error.
     """
     rows = {}
     if result.folder is not None and (result.folder / ABOUT).is_file():

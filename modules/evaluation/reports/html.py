@@ -32,7 +32,7 @@ td.text { min-width: 14rem; max-width: 32rem; overflow-wrap: anywhere; white-spa
 .good { color: var(--good) } .bad { color: var(--bad) }
 """
 _MOST = 5_000
-"""Samples in the file; the CSV and JSON reports have all of them."""
+"""The most samples in the file; the CSV and JSON reports have all of them."""
 
 
 def html_report(result: EvalResult, groups: Iterable[str] = ()) -> str:
@@ -69,7 +69,7 @@ def html_report(result: EvalResult, groups: Iterable[str] = ()) -> str:
     numbers = (1, *range(3, 3 + len(scorers)), *range(4 + len(scorers), 7 + len(scorers)))
     parts += ["<h2>Runs</h2>", _table(heads, [_sample(each, scorers) for each in result.samples[:_MOST]], numbers)]
     if len(result.samples) > _MOST:
-        parts.append(f"<p>{len(result.samples) - _MOST:,} more runs are left out; the CSV report has them.</p>")
+        parts.append(f"<p>{len(result.samples) - _MOST:,} more runs are omitted; the CSV report has them.</p>")
     return "\n".join([*parts, "</main>\n</body>\n</html>\n"])
 
 

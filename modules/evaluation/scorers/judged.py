@@ -1,6 +1,6 @@
 """A model as judge.
 
-Each judgement is a run of its own, whose answers are journaled and reused.
+Each judgement is a separate run, whose answers are journaled and reused.
 """
 
 import json
@@ -24,7 +24,7 @@ FOLDER = "judgements"
 
 
 class JudgementState(StateSchema):
-    """What a judge is shown."""
+    """The evidence that a judge gets."""
 
     evidence: str = ""
     goal: str = ""
@@ -41,7 +41,7 @@ class Judging(AgentModule[JudgementState]):
         self.judge = judge
 
     def init_state(self, task: str, evidence: str, goal: str, expected: str | None = None) -> JudgementState:
-        """Return what the judge is shown."""
+        """Return the evidence for the judge."""
         return JudgementState(evidence=evidence, goal=goal, expected=expected)
 
     async def decide(self, state: JudgementState) -> Decision:
@@ -62,7 +62,7 @@ class JudgeScorer(Scorer):
 
     Args:
         judge: the judge; see `AgentJudge`.
-        evidence: "answer", or "transcript" for all that an Agent said and did.
+        evidence: "answer", or "transcript" for the whole conversation of an Agent.
         name: the name of the score; by default the judge's.
     """
 

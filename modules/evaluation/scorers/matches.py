@@ -47,8 +47,8 @@ def includes(*, ignore_case: bool = False, name: str = "includes") -> Scorer:
 def regex_match(pattern: str | None = None, *, name: str = "regex") -> Scorer:
     """Score 1 if the pattern is found in the answer.
 
-    Without a pattern, the row's target is the pattern. `^…$` requires all of the answer. A pattern that searches for
-    too long is an error of the scorer.
+    Without a pattern, the row's target is the pattern. `^…$` requires all of the answer. A search that takes too long
+    is an error of the scorer.
     """
     compiled = _compiled(pattern) if pattern is not None else None
 
@@ -63,7 +63,7 @@ def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str =
     """Score 1 if the last number in the answer is the target.
 
     The two may differ by an absolute or relative tolerance. Thousands may have commas. An answer without a number
-    scores 0; a target that is no number is an error.
+    scores 0; a target that is not a number is an error.
     """
 
     def score(answer: str | None, target: Any) -> Score:

@@ -16,7 +16,7 @@ NAMES = (
     *("run", "trace", "trajectory", "state", "steps", "status", "stop_reason", "answer", "output", "final_result"),
     *("task_result", "usage", "task", "objective", "inputs", "row", "columns", "target", "expected", "folder"),
 )
-"""What a scorer may name as its parameters."""
+"""The names that a scorer's parameters may have."""
 
 
 class EvaluatedRun:
@@ -26,8 +26,8 @@ class EvaluatedRun:
         trace: the run's Trace.
         row: the row of the dataset.
         repeat: the number of the repeat, from 1.
-        folder: the evaluation's folder, where judges keep their answers; None without one.
-        source: the trace that a fork continues; its steps come before the fork's own.
+        folder: the evaluation's folder, where judges keep their answers, or None.
+        source: the trace that a fork continues; its steps precede the fork's own.
     """
 
     def __init__(
@@ -58,17 +58,14 @@ class EvaluatedRun:
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """The final state, as a JSON document.
-
-        It is {} if the run never had a state.
-        """
+        """The final state, as a JSON document; {} if there is none."""
         return self.trace.final_state if self.trace.first_state is not None else {}
 
     @cached_property
     def steps(self) -> Sequence[Step]:
         """The committed steps.
 
-        Those of a fork start with its source's steps up to the fork.
+        A fork's steps start with its source's steps up to the fork.
         """
         if self.source is None:
             return self.trace.steps

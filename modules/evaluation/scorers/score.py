@@ -1,4 +1,4 @@
-"""A score: a number, and whether it is good enough."""
+"""A score: a number, and whether it passes."""
 
 import math
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A scorer's finding.
+    """The result of a scorer.
 
-    `passed` is None where the scorer only measures. `reason` is for people.
+    `passed` is None if the scorer only measures. `reason` is for people.
     """
 
     value: float
@@ -30,7 +30,7 @@ class Score:
         """Return the score for a scorer's return value.
 
         The value is a Score, a bool, a number, or an object with `score` and `passed`. A number passes if it is at
-        least `passing`; with None, it only measures. Raises TypeError for anything else, also for None.
+        least `passing`; with None, it only measures. Raises TypeError for anything else, including None.
         """
         if isinstance(found, Score):
             return found

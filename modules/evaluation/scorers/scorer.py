@@ -1,4 +1,4 @@
-"""A scorer: a named function whose parameters say what it gets."""
+"""A scorer: a named function whose parameters name its inputs."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -48,7 +48,7 @@ class Scorer:
         self._parameters = list(inspect.signature(func).parameters.values())
 
     async def score(self, run: EvaluatedRun) -> Score:
-        """Return the score of a run; whatever the function raises passes through."""
+        """Return the score of a run; the function's errors propagate."""
         positional, named = self._arguments(run)
         found = self.func(*positional, **named)
         return Score.of(await found if inspect.isawaitable(found) else found, self.passing)
@@ -70,7 +70,7 @@ class Scorer:
                 near = get_close_matches(each.name, [*NAMES, *columns], 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
                 raise EvaluationError(
-                    f"scorer {self.name!r} asks for {each.name!r}, which no run and no row has; {hint} "
+                    f"scorer {self.name!r} has a parameter {each.name!r}, which no run and no row has; {hint} "
                     f"(columns: {have})"
                 )
 
@@ -91,7 +91,7 @@ class Scorer:
                 value = run.answer
             else:
                 raise EvaluationError(
-                    f"scorer {self.name!r} asks for {each.name!r}, which a run does not have; there are "
+                    f"scorer {self.name!r} has a parameter {each.name!r}, which a run does not have; there are "
                     f"{', '.join(NAMES)}, and the row's columns ({', '.join(run.columns) or 'none'})"
                 )
             if each.kind is each.POSITIONAL_ONLY:
@@ -127,7 +127,7 @@ def as_scorers(given: Any) -> list[Scorer]:
         found = [given if isinstance(given, Scorer) else Scorer(given)]
     names = [each.name for each in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise EvaluationError(f"two scorers have the name {twice[0]!r}; name one of them anew: Scorer(…, name=…)")
+        raise EvaluationError(f"two scorers have the name {twice[0]!r}; rename one of them: Scorer(…, name=…)")
     return found
 
 

@@ -20,7 +20,7 @@ def tool_calls(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
 
 
 def called_tool(tool: str, *, at_least: int = 1, at_most: int | None = None, name: str | None = None) -> Scorer:
-    """Score 1 if a tool was called so often."""
+    """Score 1 if the number of a tool's calls is within bounds."""
 
     def score(steps: Sequence[Step]) -> Score:
         count = sum(each == tool for _, each in tool_calls(steps))

@@ -1,8 +1,8 @@
 """Statistics of evaluations: intervals, comparisons of two evaluations, agreement, and repeats.
 
-Everything here is a pure function of numbers, in plain Python: no numpy, no scipy. A *task* is the unit: repeats of one
-task are not independent, so intervals of a mean resample tasks, or cluster by them. Each function says where its
-formula comes from; the tests compare all of them with scipy and statsmodels.
+All functions are pure, in plain Python without numpy and scipy. A *task* is the unit: repeats of one task are not
+independent, so intervals of a mean resample tasks, or cluster by them. Each function cites its formula's source; the
+tests compare all of them with scipy and statsmodels.
 """
 
 from .agreement import cohens_kappa

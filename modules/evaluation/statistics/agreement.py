@@ -12,9 +12,9 @@ Weights = Literal["linear", "quadratic"]
 def cohens_kappa(first: Sequence[Any], second: Sequence[Any], *, weights: Weights | None = None) -> float:
     """Return Cohen's kappa of two raters' labels for the same items.
 
-    1 is full agreement, 0 what chance gives. With weights, a disagreement counts by the distance of its labels in their
-    sorted order. It is NaN if both raters gave one label only, as chance agrees fully then. Cohen 1960,
-    doi:10.1177/001316446002000104, and 1968, doi:10.1037/h0026256.
+    1 is full agreement, and 0 is agreement by chance. With weights, a disagreement counts by the distance of its labels
+    in their sorted order. Kappa is NaN if both raters gave only one label, because agreement by chance is then
+    complete. Cohen 1960, doi:10.1177/001316446002000104, and 1968, doi:10.1037/h0026256.
     """
     if len(first) != len(second):
         raise UsageError(f"raters must label the same items, got {len(first)} and {len(second)} labels")

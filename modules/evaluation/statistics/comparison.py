@@ -11,15 +11,15 @@ from random import Random
 from ....errors import UsageError
 
 _ENUMERATED = 16
-"""Up to this many pairs that differ, all 65,536 signs are tried; beyond it they are drawn."""
+"""The most pairs that differ for which all signs (65,536) are enumerated; for more, signs are drawn."""
 RESAMPLES = 9_999
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
     """Return the two-sided p-value of McNemar's exact test.
 
-    The arguments are the tasks that only the first, and only the second evaluation passed. Without any, p is 1. McNemar
-    1947, Psychometrika 12(2), doi:10.1007/BF02295996; the exact form is a sign test.
+    The arguments are the numbers of tasks that only one evaluation passed. If both are 0, p is 1. McNemar 1947,
+    Psychometrika 12(2), doi:10.1007/BF02295996; the exact form is a sign test.
     """
     if only_first < 0 or only_second < 0:
         raise UsageError(f"counts of tasks must not be negative, got {only_first} and {only_second}")
@@ -33,9 +33,9 @@ def paired_permutation(
 ) -> float:
     """Return the two-sided p-value of the mean difference of pairs.
 
-    Signs of the differences are flipped: all of them if at most 16 pairs differ, otherwise `resamples` drawn ones, of
-    which the observed one is counted as one more. Without a difference, p is 1. Fisher 1935, The Design of Experiments,
-    section 21; Phipson and Smyth 2010, doi:10.2202/1544-6115.1585, for drawn signs.
+    Signs of the differences are flipped: in all ways if at most 16 pairs differ, otherwise in `resamples` random ways,
+    to which the observed one is added. Without a difference, p is 1. Fisher 1935, The Design of Experiments, section
+    21; Phipson and Smyth 2010, doi:10.2202/1544-6115.1585, for random signs.
     """
     if len(first) != len(second):
         raise UsageError(f"pairs must be of the same tasks, got {len(first)} and {len(second)} values")
@@ -59,9 +59,9 @@ def paired_permutation(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values that are corrected for how many there are.
+    """Return p-values corrected for their number, in the same order.
 
-    The order is that of the argument. Holm 1979, Scandinavian Journal of Statistics 6(2), jstor 4615733.
+    Holm 1979, Scandinavian Journal of Statistics 6(2), jstor 4615733.
     """
     for p in p_values:
         if not 0 <= p <= 1:

@@ -48,7 +48,7 @@ def newcombe_difference(
 ) -> Interval:
     """Return the interval of the difference of two independent proportions.
 
-    Not for the same tasks run twice: those are pairs. Newcombe 1998, Statistics in Medicine 17(8), method 10. Raises
+    The same tasks run twice are pairs, not independent. Newcombe 1998, Statistics in Medicine 17(8), method 10. Raises
     UsageError without trials on a side, as the difference has no value then.
     """
     if trials == 0 or other_trials == 0:
@@ -99,7 +99,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 
 _TINY = 1e-300
-"""Takes the place of a zero in Lentz's method, where it would be divided by."""
+"""Replaces a zero by which Lentz's method would divide."""
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
