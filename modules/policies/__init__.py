@@ -1,7 +1,4 @@
-"""Policies: checks of an agent's calls.
-
-They range from rules about tools to a model that judges each call.
-"""
+"""Policies: checks of an agent's calls, by rules or by a model."""
 
 from .guard import GuardSessionPolicy
 from .headless import HeadlessSessionPolicy

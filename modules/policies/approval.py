@@ -28,14 +28,14 @@ async def asked(
 ) -> Reaction | None:
     """Ask a person about the call, and deny the call without approval.
 
-    If nobody can answer, the call is denied. The question is about this call with these arguments, and an approval is
-    valid for these alone. An approval "for the session" (`session`, otherwise the run) is valid for every call with
-    the same name and arguments as long as this process runs. Another process asks again.
+    If nobody can answer, the call is denied. An approval is valid only for this call with these arguments. An approval
+    "for the session" (`session`, otherwise the run) is valid for every call with the same name and arguments as long as
+    this process runs. Another process asks again.
     """
     if (why_not := said_twice(event.tool_call)) is not None:
         return denied(event, why_not, **told)
     if not somebody:
-        return denied(event, f"operator approval required, and nobody is there to give it: {why}", **told)
+        return denied(event, f"operator approval required, and no person can give it: {why}", **told)
     key = (session or _run(), call_text(event.tool_call))
     if _allowed.get(key):
         said: Literal["approve", "deny", "allow_session"] = "allow_session"
@@ -43,7 +43,7 @@ async def asked(
         with with_people():
             said = await approve_call(event.tool_call, why)
     if said == "deny":
-        return denied(event, f"a person was asked, and did not allow it: {why}", human_approved=False, **told)
+        return denied(event, f"a person did not allow it: {why}", human_approved=False, **told)
     if said == "allow_session":
         _allowed.keep(key, True)
     event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
@@ -53,7 +53,7 @@ async def asked(
 def said_twice(call: ToolCall) -> str | None:
     """Return why a call that repeats an argument's name cannot be approved.
 
-    Returns None if no name is repeated. The tool takes the last value, and the person may have looked at another one.
+    Returns None if no name is repeated. The tool uses the last value, but the person may have read another value.
     """
     twice: list[str] = []
 

@@ -17,7 +17,7 @@ from .judge_hook import AskBehavior, OnDeny, OnJudgeError, is_named, process_jud
 class GuardSessionPolicy(HeadlessSessionPolicy):
     """An autonomous session in which a model judges each call beforehand.
 
-    No call passes because the judge failed.
+    By default, no call passes if the judge fails.
 
     Attributes:
         judge_model: the judge, as a generator or its identifier.
@@ -25,7 +25,7 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
         replace_default_rubric: whether `rubric` replaces the default one.
         transcript_strategy: how much of the conversation the judge sees.
         on_deny: "retry" gives the model the reason; "finish" ends the run.
-        on_judge_error: "deny", "fail" or "allow", for calls about which asking the judge failed.
+        on_judge_error: "deny", "fail" or "allow", if the request to the judge fails.
         always_allow: names of tools whose calls are not judged.
         always_deny: names of tools that are not offered, and whose calls are denied without asking.
         max_steps: the number of generations after which a run ends.
@@ -116,6 +116,6 @@ class GuardSessionPolicy(HeadlessSessionPolicy):
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
         """Return the tools that rules and `always_deny` may allow.
 
-        A tool is left out if it is denied whatever its arguments.
+        A tool that is always denied, whatever its arguments, is omitted.
         """
         return [tool for tool in super().offered(tools) if not is_named(tool.wire_name, self.always_deny)]

@@ -1,4 +1,4 @@
-"""The policy of a session that nobody watches.
+"""The policy of a session without a person.
 
 Questions are cancelled, and the run has a limit.
 """
@@ -32,9 +32,9 @@ class HeadlessSessionPolicy(SessionPolicy):
     `ask_user` and `confirm` are cancelled at once, and rules that would ask deny.
 
     Attributes:
-        max_steps: the number of generations after which a run ends, as finished. Each run has its own count, which
-        continues
-            when the run is resumed. None leaves the limit to the agent.
+        max_steps: the number of generations after which a run ends, as finished. Each run has its own count; a resumed
+        run
+            keeps counting. None leaves the limit to the agent.
     """
 
     name: ClassVar[str] = "headless"
@@ -49,6 +49,6 @@ class HeadlessSessionPolicy(SessionPolicy):
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
-        """Call tools in a context without anybody to ask."""
+        """Return a context for tools in which nobody can be asked."""
         with super().surroundings(), without_people():
             yield

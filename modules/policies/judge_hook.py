@@ -36,14 +36,15 @@ def process_judge_hook(
 ) -> Hook:
     """Return a hook on ToolStart that obeys a judge.
 
-    A call passes only if the judge lets it.
+    A call passes only if the judge allows it.
 
     Args:
         judge: the judge.
         transcript_strategy: how much of the conversation the judge sees.
         on_deny: "retry" denies only that call and gives the model the reason; "finish" ends the run.
-        on_judge_error: the fate of a call if asking the judge failed. "deny" ends the run as finished, with nothing
-            done; "fail" ends the run as failed; "allow" lets the call pass.
+        on_judge_error: what happens to a call if the request to the judge fails. "deny" ends the run as finished,
+        without
+            the call; "fail" ends the run as failed; "allow" lets the call pass.
         always_allow: names of tools, with `*`, whose calls are not judged.
         always_deny: names of tools whose calls are denied without asking; takes precedence over `always_allow`.
         ask_behavior: whether a judge's "ask" waits for a person or denies.
@@ -133,7 +134,7 @@ class _Gate:
         return RetryWithFeedback(why, tool_call_id=case.event.tool_call.id)
 
     def _failed(self, case: "_Case", error: Exception) -> Reaction | None:
-        why = f"the judge could not be asked: {error_type(error)}: {error_text(error)}"
+        why = f"the request to the judge failed: {error_type(error)}: {error_text(error)}"
         _count("error")
         told = {"source": "judge_error", "runtime_action": self.on_judge_error}
         if self.on_judge_error == "allow":
@@ -147,8 +148,8 @@ class _Gate:
 class _Case:
     """One call before the judge.
 
-    The decision is written into the call's event, which is journaled. The event does not have the duration of the
-    judgement, because that would make equal forks differ; it is the duration of the judge's request in the trace.
+    The decision is written into the call's event, which is journaled. The event omits the duration of the judgement,
+    which would make equal forks differ; the judge's request in the trace has it.
     """
 
     event: ToolStart
@@ -163,7 +164,7 @@ class _Case:
 def is_named(tool: str, names: Sequence[str]) -> bool:
     """Return whether a tool has one of these names.
 
-    The namespace of the tool does not count.
+    The namespace of the tool is ignored.
     """
     return any(
         fnmatchcase(each.casefold(), name.casefold()) for name in names for each in (tool, tool.rsplit("__")[-1])
@@ -171,10 +172,7 @@ def is_named(tool: str, names: Sequence[str]) -> bool:
 
 
 def session_of(turn: CurrentTurn | None) -> str:
-    """Return the id of the conversation.
-
-    It is the session's id, otherwise the run's.
-    """
+    """Return the id of the conversation: the session's, otherwise the run's."""
     if turn is not None and turn.session_id:
         return turn.session_id
     try:

@@ -1,4 +1,4 @@
-"""The memory of a process beside its runs.
+"""The memory of a process, outside its runs.
 
 It keeps the latest values. A hook never finds its own value.
 """
@@ -18,8 +18,8 @@ _MOST = 10_000
 class Remembered(Generic[T]):
     """Values by key; the latest 10,000 are kept.
 
-    A hook that runs again, because its run was suspended inside the hook, does not find the value that it kept the
-    first time. So the hook takes the same path, and its effects get their recorded outcomes.
+    If a run was suspended inside a hook, the hook runs again and does not find the value that it kept the first time.
+    So the hook makes the same requests, and its effects get their recorded outcomes.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Remembered(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """Return the value of a key; None if there is none."""
+        """Return the value of a key, or None."""
         with self._lock:
             found = self._values.get(key)
         return None if found is None or found[0] == _here() else found[1]

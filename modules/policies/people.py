@@ -1,6 +1,6 @@
 """The presence of a person, for tools and policies.
 
-Tools under an autonomous policy find nobody. The policy itself finds the earlier handlers.
+Under an autonomous policy, tools cannot ask a person; the policy itself can use the earlier handlers.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from ..tools.human import (
 )
 
 _outer: ContextVar[tuple[HumanPromptHandler | None] | None] = ContextVar("refold_policy_people", default=None)
-"""In a tuple, the handlers from before `without_people`."""
+"""The handlers from before `without_people`, in a tuple."""
 
 
 @contextmanager

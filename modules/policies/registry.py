@@ -30,7 +30,7 @@ def register_policy(cls: P, *, name: str | None = None, replace: bool = False) -
 
 
 def get_policy_class(name: str) -> type[SessionPolicy] | None:
-    """Return the class of that name; None if there is none."""
+    """Return the class of that name, or None."""
     return _classes.get(name)
 
 
@@ -40,10 +40,10 @@ def registered_policy_names() -> list[str]:
 
 
 def resolve_policy(spec: PolicySpec) -> SessionPolicy:
-    """Return a policy by its name, or from a dict.
+    """Return a policy from its name, or from a dict.
 
-    The dict has its name and settings. None is the interactive one. Raises ValueError for an unknown name, and for
-    settings that the policy does not have or take.
+    The dict has the name and settings. None is the interactive policy. Raises ValueError for an unknown name or invalid
+    settings, and TypeError for any other object.
     """
     if isinstance(spec, SessionPolicy):
         return spec

@@ -28,8 +28,8 @@ class SessionPolicy(BaseModel):
             @hook(ToolStart)
             def look(self, event: ToolStart) -> Reaction | None: ...
 
-    Settings are fields; unknown ones are refused. The hooks are the methods marked with `hook`, those of base classes
-    included; a subclass's hides the one of the same name. A hook that raises on ToolStart denies the call.
+    Settings are fields; unknown ones are refused. The hooks are the methods marked with `hook`, including those of base
+    classes; a hook replaces an inherited hook of the same name. A hook that raises on ToolStart denies the call.
 
     A policy keeps no state of a run: one policy may serve many runs at once, and sub-agents. Use a CountingHook to
     count.
@@ -69,7 +69,7 @@ class SessionPolicy(BaseModel):
     def declared_hooks(self) -> list[Hook]:
         """Return the hooks of the class and its bases, each name once.
 
-        If there are no rules, the hook that checks them is left out.
+        Without rules, the hook that checks rules is omitted.
         """
         found: dict[str, Any] = {}
         for cls in type(self).__mro__:
@@ -83,7 +83,7 @@ class SessionPolicy(BaseModel):
     def offered(self, tools: Sequence[Tool[..., Any]]) -> list[Tool[..., Any]]:
         """Return the tools that the model may see.
 
-        Tools that are denied whatever their arguments are left out.
+        Tools that are denied whatever their arguments are omitted.
         """
         rules = self.rules
         return [tool for tool in tools if rules is None or not rules.denies_whole(tool.wire_name)]
@@ -120,7 +120,7 @@ class SessionPolicy(BaseModel):
 class InteractiveSessionPolicy(SessionPolicy):
     """The policy of a session with a person.
 
-    It adds no hooks except those of its rules.
+    Its only hooks are those of its rules.
     """
 
     name: ClassVar[str] = "interactive"

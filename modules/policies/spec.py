@@ -1,4 +1,4 @@
-"""A policy as a text, as it is typed.
+"""A policy as a text on a command line.
 
 For example `guard judge_model=x max_steps=5`, or `guard:judge_model=x,max_steps=5`.
 """

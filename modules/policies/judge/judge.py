@@ -38,7 +38,7 @@ _LONGEST_REASON = 1_000
 
 
 class JudgeError(UsageError):
-    """A call is too long for the judge to see in full."""
+    """A call is too long for the judge to read in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class ProcessJudge:
     def prompt(self, intent: Sequence[Message], call: ToolCall, context: str | None = None) -> list[Message]:
         """Return the messages of the request to the judge.
 
-        Text of others is escaped, so that it closes no tag.
+        Other texts are escaped, so that they cannot close a tag of the prompt.
         """
         more = f"<context>{escape(context)}</context>\n" if context else ""
         shown = f"<tool>{escape(call.name)}</tool>\n<arguments>{escape(call.arguments)}</arguments>"
@@ -133,9 +133,9 @@ class ProcessJudge:
         ]
 
     async def room(self, call: ToolCall, context: str | None = None) -> int:
-        """Return how many characters of messages fit beside rubric and call.
+        """Return the number of characters left for messages beside rubric and call.
 
-        Raises JudgeError if these alone do not fit.
+        Raises JudgeError if rubric and call alone do not fit.
         """
         window = (await capabilities_of(self.generator)).max_input_tokens
         tokens = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
@@ -158,9 +158,8 @@ def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
     """Return the decision in a reply.
 
     The decision is a denial unless the reply is a reason and a decision, each with its end tag, and nothing else. The
-    model's thoughts may come before.
-
-    The thoughts and the reason may quote the call. A decision inside them counts if it denies, and never if it allows.
+    model's thoughts may precede them. The thoughts and the reason may quote the call, so a decision inside them counts
+    only if it denies.
     """
     whole = _REPLY.fullmatch(reply)
     reason = _REASON.search(reply)

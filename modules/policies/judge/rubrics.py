@@ -1,6 +1,6 @@
 """Rubrics: the criteria of judges.
 
-The floor applies always; other rubrics are selected by name.
+The default rubric always applies unless replaced; others are selected by name.
 """
 
 from difflib import get_close_matches
@@ -55,13 +55,13 @@ _LONGEST_NAME = 50
 
 
 def rubric_text(rubric: str) -> str:
-    """Return a rubric by its text, or by a bundled one's name.
+    """Return a rubric by its text or by a bundled name.
 
     A short text without blanks is a name. Raises ValueError for an unknown name.
     """
     text = rubric.strip()
     if not text:
-        raise ValueError("rubric must not be empty; leave it out to use the default rubric")
+        raise ValueError("rubric must not be empty; omit it to use the default rubric")
     if len(text) >= _LONGEST_NAME or len(text.split()) > 1:
         return text
     if text in BUNDLED:
@@ -76,7 +76,7 @@ def composed(
 ) -> str:
     """Return the whole rubric.
 
-    Its parts are the floor (unless replaced), a preset, the project's rubric, and its scope.
+    Its parts are the default (unless replaced), a preset, the project's rubric, and its scope.
     """
     if replace_default and rubric is None and preset is None:
         raise ValueError("replace_default_rubric needs a rubric; pass one with rubric=")

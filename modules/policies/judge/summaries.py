@@ -1,6 +1,6 @@
 """The results of calls, in a sentence each.
 
-The judge's model writes them, once for each result of a session.
+The judge's model writes these summaries, once for each result of a session.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ..memory import Remembered
 from .judge import ProcessJudge
 
 UNAVAILABLE = "<tool output: summary unavailable>"
-"""The text in place of a result that could not be summed up."""
+"""The text in place of a result that could not be summarised."""
 
 _PROMPT = """\
 You are shown what a tool gave, inside <result> tags. Say in one neutral sentence what it is: which kind of thing, \

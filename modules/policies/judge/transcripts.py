@@ -1,6 +1,6 @@
 """The part of a conversation that a judge reads.
 
-A strategy selects the part. Its text closes no tag and is cut to the judge's window.
+A strategy selects the part. Its text is escaped and cut to the judge's context window.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ...agent.tools.results.truncation import cut_middle
 TranscriptStrategy = Literal["rubric_only", "intent_only", "intent_plus_calls", "intent_plus_outputs_summary", "full"]
 """The strategies; each shows the judge more than the previous one.
 
-They show the call alone; also the user's messages; also the calls; also a sentence on each result; or everything.
+In order: the call alone; also the user's messages; also the calls; also a sentence on each result; everything.
 """
 
 STRATEGIES: tuple[str, ...] = get_args(TranscriptStrategy)
@@ -25,8 +25,8 @@ _LONGEST_ARGUMENTS = 4_000
 def transcript(strategy: TranscriptStrategy, turn: CurrentTurn | None, call_id: str) -> list[Message]:
     """Return the messages that the strategy shows, in their order.
 
-    They are those before the call; with the calls, also those that the same answer makes before this one. Tool results
-    are as they were: the caller sums them up where the strategy says so.
+    They are the messages before the call; with the calls, also the earlier calls of the same answer. Tool results are
+    unchanged: the caller summarises them if the strategy requires it.
 
     The user's request is kept even if the conversation was shortened. The summary of the conversation, which a model
     wrote, does not count as a user's message.
@@ -84,8 +84,8 @@ def rendered(message: Message) -> str:
 def trimmed(messages: Sequence[Message], room: int, goal: str | None = None) -> tuple[list[Message], int]:
     """Return the messages that fit into `room`, and how many were dropped.
 
-    `room` is in characters. The system message, all messages up to the user's first, and the message with the goal
-    stay, whatever their length. Of the others, the oldest are dropped first, each call together with its results.
+    `room` is in characters. The system message, all messages up to the user's first, and the message with the goal are
+    always kept. Of the others, the oldest are dropped first, each call together with its results.
     """
     first = next((i for i, message in enumerate(messages) if message.role == "user"), -1)
     last = max((i for i, m in enumerate(messages) if m.role == "user" and m.content == goal), default=first)
@@ -101,7 +101,7 @@ def trimmed(messages: Sequence[Message], room: int, goal: str | None = None) -> 
 
 
 def _groups(messages: Sequence[Message], begin: int) -> list[list[int]]:
-    """Return the places from `begin` on, each with its tool results."""
+    """Return the positions from `begin` on, each with its tool results."""
     groups: list[list[int]] = []
     for place in range(begin, len(messages)):
         if messages[place].role == "tool" and groups:

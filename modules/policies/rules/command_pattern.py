@@ -19,10 +19,10 @@ _REST = "*"
 class CommandPattern:
     """A program and its first arguments, each with `*` and `?`.
 
-    A `*` at the end stands for any further arguments. For a rule that denies (`may_be`), a possible match is enough:
-    options may be between the words and may be written in other ways, more arguments may follow, and words that are
-    not written out may be anything. For a rule that allows (`is_surely`), the command has the pattern's words in their
-    places, and no others without a `*`.
+    A final `*` stands for any further arguments. For a rule that denies (`may_be`), a possible match is enough: options
+    may be between the words and may be written in other ways, more arguments may follow, and words with unknown values
+    may be anything. For a rule that allows (`is_surely`), the command has exactly the pattern's words in their places;
+    only a `*` allows others.
     """
 
     text: str
@@ -35,7 +35,7 @@ class CommandPattern:
 
     @cached_property
     def has_name(self) -> bool:
-        """True if the program's name is written out."""
+        """True if the program's name has no wildcard."""
         return not re.search(r"[*?\[]", self.words[0])
 
     def may_be(self, command: Command) -> bool:
@@ -58,7 +58,7 @@ class CommandPattern:
     def _is_mentioned(self, words: Sequence[Word]) -> bool:
         """Return whether the arguments contain all fixed words of the pattern.
 
-        They are the arguments of a program that passes them on.
+        They are the arguments of a program that passes them to another program.
         """
         said = " ".join(word.text or word.prefix for word in words).casefold()
         fixed = [word.casefold() for word in self.words if not re.search(r"[*?\[]", word) and not word.startswith("-")]
@@ -67,7 +67,7 @@ class CommandPattern:
     def is_surely(self, command: Command) -> bool:
         """Return whether the command surely matches.
 
-        It then does nothing that the pattern does not name.
+        If so, it has no effect that the pattern does not name.
         """
         if command.writes or command.is_open or not fnmatchcase(command.program, self.words[0]):
             return False
@@ -119,7 +119,7 @@ def _may_be_option(word: Word) -> bool:
 def _has_flag(flag: str, command: Command) -> bool:
     """Return whether a command may have an option.
 
-    `-rf` stands for `-r -f`, and for `--recursive --force` as well.
+    `-rf` stands for `-r -f`, and also for `--recursive --force`.
     """
     if command.is_open:
         return True

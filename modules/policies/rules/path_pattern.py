@@ -1,6 +1,6 @@
 """Patterns of paths, such as `/etc/**`, `secrets/*` and `*.pem`.
 
-Links and `..` do not hide what they lead to.
+Links and `..` in a path are resolved before it is compared.
 """
 
 import os
@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 MOST_FILES = 20_000
-"""The largest number of files that are looked at below a folder.
+"""The largest number of files to check below a folder.
 
-The look decides whether a search would read a file that a rule covers.
+The check decides whether a search would read a file that a rule covers.
 """
 
 
@@ -20,9 +20,8 @@ The look decides whether a search would read a file that a rule covers.
 class PathPattern:
     """A path with `*`, `?` and `**`.
 
-    `*` and `?` match within a name, and `**` matches any number of folders.
-
-    The pattern is absolute, starts with `~/`, or is relative to the workspace. A single name matches in every folder.
+    `*` and `?` match within a name, and `**` matches any number of folders. The pattern is absolute, starts with `~/`,
+    or is relative to the workspace. A single name matches in every folder.
     """
 
     text: str
@@ -48,7 +47,7 @@ class PathPattern:
     def may_be(self, path: str) -> bool:
         """Return whether a path may lead to a match, or below.
 
-        The path is checked as it is written and where its links lead. Case is ignored, as on some file systems.
+        The path is checked as written and with its links resolved. Case is ignored, as on some file systems.
         """
         forms = _forms(path, self.root)
         return any(_fits(self._loose, each) for form in forms for each in (form, *map(str, Path(form).parents)))
@@ -56,7 +55,7 @@ class PathPattern:
     def is_surely(self, path: str) -> bool:
         """Return whether a path surely leads to a match.
 
-        It must do so both as it is written and where its links lead.
+        It must match both as written and with its links resolved.
         """
         return all(_fits(self._expressions, form) for form in _forms(path, self.root))
 
@@ -82,7 +81,7 @@ def _fits(expressions: list[re.Pattern[str]], path: str) -> bool:
 def _forms(path: str, root: str) -> list[str]:
     """Return the possible meanings of a path.
 
-    The path is read as it is written, and where its links lead; a `~` may be the home folder or a name.
+    The path is read as written and with its links resolved; a `~` may be the home folder or a name.
     """
     found: list[str] = []
     for each in dict.fromkeys((path, os.path.expanduser(path))):
@@ -98,9 +97,9 @@ def _normal(path: str) -> str:
 def _expression(pattern: str) -> re.Pattern[str]:
     """Return the pattern as an expression; `/**` covers the folder itself too.
 
-    The text between two stars is matched at its first place and never tried at a later one (atomic groups). This
-    suffices, because a later place leaves less of the path for the rest of the pattern. So no path takes forever, even
-    if a model wrote it.
+    The text between two stars is matched at its first place and never tried at a later one (atomic groups). This is
+    enough, because a later place leaves less of the path for the rest of the pattern. So matching takes linear time,
+    even for a model's path.
     """
     out, deep, pieces, tail = "", "", [""], ""
     for piece in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):

@@ -1,7 +1,4 @@
-"""Rules about the redirects and addresses on the way to a page.
-
-They are applied to each redirect and to the addresses of hosts.
-"""
+"""Rules on redirects of a page, and on the addresses of hosts."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -51,5 +48,5 @@ def _call(url: str) -> ToolCall:
 
 
 def guarded_hops(rules: ToolRules | None) -> AbstractContextManager[None]:
-    """Return a context in which the rules apply to each hop."""
+    """Return a context in which the rules apply to each redirect."""
     return nullcontext() if rules is None else use_fetch(guard=HopGuard(rules))

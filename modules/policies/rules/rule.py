@@ -56,7 +56,7 @@ class Call:
         return RAW_ARGUMENTS not in self.args
 
     def of(self, names: tuple[str, ...]) -> Any:
-        """Return the first of these arguments that the call has, or None."""
+        """Return the call's first argument among these names, or None."""
         return next((self.args[name] for name in names if name in self.args), None)
 
 
@@ -64,9 +64,8 @@ class Call:
 class Rule:
     """A rule: a tool's name and a pattern of its arguments.
 
-    The name may have `*` and `?`. A rule without a pattern covers all calls.
-
-    The meaning of a pattern depends on the arguments of the tool:
+    The name may have `*` and `?`. A rule without a pattern covers all calls. The meaning of a pattern depends on the
+    arguments of the tool:
 
     - for a command line, it is a command;
     - for `read`, `write` and every other tool that reads or changes files, it is a path;
@@ -83,10 +82,7 @@ class Rule:
 
     @classmethod
     def of(cls, text: str) -> "Rule":
-        """Return the rule of a text.
-
-        Raises ValueError if it is not a rule.
-        """
+        """Return the rule of a text; raise ValueError for any other text."""
         found = _WRITTEN.fullmatch(text)
         if found is None or (found["pattern"] is not None and not found["pattern"].strip()):
             raise ValueError(f"{text!r} is not a rule; write it as tool, tool(pattern) or tool(argument=pattern)")
@@ -97,12 +93,10 @@ class Rule:
             argument, pattern = named[1], named[2]
         return cls(text.strip(), found["name"], pattern, argument)
 
-    # the tool
-
     def names(self, name: str) -> bool:
         """Return whether the rule covers the tool of this name.
 
-        A rule's name stands for a tool's whole name, or for its name without namespaces.
+        The rule may name the tool with or without its namespaces.
         """
         bare = name.rsplit("__", 1)[-1]
         return any(fnmatchcase(each.casefold(), self.name.casefold()) for each in (name, bare))
@@ -110,7 +104,7 @@ class Rule:
     def concerns(self, call: Call) -> bool:
         """Return whether a rule that denies covers the call's tool.
 
-        It also covers another tool that does the same.
+        It also covers other tools with the same effect.
         """
         if self.names(call.name):
             return True
@@ -120,22 +114,20 @@ class Rule:
         if low == "bash":
             return call.bare == "python"
         if low in READING and call.bare == "apply_patch":
-            return True  # a moved file can be read elsewhere
+            return True  # the call moves a file, which can then be read elsewhere
         return any(low in each and call.bare in each for each in (CHANGING, READING, FETCHING))
-
-    # whether a rule that denies, or asks, holds
 
     def may_hold(self, call: Call) -> str | None:
         """Return why the rule covers the call, or may cover it.
 
-        It may cover the call if that cannot be decided. None if it surely does not.
+        If this cannot be determined, the rule may cover the call. Returns None if it surely does not.
         """
         if not self.concerns(call):
             return None
         if self.pattern is None:
             return f"the rule {self.text} holds"
         if not call.is_readable:
-            return f"whether {self.text} holds cannot be told, as the arguments cannot be read"
+            return f"{self.text} may hold, as the arguments cannot be read"
         why = self._may(call, self.pattern)
         return None if why is None else f"{self.text}: {why}"
 
@@ -167,14 +159,12 @@ class Rule:
         if found:
             return f"it runs {str(found[0])!r:.200}"
         doubts = line.all_doubts
-        return f"{doubts[0]}, so what it runs cannot be told" if doubts else None
-
-    # whether a rule that allows holds
+        return f"{doubts[0]}, so it is unknown what the command runs" if doubts else None
 
     def surely_holds(self, call: Call) -> bool:
         """Return whether the rule surely covers the call.
 
-        For a command line that is every part of it.
+        It must cover every part of a command line.
         """
         return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
 
@@ -200,7 +190,7 @@ class Rule:
 def covers_line(rules: list[Rule], call: Call) -> bool:
     """Return whether rules that allow cover a whole command line together.
 
-    They must cover each command of the call's line.
+    Each command of the line must be covered by one of the rules.
     """
     given = call.of(_COMMANDS)
     patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
@@ -246,7 +236,8 @@ def _text(value: Any, pattern: str) -> str | None:
 def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
     """Return the paths that a call names, each with its starting folder.
 
-    Returns None if they cannot be determined. For a patch, these are all its paths, or those that it moves away.
+    Returns None if they cannot be determined. For a patch, these are all its paths; with `moved`, those that it moves
+    away.
     """
     cwd = call.args.get("cwd")
     if call.bare == "apply_patch":
@@ -267,7 +258,7 @@ def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
 def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
     paths = _paths(call, moved=moved)
     if paths is None:
-        return "the paths cannot be told"
+        return "the paths cannot be determined"
     wanted = PathPattern(pattern, str(current_workspace().root))
     if call.bare in ("glob", "ls") and (more := call.args.get("pattern")) is not None:
         paths = [*paths, *(f"{path}/{more}" for path in paths)]
@@ -308,7 +299,7 @@ def _host_of(value: Any) -> str | None:
 def _host(args: Mapping[str, Any], domain: str) -> str | None:
     for host in _hosts(args):
         if host is None:
-            return "the host cannot be told"
+            return "the host cannot be determined"
         if is_below(host, domain, surely=False):
             return f"it is about {host}"
     return None

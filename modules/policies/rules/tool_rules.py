@@ -35,21 +35,20 @@ class RuleVerdict:
 class ToolRules(BaseModel):
     """The rules about the tools of an agent and their arguments.
 
-    `Rule` describes how a rule is written:
+    `Rule` describes the form of a rule:
 
         ToolRules(deny=["bash(git push *)", "write(/etc/**)"], ask=["fetch"], allow=["read", "bash(ls *)"])
 
-    A rule that denies takes precedence over one that asks, and that over one that allows. In a command line every part
+    Rules that deny take precedence over rules that ask, and these over rules that allow. In a command line every part
     counts: one denied part denies the line, and the line is allowed if each part is. If the commands of a line cannot
     be determined, rules that deny or ask apply, and rules that allow do not.
 
     Attributes:
         deny: calls that are denied; a tool that is denied whatever its arguments is not offered to the model.
-        ask: calls that a person has to approve.
+        ask: calls that a person must approve.
         allow: calls that are allowed without asking.
         otherwise: the verdict on a call that no rule covers.
-        trusted: programs that are judged by their names alone, as they are written in command lines, such as
-            `./gradlew`.
+        trusted: programs that are judged only by their names as written in command lines, such as `./gradlew`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -80,7 +79,7 @@ class ToolRules(BaseModel):
         return any(rule.pattern is None and rule.names(name) for rule in self._read["deny"])
 
     def verdict(self, call: ToolCall) -> RuleVerdict:
-        """Return what the rules say of a call."""
+        """Return the rules' verdict on a call."""
         made = Call(call.name, action_for(call).args, self.trusted)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
@@ -95,10 +94,9 @@ class ToolRules(BaseModel):
         return RuleVerdict(self.otherwise, "no rule is about this call")
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
-        """Return the reason to refuse another form of a call.
+        """Return the reason to refuse another form of a call, or None.
 
-        Returns None if no rule denies that form or asks about it. Only rules that do not cover the call itself are
-        checked.
+        Only rules that do not cover the call itself are checked: those that deny the other form, or ask about it.
         """
         made, besides = (Call(each.name, action_for(each).args, self.trusted) for each in (call, other))
         for rule in (*self._read["deny"], *self._read["ask"]):

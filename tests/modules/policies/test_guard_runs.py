@@ -358,7 +358,7 @@ class TestAsking:
         assert second["prompt"].startswith('Allow send({"to": "bob"})?'), "the approval is not good for another call"
         done = await later.resume(run_id, "deny", request=second["id"])
         assert ran == ["ada"]
-        assert results(done) == ["sent to ada", "[POLICY DENIED] a person was asked, and did not allow it: who?"]
+        assert results(done) == ["sent to ada", "[POLICY DENIED] a person did not allow it: who?"]
         assert len(later.policy.judge_model.calls) == 1, "what the judge has said is taken from the trace"
         assert await later.make_engine().averify(run_id) == []
         assert [each.get("human_approved") for each in decisions(done)] == [True, False]

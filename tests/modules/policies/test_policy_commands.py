@@ -192,7 +192,7 @@ def test_programs_of_ones_own_are_trusted_by_name() -> None:
 
 def test_it_says_what_it_stands_on() -> None:
     assert NO_PUSH.verdict(bash("ls; git -C x push")).why == "bash(git push *): it runs 'git -C x push'"
-    assert "which program $x is, is known when it runs" in NO_PUSH.verdict(bash("$x y")).why
+    assert "the program $x is known only at run time" in NO_PUSH.verdict(bash("$x y")).why
     assert "a quote is not closed" in NO_PUSH.verdict(bash("echo 'x")).why
 
 

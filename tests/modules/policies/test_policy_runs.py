@@ -161,7 +161,7 @@ class TestRules:
         assert ran == ["good"]
         bad, better, good = results(trajectory)
         assert bad.startswith("[POLICY DENIED] work(what=bad*)")
-        assert "operator approval required, and nobody is there to give it" in better
+        assert "operator approval required, and no person can give it" in better
         assert good == "did good"
 
     async def test_what_is_to_be_asked_waits_for_a_person(self, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Known programs: their sub-commands and harmless options.
 
-Each file is the table of one family, in the form that `options` reads. If you add a program, ask of each option: can
-its value, or what the value names, make the program start another program, or run code? If so, or if nobody knows,
-leave the option out, and it is doubted.
+Each file is the table of one family, in the form that `options` reads. To add a program, ask of each option: can its
+value, or the file that the value names, make the program start another program, or run code? If so, or if this is
+unknown, omit the option: omitted options are doubted.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Programs for files and texts, and programs that show the machine.
-
-They look at files, or make, move and change them.
-"""
+"""Programs that show, make, move and change files, texts and the machine."""
 
 TABLE = """
 # They only look at their arguments, whatever these are.
@@ -159,7 +156,7 @@ find,gfind: -H -L -P -O1 -O2 -O3 -amin= -anewer= -atime= -cmin= -cnewer= -ctime=
 """
 
 OUTPUTS = r"(?:.*/)?(?:[\w.-]*\.(?:log|txt|out|err|csv|tsv|md|html|env)|\.env(?:\.\w+)?|log)"
-"""Files that no program takes for code, unless it is told to."""
+"""Files that no program takes for code by default."""
 
 VALUES = {"archive": r"[^:]+"}
-"""A value that names a file of this machine: tar reaches others through a shell."""
+"""A value that names a file of this machine: tar reaches other machines through a shell."""

@@ -1,6 +1,6 @@
-"""git: its sub-commands, and their options that are harmless.
+"""git: its sub-commands, and their harmless options.
 
-These neither start a program nor say where one is.
+These options neither start a program nor say where a program is.
 """
 
 TABLE = """
@@ -123,4 +123,4 @@ VALUES = {
         r"blame\.(?:date|ignoreRevsFile)|stash\.\w+|transfer\.fsckObjects|versionsort\.suffix)(?:[ =][^!]*)?"
     )
 }
-"""Settings of git that say neither what it runs, nor where it reads more settings, nor whom it reaches."""
+"""Settings of git that choose no program, no other settings file and no remote host."""

@@ -248,4 +248,4 @@ VALUES = {
     "bundle": r"(?:path|without|with|deployment|frozen|jobs|retry|specific_platform|force_ruby_platform|"
     r"set (?:path|without|with|deployment|frozen|jobs|retry) [\w./: -]*)?(?: [\w./:-]*)*",
 }
-"""Settings of package managers that say neither what they run nor where their own programs are."""
+"""Settings of package managers that choose neither programs nor their folders."""

@@ -220,4 +220,4 @@ VALUES = {
     r"HostName|IdentitiesOnly|PasswordAuthentication|PubkeyAuthentication|AddressFamily|Compression|TCPKeepAlive|"
     r"PreferredAuthentications|HostKeyAlgorithms|ForwardAgent|ExitOnForwardFailure)[= ][\w./~,+-]*",
 }
-"""Values of options that are harmless while what else the option may be told is not."""
+"""Harmless values of options whose other values may do harm."""

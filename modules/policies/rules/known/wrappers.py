@@ -1,4 +1,4 @@
-"""Programs that run a command which stands in their arguments."""
+"""Programs that run a command given in their arguments."""
 
 TABLE = """
 env: -i -u= -C= -0 -v --ignore-environment --unset= --chdir= --null --debug :command :sets

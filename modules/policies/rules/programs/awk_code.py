@@ -19,16 +19,16 @@ _FUNCTIONS = words_of(
     and or xor lshift rshift strtonum patsplit mktime
     """
 )
-"""Functions that compute, and keywords: both may precede a bracket."""
+"""Functions that compute, and keywords; both may precede a bracket."""
 _MOST = 10_000
 
 
 def doubt_of_awk(code: str) -> tuple[str | None, bool]:
     """Return why an awk program may run others, and whether it writes.
 
-    The reason is None if the program surely runs no other program. It writes if it may write files.
+    The reason is None if the program surely runs no other program. The second value is True if it may write files.
 
-    awk runs programs by `system`, a pipe, `getline`, and names that are called. A `/` that may divide is taken for the
+    awk runs programs by `system`, a pipe, `getline`, and calls of variables' names. A `/` that may divide counts as the
     start of a regular expression only if the rest of the line has no `|`.
     """
     if len(code) > _MOST:

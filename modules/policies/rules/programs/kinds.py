@@ -91,10 +91,7 @@ def _run(reading: Reading, command: Command, found: Arguments, is_fed: bool) -> 
 
 
 def _placeholder(options: Sequence[Word]) -> str | None:
-    """Return the mark that xargs replaces by its input.
-
-    Returns None if xargs replaces no mark.
-    """
+    """Return the mark that xargs replaces by its input, or None."""
     for place, word in enumerate(options):
         if (found := re.fullmatch(r"-[0rtx]*I(.*)", word.text or "", re.DOTALL)) is not None:
             return found[1] or (options[place + 1].text if place + 1 < len(options) else "") or ""
@@ -104,7 +101,7 @@ def _placeholder(options: Sequence[Word]) -> str | None:
 def _filled(word: Word, mark: str, start: str) -> Word:
     """Return a word with its mark replaced by an unknown name.
 
-    The name is known only when the line runs; `start` is its known beginning.
+    The name is known only at run time; `start` is its known beginning.
     """
     text = word.text if word.text is not None else mark
     if mark not in text:
@@ -117,7 +114,7 @@ def _without_version(word: Word) -> Word:
     found = re.fullmatch(r"((?:@[\w.-]+/)?[\w.-]+)@[\w.^~-]+", word.text or "")
     text = found[1] if found else word.text
     if text is not None and text.startswith("@"):
-        text = text.replace("/", "+")  # so it stands in the tables: with a slash it would be a file
+        text = text.replace("/", "+")  # as in the tables; with a slash it would be a file
     return Word(text, text, raw=word.raw) if text is not None else word
 
 
@@ -221,43 +218,40 @@ def trusted(reading: Reading, command: Command, is_fed: bool) -> None:
             command.unsure.append((place, f"what {command.program} does with {word.raw} is not known"))
 
 
-# built-ins, and shells
-
-
 def builtin(reading: Reading, command: Command, is_fed: bool) -> None:
     """Read a built-in command that evaluates its arguments."""
     name, args = command.program.casefold(), command.args
     texts = {word.text for word in args}
     for word in args:
         if word.text is not None and holds_commands(word.text):
-            reading.doubt(f"{name} may run what stands in {word.raw}")
+            reading.doubt(f"{name} may run the contents of {word.raw}")
         elif name == "printf" and word.prefix.startswith("-v"):
-            reading.doubt("printf sets what is known when it runs")
+            reading.doubt("printf sets a variable that is known only at run time")
         elif name in _DECLARE and word.prefix.startswith(("-", "+")) and re.search("[inaA]", word.prefix[1:]):
             reading.doubt(f"{name} makes a variable of another kind")
         elif word.text is None and (name in ("unset", "read", "getopts") or {"-v", "-R"} & texts):
-            reading.doubt(f"{name} may run what stands in {word.raw}")
+            reading.doubt(f"{name} may run the contents of {word.raw}")
         elif word.text is not None and name in _DECLARE and (found := _SETS.match(word.text)):
             reading.set(found[0][:-1], Word(word.text[found.end() :], ""))
         elif word.text is None and name in _DECLARE and (found := _SETS.match(word.prefix)):
             reading.set(found[0][:-1], Word(None, ""))
         elif name in _DECLARE and word.text is None:
-            reading.doubt(f"{name} sets what is known when it runs")
+            reading.doubt(f"{name} sets a variable that is known only at run time")
 
 
 def go_to(reading: Reading, command: Command, is_fed: bool) -> None:
     """Read `cd`.
 
-    Programs may run files that the line writes after it.
+    Programs may run files that the line then writes in the new folder.
     """
     for word in command.args:
         reading.go(word)
 
 
 def shell(reading: Reading, command: Command, is_fed: bool) -> None:
-    """Read a shell, and the code behind its `-c`.
+    """Read a shell, and the code after its `-c`.
 
-    A shell that runs a file is doubted. Its stdin is read if it is known.
+    A shell that runs a file is doubted. Its stdin is read if known.
     """
     name, args = command.program, command.args
     texts = [word.text for word in args]
@@ -273,11 +267,11 @@ def shell(reading: Reading, command: Command, is_fed: bool) -> None:
             break
         place += 1 + takes
     if place >= len(texts) or not _CLUSTER.fullmatch(texts[place] or "") or command.is_open:
-        reading.doubt(f"{name} runs a file, or what it reads")
+        reading.doubt(f"{name} runs a file, or its stdin")
         return
     code = args[place + 1] if place + 1 < len(args) else None
     if code is None or code.text is None or code.text.startswith(("-", "+")):
-        reading.doubt(f"what {name} runs is known when it runs")
+        reading.doubt(f"what {name} runs is known only at run time")
         return
     reading.source(code.text, is_fed)
 
@@ -286,7 +280,7 @@ def evaluated(reading: Reading, command: Command, is_fed: bool) -> None:
     """Read `eval` or `trap`, and the text that it runs."""
     texts = [word.text for word in command.args]
     if None in texts or command.is_open:
-        reading.doubt(f"what {command.program} runs is known when it runs")
+        reading.doubt(f"what {command.program} runs is known only at run time")
         return
     known = [text or "" for text in texts]
     if command.program.casefold() == "eval":
@@ -308,7 +302,7 @@ def sourced(reading: Reading, command: Command, is_fed: bool) -> None:
     if len(command.args) == 1 and _ACTIVATE.fullmatch(command.args[0].text or ""):
         reading.written.run("activate")
     else:
-        reading.doubt(f"what {command.program} runs cannot be told")
+        reading.doubt(f"it is unknown what {command.program} runs")
 
 
 def find(reading: Reading, command: Command, is_fed: bool, spec: Spec) -> None:
@@ -320,7 +314,7 @@ def find(reading: Reading, command: Command, is_fed: bool, spec: Spec) -> None:
     at, start = 0, _start(args)
     if len(args) > 1 and args[0].text is None and not args[0].many and args[1].prefix.startswith("-"):
         command.cautions.add(0)
-        at = 1  # one word, which is a folder, or an option that starts nothing for lack of a command
+        at = 1  # one word: a folder, or an option that starts nothing because it lacks a command
     while at < len(args):
         kept.append(args[at])
         places.append(at)
@@ -340,7 +334,7 @@ def find(reading: Reading, command: Command, is_fed: bool, spec: Spec) -> None:
 def _start(args: Sequence[Word]) -> str:
     """Return the folder with which each found name begins.
 
-    The text is empty unless find searches one known folder.
+    Returns "" unless find searches one known folder.
     """
     folders = [word for word in args[:2] if not word.prefix.startswith(("-", "(", "!"))]
     if not folders:
@@ -349,7 +343,7 @@ def _start(args: Sequence[Word]) -> str:
 
 
 def _inner(args: Sequence[Word], at: int, start: str) -> tuple[list[Word], int]:
-    """Return the command at a place, and the place behind it."""
+    """Return the command at a position, and the position after it."""
     inner: list[Word] = []
     while at < len(args):
         each = args[at]

@@ -1,6 +1,6 @@
 """Readers of programs that run code in a language.
 
-The code is doubted unless it is plain.
+All but plain code is doubted.
 """
 
 import re
@@ -61,7 +61,7 @@ INTERPRETERS = {
     "julia": ("-e", "-E"),
     "elixir": ("-e",),
 }
-"""Languages, and the options that are followed by code."""
+"""Languages, and the options that code follows."""
 
 _NODE_OPTION = re.compile(
     r"--(?:inspect|inspect-brk|watch|enable-source-maps|test|no-warnings|max-old-space-size=\d+|env-file=[\w./-]+)"
@@ -69,7 +69,7 @@ _NODE_OPTION = re.compile(
 
 
 def python(reading: Reading, command: Command, is_fed: bool) -> None:
-    """Read Python: the code behind `-c`, a module, or a file.
+    """Read Python: the code after `-c`, a module, or a file.
 
     Modules are known by name, and files are run.
     """
@@ -91,7 +91,7 @@ def python(reading: Reading, command: Command, is_fed: bool) -> None:
     elif first is not None and not first.startswith("-") and not command.is_open and rest[0].is_plain:
         _script(reading, command, first, rest[1:])
     else:
-        reading.doubt(f"what {command.program} runs cannot be told")
+        reading.doubt(f"it is unknown what {command.program} runs")
 
 
 def _doubt(reading: Reading, why: str | None) -> None:
@@ -119,20 +119,20 @@ def _module(reading: Reading, command: Command, module: str, args: Sequence[Word
         files = [word for word in args if not word.prefix.startswith("-")]
         _script(reading, command, (files[0].text if files else None) or "/usr/", args)
     else:
-        reading.doubt(f"what the module {module} runs is not known")
+        reading.doubt(f"it is unknown what the module {module} runs")
 
 
 def _script(reading: Reading, command: Command, file: str, args: Sequence[Word]) -> None:
     """Read a file that is run with these arguments."""
     if INSTALLED.fullmatch(file) or reading.written.is_elsewhere:
-        reading.doubt(f"what {file} does, its name does not tell")
+        reading.doubt(f"the name {file} does not show what it does")
     reading.written.run(file)
     command.passes = True
     for word in args:
         if word.text is None and not (word.many and is_name(word)):
-            reading.doubt(f"what {file} is given in {word.raw} is known when it runs")
+            reading.doubt(f"the argument {word.raw} of {file} is known only at run time")
         elif word.text is not None and not PLAIN.fullmatch(word.text):
-            reading.doubt(f"what {file} does with {word.raw} is not known")
+            reading.doubt(f"it is unknown what {file} does with {word.raw}")
 
 
 def interpreter(reading: Reading, command: Command, is_fed: bool) -> None:
@@ -149,11 +149,11 @@ def interpreter(reading: Reading, command: Command, is_fed: bool) -> None:
         return
     if len(texts) == 2 and texts[0] in INTERPRETERS.get(name, ()) and not command.is_open:
         if not _PLAIN.fullmatch(texts[1] if texts[1] is not None else "\0"):
-            reading.doubt(f"what {name} runs with {args[1].raw} cannot be told")
+            reading.doubt(f"it is unknown what {name} runs with {args[1].raw}")
         return
     first = args[0] if args else None
     if first is None or command.is_open or not (first.is_plain and _SCRIPT.fullmatch(first.text or "")):
-        reading.doubt(f"what {name} runs cannot be told")
+        reading.doubt(f"it is unknown what {name} runs")
         return
     _script(reading, command, first.text or "", args[1:])
 
@@ -176,9 +176,9 @@ def awk(reading: Reading, command: Command, is_fed: bool) -> None:
     if [each.text for each in args] in (["--version"], ["-W", "version"]):
         return
     if any(each.many and not is_name(each) for each in args):
-        reading.doubt(f"what {name} is given is known when it runs")
+        reading.doubt(f"an argument of {name} is known only at run time")
     if command.is_open or word is None or word.text is None or word.prefix.startswith("-"):
-        reading.doubt(f"what {name} runs is known when it runs")
+        reading.doubt(f"what {name} runs is known only at run time")
         return
     why, writes = doubt_of_awk(word.text)
     if why is not None:
@@ -192,7 +192,7 @@ def sed(reading: Reading, command: Command, is_fed: bool) -> None:
     """Read a call of sed; only the plainest scripts are known."""
     name, args = command.program, command.args
     if command.is_open:
-        reading.doubt(f"what {name} is given is known when it runs")
+        reading.doubt(f"an argument of {name} is known only at run time")
     has_script = any(re.fullmatch(r"-[nErsuz]*e|--expression", word.text or "") for word in args)
     for place, word in enumerate(args):
         text = word.text
@@ -215,8 +215,8 @@ def sed(reading: Reading, command: Command, is_fed: bool) -> None:
             has_script = True
             parts = re.split(r"[;\n]", text) if text is not None else [""]
             if text is None or not (_SED.fullmatch(text) or all(_SED.fullmatch(each.strip()) for each in parts)):
-                reading.doubt(f"what {name} does with {word.raw} is not known")
+                reading.doubt(f"it is unknown what {name} does with {word.raw}")
         elif word.prefix.startswith("-") or (text is None and not is_name(word) and not word.raw.startswith('"')):
-            reading.doubt(f"what {name} does with {word.raw} is not known")
+            reading.doubt(f"it is unknown what {name} does with {word.raw}")
         elif text is None and word.raw.startswith('"') and not word.prefix:
-            reading.doubt(f"what {name} is given in {word.raw} is known when it runs")
+            reading.doubt(f"the argument {word.raw} of {name} is known only at run time")

@@ -4,13 +4,13 @@ The tables have the options that are known to do no harm. A table has a line for
 
     git fetch,pull: -q -v --depth= -j= --recurse-submodules? :runs
 
-`--x` is an option without a value, `--x=` has one, `--x?` may have one behind `=`. A `!` behind it says that a rule
-that allows has to name the option; a `>` says that too, and that the option writes the file that its value names. `*`
+`--x` is an option without a value, `--x=` has one, and `--x?` may have one after `=`. A final `!` says that a rule that
+allows must name the option. A final `>` says this too, and that the option writes the file that its value names. `*`
 stands for all options. `@name` adds the options of a line `@name:`. `:mark` or `:mark=value` marks the program; see
 `Spec`.
 
-An option that is in no table is not known. No list of bad options could be complete: long options are shortened, short
-ones are written together, and new versions have more of them.
+An option that is in no table is unknown. A list of harmful options could not be complete: long options can be
+shortened, short ones are written together, and new versions add options.
 """
 
 import re
@@ -24,7 +24,7 @@ from ..shell.words import Word
 _TOKEN = re.compile(r"(--?[^=?!<>]+)([=?]?)(?:<(\w+)>)?([!>]?)")
 _SETS = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 PLAIN = re.compile(r"[\w\s./:=@,+%~^-]*", re.ASCII)
-"""A word without anything that a language could take for code."""
+"""A word that no language could take for code."""
 
 
 class Option(NamedTuple):
@@ -49,7 +49,7 @@ class Spec:
         open: its input is added to that command.
         joined: a shell runs that command, as one text.
         passes: its operands reach unknown programs.
-        runs: it runs files of the project; with a value, files that end in one of these.
+        runs: it runs files of the project; with a value, files with one of these endings.
         variables: operands may set variables.
         settings: operands are a setting of git.
         out: its operands, from this one on, are files that it writes.
@@ -59,9 +59,9 @@ class Spec:
         bundle: the first word is a cluster without a dash.
         stops: its options end at the first operand.
         nodash: none of its operands begins with a dash.
-        plus, at: operands that begin with `+` or `@` are, or hold, options.
+        plus, at: operands that begin with `+` or `@` are options, or contain options.
         toolchain: operands that begin with `+` name a toolchain.
-        names: no operand holds a slash, which would lead to any file.
+        names: no operand has a slash, which would lead to any file.
         inherits: sub-commands have its options as well.
         alone: it needs no sub-command.
         scripts: the name of a project's script may replace that of a sub-command.
@@ -76,10 +76,7 @@ class Spec:
     settings: re.Pattern[str] | None = None
 
     def option(self, name: str) -> Option | None:
-        """Return the option of exactly this name.
-
-        It may be inherited. Returns None if it is not known.
-        """
+        """Return the option of exactly this name, possibly inherited, or None."""
         found, spec = self.options.get(name), self.parent
         while found is None and spec is not None:
             found = spec.options.get(name) if "inherits" in spec.marks else None
@@ -87,10 +84,9 @@ class Spec:
         return found
 
     def attached(self, text: str) -> tuple[str, Option] | None:
-        """Return the option at the start of a text, with its name.
+        """Return the option that starts a text, with its name, or None.
 
-        The rest of the text is its value. Programs whose long options have one dash take values this way. Returns None
-        if there is no such option.
+        The rest of the text is its value. Programs whose long options have one dash take values this way.
         """
         names = [name for name, option in self.options.items() if option.value == "?" and text.startswith(name)]
         return (max(names, key=len), self.options[max(names, key=len)]) if names else None
@@ -98,8 +94,8 @@ class Spec:
     def near(self, name: str) -> Option:
         """Return the option that a shortened name may stand for.
 
-        It is used for programs whose options are all known. An option with a mark goes first, otherwise a harmless one
-        is returned.
+        It is used for programs whose options are all known. An option with a mark has priority; without one, the result
+        is a harmless option.
         """
         marked = [option for long, option in self.options.items() if option.mark and long.startswith(name)]
         return marked[0] if marked else Option("?", "")
@@ -109,9 +105,9 @@ class Spec:
 class Arguments:
     """The words after a program's name, by their meaning.
 
-    Places are those in the list of words. `unsure` has the places of unknown words, with the reason; `cautions` the
-    places of words that a rule that allows has to name; `written` the files that options name; `command` the place at
-    which the command begins that the program runs.
+    Places are positions in the list of words. `unsure` has the places of unknown words, with the reason; `cautions` the
+    places of words that a rule that allows must name; `written` the files that options name; `command` the place where
+    the command that the program runs begins.
     """
 
     spec: Spec
@@ -145,7 +141,7 @@ def read_tables(values: Mapping[str, str], *texts: str) -> dict[str, Spec]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Return the lines of a table.
+    """Yield the lines of a table.
 
     An indented line continues the line before it.
     """
@@ -184,7 +180,7 @@ _SCRIPT = re.compile(
     r"release|package|dist|bench|example|prebuild|postbuild|export|analyze|deploy|setup|bootstrap|unit|integration|debug|"
     r"demo|site|website)(?:[:.-][\w:.-]+)?"
 )
-"""Names of a project's scripts; other words are programs that are installed in it."""
+"""Names of a project's scripts; other words are programs installed in the project."""
 _COUNTED = re.compile(
     r"\$\((?:nproc|getconf _NPROCESSORS_ONLN|sysctl -n hw\.n?cpu|id -[ug]|git rev-parse (?:--short )?HEAD|"
     r"date \+%(?:[YmdHMSFsTjyu]|%(?=[YmdHMSFsTjyu])|[0-9_.:-])*)\)|"
@@ -192,7 +188,8 @@ _COUNTED = re.compile(
 )
 """Substitutions that give a number, a date or a digest.
 
-Their text has no blanks, so it is neither an option nor several words."""
+Their text has no blanks, so it is neither an option nor several words.
+"""
 
 
 class _Reader:
@@ -229,7 +226,7 @@ class _Reader:
     def _asks(self) -> bool:
         """Return whether only the version or the help is requested.
 
-        This is also so without any argument.
+        This includes a program without arguments.
         """
         return all(word.text in ("--version", "--help", "-v", "-V", "-h", "-version") for word in self.args)
 
@@ -237,10 +234,7 @@ class _Reader:
         self.found.unsure.append((self.at, why))
 
     def _is_operand(self, word: Word) -> bool:
-        """Return whether a word is surely no option.
-
-        Also returns True if it does not matter.
-        """
+        """Return whether a word is an operand or may count as one."""
         if word.text is not None and not word.many:
             return True
         if self.found.spec.any_option and not self.found.spec.children and "command" not in self.found.spec.marks:
@@ -287,8 +281,6 @@ class _Reader:
             if word.text is None or not PLAIN.fullmatch(word.text):
                 self.found.unsure.append((place, f"what {self.found.spec.name} does with {word.raw} is not known"))
 
-    # options
-
     def _option(self, word: Word) -> None:
         known = word.text is not None
         if self.found.spec.option(name := word.prefix.split("=", 1)[0]) is not None and (known or "=" in word.prefix):
@@ -323,7 +315,7 @@ class _Reader:
     def _cluster(self, word: Word, letters: str) -> None:
         """Read short options that are written together.
 
-        The rest of the word behind an option with a value is that value.
+        The rest of the word after an option with a value is that value.
         """
         for place, letter in enumerate(letters):
             option = self.found.spec.option(f"-{letter}")
@@ -381,7 +373,7 @@ class _Reader:
         self.at = 1
         for option in options:
             if option is not None and option.value == "=" and self.at < len(self.args):
-                self.at -= 1  # the option stands in the word before its value
+                self.at -= 1  # the option is in the word before its value
                 self._take(option, first, is_attached=False)
 
 

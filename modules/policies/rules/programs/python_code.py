@@ -1,7 +1,7 @@
 """A check that Python code only calculates and prints.
 
-The code is read, never run. No list of the ways from Python to other programs could be complete. So the code may have a
-few kinds of nodes only: numbers, texts, operators, loops, and calls of names and methods that are known to compute.
+The code is parsed, never run. No list of the ways from Python to other programs could be complete. So the code may have
+a few kinds of nodes only: numbers, texts, operators, loops, and calls of names and methods that are known to compute.
 """
 
 import ast
@@ -33,7 +33,7 @@ _MODULES = {
     "textwrap": "dedent fill",
     "re": "sub findall match search split escape",
 }
-"""Modules that may be imported, and what may be used of them."""
+"""Modules that may be imported, and their names that may be used."""
 
 _METHODS = (
     "join split strip lstrip rstrip upper lower title capitalize replace startswith endswith count find index append "
@@ -61,15 +61,13 @@ _FIELD_LOOKS_UP = re.compile(r"\{[^{}:!]*[.\[]")
 _VERSION = re.compile(r"import (\w+); ?print\(\1\.__version__\)", re.ASCII)
 """Code that asks a module for its version.
 
-It imports the module, as running a file of the project does."""
+It imports the module, as running a file of the project does.
+"""
 _MOST = 20_000
 
 
 def doubt_of_python(code: str) -> str | None:
-    """Return why the code may run another program.
-
-    Returns None if it surely does not.
-    """
+    """Return why the code may run another program, or None."""
     if _VERSION.fullmatch(code):
         return None
     if len(code) > _MOST:
@@ -101,7 +99,7 @@ def _doubt(node: ast.AST) -> str | None:
         case ast.Call(func=ast.Attribute()):
             return None
         case ast.Call():
-            return "calls what is known when it runs"
+            return "calls a function that is known only at run time"
         case ast.Attribute(attr="format", value=value):
             plain = isinstance(value, ast.Constant) and not _FIELD_LOOKS_UP.search(str(value.value))
             return None if plain else "formats a text that is made when it runs"

@@ -1,5 +1,5 @@
 """Shell command lines, read as bash reads them.
 
-`text` and `words` are the grammar, `lines` the commands in it, and `plain_commands` and `command_line` the answer that
-rules need: the commands that a line surely runs, or the reason why nobody can know.
+`text` and `words` are the grammar, and `lines` finds the commands. `plain_commands` and `command_line` give the result
+for rules: the commands that a line surely runs, or why they cannot be determined.
 """

@@ -1,7 +1,4 @@
-"""The programs that a shell command line runs.
-
-Each program is read according to the tables.
-"""
+"""The programs that a shell command line runs, read by the tables."""
 
 from functools import lru_cache, partial
 
@@ -16,7 +13,7 @@ _SHELLS = words_of(
     """
 )
 READ_THROUGH = _SHELLS | {"eval", "trap"}
-"""Programs that run a text; that text was read as part of the line."""
+"""Programs that run a text, which was read as part of the line."""
 
 _TABLE: dict[str, Kind] = {
     **dict.fromkeys(_SHELLS, kinds.shell),
@@ -35,8 +32,7 @@ _TABLE: dict[str, Kind] = {
 def line_of(source: str, *, is_fed: bool = False, trusted: tuple[str, ...] = ()) -> Line:
     """Read a command line; never raise.
 
-    `is_fed` says that the line gets a stdin; `trusted` are programs that are judged by their names, as they are
-    written.
+    `is_fed` says that the line gets a stdin. `trusted` are programs that are judged by their names as written.
     """
     reading = Reading(trusted, partial(kind_of, trusted))
     reading.source(source, is_fed)
@@ -46,7 +42,7 @@ def line_of(source: str, *, is_fed: bool = False, trusted: tuple[str, ...] = ())
 def kind_of(trusted: tuple[str, ...], name: str) -> Kind:
     """Return the reader of the arguments of a program of this name.
 
-    A trusted program is recognised by its name as it is written.
+    A trusted program is recognised by its name as written.
     """
     low = name.casefold()
     if low in _TABLE:

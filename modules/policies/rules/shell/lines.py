@@ -30,10 +30,10 @@ class Simple:
     Attributes:
         sets: the variables that it sets, with their values.
         words: its words.
-        writes: where its output goes.
-        counted: the variables that it calculates with.
-        is_fed: whether its stdin is given to it.
-        stdin: the text of its stdin, if it stands in the line.
+        writes: the targets of its output.
+        counted: the variables with which it calculates.
+        is_fed: whether its stdin comes from elsewhere.
+        stdin: the text of its stdin, if it is in the line.
         inputs: how often its stdin is redirected.
     """
 
@@ -91,7 +91,7 @@ class _Reader(ShellText):
         return word
 
     def _substituted(self, at: int) -> int:
-        """Read a `$(...)` from `at` on; return where it ends."""
+        """Read a `$(...)` from `at` on; return its end."""
         inner = _Reader(self.source, self.depth + 1)
         inner.at, inner.fed = at, self.fed
         inner.commands((")",))
@@ -103,12 +103,10 @@ class _Reader(ShellText):
     def _inner(self, source: str) -> None:
         self.found += read_line(source, is_fed=self.fed, depth=self.depth + 1)
 
-    # grammar
-
     def commands(self, ends: Sequence[str]) -> None:
         """Read a list of commands.
 
-        It ends at one of these words or operators, or at the end of the line.
+        The list ends at one of these words or operators, or at the end of the line.
         """
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -305,7 +303,7 @@ class _Reader(ShellText):
             place = one.inputs
 
             def given(text: str) -> None:
-                if is_stdin and one.inputs == place:  # none after it has taken its place
+                if is_stdin and one.inputs == place:  # unless a later redirection has replaced this one
                     one.stdin = text if quoted or not re.search(r"[$\\]", text) else None
 
             self.heredocs.append((word.text, operator == "<<-", quoted, given))

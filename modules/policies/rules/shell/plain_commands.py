@@ -28,8 +28,8 @@ class Command:
     `program` is its name without the folder. `is_open` says that more words may follow, `writes` that it is redirected
     into a file, `passes` that its arguments reach unknown programs.
 
-    `unsure` has the places of the arguments whose effect is not known, and why; -1 stands for the program itself.
-    `cautions` are the places of the arguments that a rule that allows has to name.
+    `unsure` has the places of the arguments with unknown effect, and the reasons; -1 stands for the program itself.
+    `cautions` are the places of the arguments that a rule that allows must name.
     """
 
     program: str
@@ -42,7 +42,7 @@ class Command:
 
     @property
     def is_written_out(self) -> bool:
-        """True if all of its words are known."""
+        """True if the values of all its words are known."""
         return not self.is_open and all(word.text is not None for word in self.args)
 
     def __str__(self) -> str:
@@ -68,10 +68,7 @@ class Line:
 
 
 Kind: TypeAlias = Callable[["Reading", Command, bool], None]
-"""A reader of the arguments of a program.
-
-It gets whether the program has a stdin.
-"""
+"""A reader of a program's arguments; the bool says whether the program has a stdin."""
 
 KindOf: TypeAlias = Callable[[str], Kind]
 
@@ -90,10 +87,10 @@ class Reading:
         self._nested = 0
         self.written = Written()
         self.stdin: str | None = None
-        """The stdin of the command that is read, if it stands in the line."""
+        """The stdin of the current command, if it is in the line."""
 
     def source(self, source: str, is_fed: bool) -> None:
-        """Read a command line, or one inside of it."""
+        """Read a command line, or one inside it."""
         self._depth += 1
         try:
             found = read_line(source, is_fed=is_fed, depth=self._depth)
@@ -144,7 +141,7 @@ class Reading:
             self.doubt(f"it writes {target.raw}, which makes programs run others")
 
     def go(self, folder: Word) -> None:
-        """Record that the line goes to another folder."""
+        """Record that the line changes to another folder."""
         text = folder.text
         if text is None or RUN_BY_OTHERS.fullmatch(f"{text.rstrip('/')}/pre-commit"):
             self.written.folder = folder.raw
@@ -156,7 +153,7 @@ class Reading:
         if name in variables.MODULE_PATHS:
             self.written.run(name)
         elif variables.steers(name, None if value.many else value.text):
-            self.doubt(f"it sets {name}, which may steer what programs do")
+            self.doubt(f"it sets {name}, which may control what programs do")
         if not variables.is_harmless(name):
             self.line.cautions.append(f"it sets {name}")
         if value.text is not None and holds_commands(value.text):
@@ -169,7 +166,7 @@ class Reading:
             return
         head = words[0]
         if head.text is None or head.many or not head.text:
-            self.doubt(f"which program {head.raw or 'this'} is, is known when it runs")
+            self.doubt(f"the program {head.raw or 'name'} is known only at run time")
             return
         if not _HEAD.fullmatch(head.text):
             self.doubt(f"{head.raw} is not a name that a program has")
@@ -183,7 +180,7 @@ class Reading:
     def _name(self, text: str) -> str:
         """Return a program's name without its folder.
 
-        A program in a folder of the agent's making is doubted.
+        A program in a folder that the agent made is doubted.
         """
         name = text.rsplit("/", 1)[-1]
         name = name[:-4] if name.casefold().endswith(".exe") else name
@@ -194,18 +191,15 @@ class Reading:
         if TOOL_FOLDERS.fullmatch(text):
             self.written.run(text)
         elif not known:
-            self.doubt(f"what {text} does, its name does not tell")
+            self.doubt(f"the name {text} does not show what it does")
         return name
 
 
 def holds_commands(text: str) -> bool:
-    """Return whether a shell would run some of the text.
-
-    That is a shell that reads the text once more.
-    """
+    """Return whether a shell that reads the text again runs commands."""
     return "$(" in text or "`" in text or "${" in text
 
 
 def is_name(word: Word) -> bool:
-    """Return whether a pattern of file names is surely no option."""
+    """Return whether a pattern of file names is surely not an option."""
     return bool(word.prefix) and not word.prefix.startswith("-") and "$" not in word.raw and "`" not in word.raw

@@ -13,10 +13,10 @@ _PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`]*")
 
 
 class ShellText:
-    """A text and the place up to which it was read.
+    """A text and the current position.
 
-    `heredocs` are the here-documents that begin with the next line. Each has its last line, whether tabs before that do
-    not count, whether its text is taken as it is, and the function that is given the text.
+    `heredocs` are the here-documents that begin with the next line. Each has its last line, whether leading tabs are
+    ignored there, whether its text is literal, and the function that receives the text.
     """
 
     def __init__(self, source: str) -> None:
@@ -25,7 +25,7 @@ class ShellText:
         self.heredocs: list[tuple[str, bool, bool, Callable[[str], None]]] = []
 
     def skip(self, *, newlines: bool = False) -> None:
-        """Go past blanks, comments and joined lines."""
+        """Skip blanks, comments and joined lines."""
         while self.at < len(self.source):
             char = self.source[self.at]
             if char in SPACE:
@@ -41,10 +41,7 @@ class ShellText:
                 return
 
     def newline(self) -> None:
-        """Go past the end of a line.
-
-        The here-documents that begin there are passed too.
-        """
+        """Skip the end of a line, and the here-documents that begin there."""
         self.at += 1
         for delimiter, dashed, quoted, given in self.heredocs:
             given(self._heredoc(delimiter, dashed, quoted))
@@ -67,7 +64,7 @@ class ShellText:
         return text
 
     def operator(self) -> str:
-        """Return the operator here; an empty text if there is none."""
+        """Return the operator here, or ""."""
         if self.source[self.at : self.at + 2] in ("<(", ">("):
             return ""
         for operator in _OPERATORS:
@@ -77,10 +74,7 @@ class ShellText:
         return char if char and char in ";&|<>()\n" else ""
 
     def peek(self) -> str:
-        """Return the plain word here, without going past it.
-
-        An empty text if there is none.
-        """
+        """Return the plain word here without skipping it, or ""."""
         end = _PLAIN.match(self.source, self.at)
         assert end is not None
         following = self.source[end.end() : end.end() + 1]

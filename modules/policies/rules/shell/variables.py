@@ -1,6 +1,6 @@
-"""Variables of a command line: harmless ones, and those that steer programs.
+"""Variables of a command line: harmless ones, and those that control programs.
 
-A variable that steers may make a program run something else.
+A controlling variable may make a program run something else.
 """
 
 import re
@@ -22,7 +22,7 @@ HARMLESS = words_of(
 )
 """Variables that change how a program shows or counts things.
 
-They change neither what it loads nor from where.
+They do not change what the program loads.
 """
 
 _DATA = re.compile(
@@ -66,8 +66,8 @@ def is_harmless(name: str) -> bool:
 def steers(name: str, value: str | None) -> bool:
     """Return whether a variable may make a program run something else.
 
-    A `value` of None is not known. A variable whose name is not known is harmless if its value is a number, or a word
-    that is no program.
+    A `value` of None is unknown. A variable with an unknown name is harmless if its value is a number, or a word that
+    is not a program.
     """
     if is_harmless(name):
         return False

@@ -1,7 +1,7 @@
 """The words of a shell command line, read as bash reads them.
 
 Only text whose meaning is certain without running anything is read; other text is refused with `Doubt`, because a rule
-that denies must not rest on a guess. A library for editors would guess, because it must accept every text.
+that denies must not rest on a guess. Parsers for editors guess, because they must accept every text.
 """
 
 import re
@@ -42,9 +42,9 @@ class Word:
 
     @property
     def is_plain(self) -> bool:
-        """True if it stands for itself, without quotes or escapes.
+        """True if the word has no quotes or escapes.
 
-        Only such a word can be a reserved one.
+        Only such a word can be a reserved word.
         """
         return self.text is not None and self.raw == self.text
 
@@ -67,7 +67,7 @@ class WordReader:
         self._many = False
 
     def read(self) -> tuple[Word, int]:
-        """Return the word, and where it ends."""
+        """Return the word, and its end."""
         begin = self.at
         while self.at < len(self.source) and self.source[self.at] not in ENDS:
             self._piece(self.source[self.at])
@@ -111,12 +111,12 @@ class WordReader:
             self.at += 1
 
     def _is_alone(self) -> bool:
-        """Return whether the character here is a word of its own."""
+        """Return whether the character here is a word by itself."""
         following = self.source[self.at + 1 : self.at + 2]
         return not self._text and self._prefix is None and (not following or following in ENDS)
 
     def _unknown(self, *, many: bool) -> None:
-        """Record that from here on only the shell knows the word."""
+        """Record that only the shell knows the rest of the word."""
         if self._prefix is None:
             self._prefix = "".join(self._text)
         self._many = self._many or many

@@ -1,6 +1,6 @@
 """Files that a command line writes and that something then runs.
 
-One part of the line may run what another wrote; some files are run by any program.
+One part of the line may run a file that another part wrote; some files are run by any program.
 """
 
 import re
@@ -12,7 +12,7 @@ TRUSTED_FOLDERS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "
 TOOL_FOLDERS = re.compile(r"(\./)?(\.?venv|env|node_modules/\.|vendor|\.tox/[\w.-]+)/?(bin|Scripts)/([\w.-]+)")
 """Folders of a project with its installed tools.
 
-A program there is judged by its name.
+A program in such a folder is judged by its name.
 """
 
 RUN_BY_OTHERS = re.compile(
@@ -30,7 +30,7 @@ INSTALLED = re.compile(
 )
 """Folders in which programs are installed.
 
-Nobody knows what a script there does.
+The effect of a script in such a folder is unknown.
 """
 
 SAFE_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "-"})
@@ -46,23 +46,20 @@ class Written:
 
     files: list[str | None] = field(default_factory=list)
     folder: str | None = None
-    """A folder that the line goes to; other programs may run files in it."""
+    """A folder to which the line changes; other programs may run files in it."""
     is_elsewhere: bool = False
-    """Whether the line goes to a folder with installed programs."""
+    """Whether the line changes to a folder with installed programs."""
     _run: list[tuple[str, str]] = field(default_factory=list)
 
     def run(self, name: str, endings: str = "") -> None:
         """Record that a file or a program is run.
 
-        Such a program runs files of the project, with these endings or with any.
+        A program runs files of the project, with these endings or with any.
         """
         self._run.append((name, endings))
 
     def doubts(self) -> list[str]:
-        """Return the doubts about files that are written and then run.
-
-        One part of a command may write such a file, and another part may then run it.
-        """
+        """Return the doubts about files that are written and then run."""
         found = [
             f"it may write what {name} then runs"
             for name, endings in self._run
