@@ -1,5 +1,6 @@
 """The SQLite database as a store, and files of strangers."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from refold.errors import StoreError
 from refold.testing import StoreSuite
-from refold.traces.stores import open_store
+from refold.traces.stores import NewTask, open_store
+from refold.traces.stores.sqlite.store import SqliteStore
 
 
 class TestSqliteStore(StoreSuite):
@@ -50,3 +52,27 @@ def test_what_a_file_can_ask_for_is_limited(tmp_path: Path, access: Any, stateme
         store._database.rows(statement)
     assert store._database.rows("PRAGMA trusted_schema") == [(0,)]
     store.close()
+
+
+@pytest.mark.parametrize("access", ["create", "write", "read"])
+def test_the_table_of_a_folders_sets_is_no_store(tmp_path: Path, access: Any) -> None:
+    """With a store's tables and triggers added to it, the folder could not be used any more."""
+    folder = open_store(tmp_path)
+    folder.tasks("set").add([NewTask("one")])
+    folder.close()
+    with pytest.raises(StoreError, match=f"holds the sets of a folder.*name the folder, {re.escape(str(tmp_path))}"):
+        open_store(f"sqlite:///{tmp_path}/sets.sqlite", access)
+    assert open_store(tmp_path).sets() == ["set"]
+
+
+@pytest.mark.parametrize("name", ["a#b", "100%", "%41", "what?.db", " two words ", "new\nline", "\udcff", "é"])
+def test_a_stores_url_opens_the_same_file_whatever_its_name_is(tmp_path: Path, name: str) -> None:
+    database = SqliteStore.at(tmp_path / name)
+    url = database.url
+    assert "#" not in url
+    database.tasks("set").add([NewTask("one")])
+    database.close()
+    assert [each for each in tmp_path.iterdir() if not each.name.endswith(("-wal", "-shm"))] == [tmp_path / name]
+    again = open_store(url, "read")
+    assert (again.sets(), again.url) == (["set"], url)
+    again.close()

@@ -121,12 +121,19 @@ def test_wrong_places_are_told_plainly(tmp_path: Path, capsys: pytest.CaptureFix
         ("nosuch://x", "there is no store"),
         ("sqlite://host/x.db", "sqlite:///relative.db"),
         (f"sqlite:///{tmp_path}", "cannot be opened"),
+        ("sqlite:///a%00b", "zero byte"),
+        ("file://runs", "file:///absolute/path"),
+        (f"file://host{tmp_path}", "file:///absolute/path"),
+        ("file://", "file:///absolute/path"),
+        (f"file://{tmp_path}?x=1", "file:///absolute/path"),
         ("postgresql://u:hidden-word@127.0.0.1:1/x", "cannot be reached"),
     ):
         code, out, err = refold(capsys, "trace", "ls", place)
         assert code != 0
         assert words in err, err
         assert "hidden-word" not in out + err
+    for place in (f"file://{tmp_path}", f"file://localhost{tmp_path}"):
+        assert refold(capsys, "trace", "ls", place)[0] == 0
     code, _, err = refold(capsys, "traces", "gc", str(tmp_path), "--keep", "5y")
     assert code != 0
     assert "last:100" in err

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ...errors import ExtraMissingError, TraceNotFoundError, UsageError
 from .access import Access
 from .run_ref import RunRef
-from .url_text import without_password
+from .url_text import path_in, without_password
 
 if TYPE_CHECKING:
     from .protocol import TraceStore
@@ -44,7 +44,7 @@ def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "
     scheme = place.partition("://")[0]
     match scheme.lower():
         case "file":
-            return _folder(Path(unquote(urlsplit(place).path)), access)
+            return _folder(_folder_path(place), access)
         case "sqlite":
             from .sqlite.store import SqliteStore
 
@@ -92,6 +92,14 @@ def split_run(named: str) -> tuple[str, str]:
     return url, run_id
 
 
+def _folder_path(url: str) -> Path:
+    """Return the folder of a `file` URL."""
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path or parts.query:
+        raise UsageError(f"{url} is not a folder of this machine: write file:///absolute/path, or the path alone")
+    return path_in(parts.path)
+
+
 def _sqlite_path(url: str) -> Path:
     """Return the file of an SQLite URL.
 
@@ -100,7 +108,7 @@ def _sqlite_path(url: str) -> Path:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2 or parts.query:
         raise UsageError(f"{url} is not a database's file: write sqlite:///relative.db or sqlite:////absolute.db")
-    return Path(unquote(parts.path[1:]))
+    return path_in(parts.path[1:])
 
 
 def _folder(path: Path, access: Access) -> "TraceStore":

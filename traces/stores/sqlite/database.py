@@ -11,6 +11,7 @@ from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
+from ..url_text import in_url
 from .ownership import MARKS, check_owner, connect_to_read, restrict
 
 R = TypeVar("R")
@@ -74,7 +75,7 @@ class SqliteDatabase:
     @property
     def url(self) -> str:
         """The address of the store."""
-        return f"sqlite:///{self.path}"
+        return f"sqlite:///{in_url(self.path)}"
 
     def _open(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         if self._access != "create" and not self.path.exists():

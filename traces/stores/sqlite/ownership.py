@@ -20,6 +20,8 @@ VERSION = 1
 """The `user_version` of a store's file; it changes with the meaning of a table."""
 MARKS = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}")
 _OURS = frozenset(("tasks", "documents", "heads", "records", "blobs", "runs", "totals"))
+_RUNS = "CREATE TABLE heads "
+"""The beginning of the statement that makes the table of runs, without which a database holds the sets of a folder."""
 _SHOWN = 3
 _LIMITS = (
     (sqlite3.SQLITE_LIMIT_LENGTH, 256 * 2**20),
@@ -75,7 +77,9 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
     """Raise `StoreError` if a database is not a store's.
 
     Missing `needed` tables raise it, too. A trigger on one of the store's tables must be one of `statements`: any other
-    could run for ever at each append. A file without any table counts as a new store, unless tables are needed.
+    could run for ever at each append. If `statements` make the tables of runs, the table of sets beside a folder of
+    traces is refused: with more tables in it, the folder could not be used any more. A file without any table counts as
+    a new store, unless tables are needed.
     """
     if not path.exists() or (path.stat().st_size == 0 and not needed):
         return
@@ -110,5 +114,7 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
         for name, table, sql in triggers:
             if table in _OURS and _normal(str(sql)) not in ours:
                 raise StoreError(f"{path} is not a store: it has a trigger {name} of its own; name another file")
+        if "tasks" in found and "heads" not in found and any(_RUNS in each for each in ours):
+            raise StoreError(f"{path} holds the sets of a folder, and no runs: name the folder, {path.parent}")
         if missing := [name for name in needed if name not in found]:
             raise StoreError(f"{path} holds no runs: it has no table {missing[0]}; name the file of a store")
