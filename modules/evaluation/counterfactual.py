@@ -22,11 +22,12 @@ from ...printable import message_of
 from ...traces import Trace
 from ...traces.file.byte_store import SUFFIX
 from ..run_sets.code import code_of
+from ..run_sets.drive import one_error
 from .comparison import trace_of
 from .datasets import Dataset, Row
 from .errors import EvaluationError
 from .evaluation import sample_of, score_sample
-from .folder import RUNS, open_runs, read_about, read_rows, write_about, write_samples
+from .folder import RUNS, open_runs, read_about, read_rows, write_about, write_samples, writing
 from .result import EvalResult
 from .sample import Sample
 from .scorers import EvaluatedRun, Scorer, as_scorers, success_criteria
@@ -132,7 +133,7 @@ async def replay_evaluation(
         async with limiter:
             found[sample.key] = await replay.sample(sample, rows[sample.id])
 
-    async with anyio.create_task_group() as group:
+    async with one_error(), anyio.create_task_group() as group:
         for sample in recorded.samples:
             if sample.is_scored and sample.id in rows:
                 group.start_soon(one, sample)
@@ -192,14 +193,16 @@ class _Replay:
             told = await self._run(recorded, trace, row)
         except RefoldError as error:
             return Replayed(recorded.key, "failed", error=f"{type(error).__name__}: {message_of(error)}")
-        with (self.out / FORKS).open("a", encoding="utf-8") as file:
+        with writing(self.out / FORKS), (self.out / FORKS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(told.to_dict()) + "\n")
         return told
 
     async def _run(self, recorded: Sample, trace: Trace, row: Row) -> Replayed:
         differ = await self.engine.averify(trace)
         if not differ:
-            (self.out / RUNS / f"{trace.run_id}{SUFFIX}").write_bytes(trace.data)
+            same = self.out / RUNS / f"{trace.run_id}{SUFFIX}"
+            with writing(same):
+                same.write_bytes(trace.data)
             return Replayed(recorded.key, "same", trace.run_id)
         first = min(differ, key=lambda each: each.step)
         kind = "anew" if first.phase == "init" else "forked"
@@ -245,11 +248,16 @@ def _lost(recorded: Sample, told: Replayed) -> Sample:
 def _read(path: Path) -> list[Replayed]:
     """Return the results that earlier calls have recorded.
 
-    A last line that was cut off is ignored.
+    A last line that was cut off is removed: the next one would be written behind it.
     """
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    with writing(path), path.open("r+b") as file:
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            file.truncate(whole)
+    lines = data[:whole].decode("utf-8", "replace").split("\n")[:-1]
     try:
         return [Replayed(**json.loads(line)) for line in lines]
     except (ValueError, TypeError) as error:

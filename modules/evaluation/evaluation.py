@@ -239,18 +239,19 @@ async def score_sample(
     for scorer in scorers:
         try:
             scores[scorer.name] = await scorer.score(run)
-        except Exception as error:  # noqa: BLE001 - user code: what a scorer raises is its error, and not a score
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: what it raises is its error, not a score
             errors[scorer.name] = f"{type(error).__name__}: {message_of(error)}{_place(error)}"
     if names is None:
         names = [name for name in (each.name for each in scorers) if name in errors or scores[name].passed is not None]
     return replace(sample, scores=scores, score_errors=errors, passed=asserted(scores, errors, names))
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Return the file and line that raised; "" for refold's own errors."""
     if isinstance(error, RefoldError):
         return ""
-    frames = traceback.extract_tb(error.__traceback__)
+    left = error.__cause__ if isinstance(error.__cause__, StopIteration) else error  # Python put an error in its place
+    frames = traceback.extract_tb(left.__traceback__)
     return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 

@@ -5,8 +5,8 @@ The set of its runs is in `runs/`.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ def write_about(folder: Path, about: Mapping[str, Any], dataset: Dataset) -> Non
     Rows may be added or omitted, and targets and columns corrected, because runs depend only on tasks. Raises
     EvaluationError if a task of the folder has changed, or if no row is the same.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     earlier = read_about(folder) if (folder / ABOUT).is_file() else None
     if earlier is not None and earlier.get("digest") != dataset.digest:
         known = {row.id: row.to_dict() for row in read_rows(folder)}
@@ -51,11 +52,13 @@ def read_about(folder: Path) -> dict[str, Any]:
     """Return the facts of an evaluation; raise EvaluationError if invalid."""
     try:
         found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         usual = Path("runs") / folder
         hint = f"; did you mean {usual}?" if (usual / ABOUT).is_file() else ""
         raise EvaluationError(f"{folder} is not the folder of an evaluation: it has no {ABOUT}{hint}") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise EvaluationError(f"{folder / ABOUT} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
         raise EvaluationError(f"{folder / ABOUT} cannot be read: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise EvaluationError(f"{folder / ABOUT} is not of format {FORMAT}, which this refold reads")
@@ -123,5 +126,20 @@ def _line(document: Mapping[str, Any]) -> str:
 def _write(path: Path, text: str) -> None:
     """Replace a file atomically: no reader sees half of it."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with writing(path):
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise EvaluationError if a file of an evaluation cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise EvaluationError(
+            f"{path} cannot be written: {error.strerror or error}; make room, and call the same again: runs are kept"
+        ) from error

@@ -117,13 +117,18 @@ class Worker:
                 self._stop.on_change(lambda: group.cancel_scope.cancel() if self._stop.cutting else None)
                 if self._stop.cutting:
                     group.cancel_scope.cancel()
-                for _ in range(self._at_once):
+                for _ in range(await self._slots()):
                     group.start_soon(self._slot)
         finally:
             with anyio.CancelScope(shield=True):
                 for lease in self._ready:
                     await self._release(lease)
                 await to_thread.run_sync(heart.stop)
+
+    async def _slots(self) -> int:
+        """Return `at_once`, but no more than the set has tasks."""
+        counts = await self._ask(self._table.counts)
+        return min(self._at_once, sum(each.tasks for each in counts))
 
     def _held(self) -> set[str]:
         return {*self._running, *(lease.key for lease in list(self._ready))}

@@ -15,6 +15,7 @@ import anyio
 
 from ...errors import ExtraMissingError, UsageError
 from ..evaluation import Dataset, EvalResult, Evaluation, Fields
+from ..evaluation.folder import writing
 from .space import SearchSpace, distributions
 
 TRIALS = "trials.jsonl"
@@ -193,7 +194,8 @@ class Study:
 
         `on_trial` is called with each trial that ends.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         trials = {
             number: replace(each, state="running", error=None) if each.state == "failed" else each
             for number, each in self._recorded().items()
@@ -297,5 +299,9 @@ class Study:
     def _write(self, trials: Mapping[int, Trial]) -> None:
         path = self.folder / TRIALS
         part = path.with_name(f".{TRIALS}.{os.getpid()}.part")
-        part.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in trials.values()), encoding="utf-8")
-        part.replace(path)
+        with writing(path):
+            try:
+                part.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in trials.values()), "utf-8")
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)

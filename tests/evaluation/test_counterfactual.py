@@ -114,6 +114,16 @@ anyio.run(test.replay_one_at_a_time, pathlib.Path({str(tmp_path)!r}), test.{name
     assert (anyio.run(replay_one_at_a_time, tmp_path, globals()[name]()).replayed, CALLS) == (found.replayed, [])
 
 
+def test_a_line_that_was_cut_off_does_not_spoil_the_next_one(tmp_path: Path) -> None:
+    """A full disk cuts a line off, too."""
+    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    first = anyio.run(replay_one_at_a_time, tmp_path, Old())
+    lines = tmp_path / "new" / "replay.jsonl"
+    lines.write_bytes(lines.read_bytes()[:-20])
+    for _ in range(2):
+        assert anyio.run(replay_one_at_a_time, tmp_path, Old()).replayed == first.replayed
+
+
 def test_forks_count_for_pass_at_k(tmp_path: Path) -> None:
     recorded = Evaluation(task=Old(), dataset=["a", "b"], repeats=2, folder=tmp_path / "old").run_sync()
     assert recorded.repeats == 2

@@ -1,6 +1,7 @@
 """`refold eval`: an evaluation file runs, gates, compares and replays; what is wrong in it is told with its line."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,22 @@ def test_the_same_error_of_a_scorer_is_told_once(folder: Path, capsys: pytest.Ca
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no verdict")]
     assert len(told) == 1
     assert "(repeat 1) and 1 more run: wrong: KeyError: 'score' (solver.py:" in told[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the size of files is limited by a POSIX call")
+def test_a_report_that_does_not_fit_leaves_the_old_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import resource
+
+    cli(["eval", "run", "EVAL.yaml", "--out", "out", "--html", "report.html", "--csv", "report.csv"])
+    before = {name: Path(name).read_bytes() for name in ("report.html", "report.csv")}
+    capsys.readouterr()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for name, option in (("report.html", "--html"), ("report.csv", "--csv")):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+        try:
+            code = cli(["eval", "report", "out", option, name])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (code, f"{name} cannot be written: File too large" in capsys.readouterr().err) == (2, True)
+        assert Path(name).read_bytes() == before[name]
+    assert not list(folder.glob(".*.part"))

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from refold.modules.evaluation import (
     EvalResult,
     Evaluation,
     EvaluationError,
+    Score,
     Scorer,
     exact_match,
     includes,
@@ -80,6 +84,75 @@ def test_a_scorer_that_raises_is_an_error_and_not_a_zero() -> None:
     told = f"ZeroDivisionError: division by zero (test_evaluation.py:{line})"
     assert found.samples[1].score_errors == {"divides": told}
     assert (found.metrics["divides"], found.pass_rate, found.error_count, found.is_complete) == ([1.0], 1.0, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"), [(SystemExit(0), "SystemExit: 0"), (StopIteration(), "RuntimeError: coroutine raised StopIter")]
+)
+def test_a_scorer_that_ends_the_process_is_an_error(raised: BaseException, told: str) -> None:
+    """The command would end with the scorer's code, 0 perhaps, as if all runs had passed."""
+
+    def ends(answer: str) -> float:
+        raise raised
+
+    found = evaluate(None, scorers=[ends])
+    assert (found.pass_rate, found.is_complete) == (None, False)
+    line = ends.__code__.co_firstlineno + 1
+    assert all(each.score_errors["ends"].startswith(told) for each in found.samples)
+    assert all(each.score_errors["ends"].endswith(f"({Path(__file__).name}:{line})") for each in found.samples)
+
+
+def test_a_full_disk_is_told_and_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    real = Path.write_text
+
+    def full(self: Path, data: str, *args: Any, **options: Any) -> int:
+        real(self, data[: len(data) // 2], *args, **options)
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(EvaluationError, match=r"cannot be written: No space left on device; make room"):
+            evaluate(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("made", [lambda: Score("1"), lambda: Score(1.0, "yes"), lambda: Score(1.0, None, 5)])  # type: ignore[arg-type]
+def test_a_score_that_cannot_be_kept_is_an_error(tmp_path: Path, made: Callable[[], Score]) -> None:
+    """With such a value among the samples, the folder could not be read any more."""
+    for _ in range(2):
+        found = evaluate(tmp_path, scorers={"odd": lambda answer: made()})
+        assert found.error_count == len(found.samples)
+        assert "TypeError" in found.samples[0].score_errors["odd"]
+
+
+def test_numbers_of_other_libraries_are_scores(tmp_path: Path) -> None:
+    class Scalar:
+        """As numpy's: JSON cannot hold it."""
+
+        ndim = 0
+
+        def __init__(self, value: float) -> None:
+            self._value = value
+
+        def item(self) -> float:
+            return self._value
+
+        def __float__(self) -> float:
+            return float(self._value)
+
+        def __eq__(self, other: object) -> bool:
+            return self._value == other
+
+    given = {
+        "truth": lambda answer: Scalar(True),
+        "number": lambda answer: Scalar(0.5),
+        "score": lambda answer: Score(Scalar(0.25), Scalar(True)),  # type: ignore[arg-type]
+    }
+    for _ in range(2):
+        [first, *_] = evaluate(tmp_path, scorers=given).samples
+        assert first.scores == {"truth": Score(1.0, True), "number": Score(0.5, False), "score": Score(0.25, True)}
 
 
 def test_a_scorer_that_raises_does_not_make_the_pass_rate_lower() -> None:

@@ -136,5 +136,15 @@ def test_a_judgement_is_journaled_and_the_same_evidence_is_not_judged_twice(tmp_
     assert len(list((tmp_path / "judgements").glob("*.trace.jsonl"))) == 2  # another rubric asks the model again
 
 
+def test_a_judge_that_was_killed_before_its_trace_began_is_asked_again(tmp_path: Any) -> None:
+    run = run_of()
+    run.folder = tmp_path
+    judge = AgentJudge(model=ScriptedGenerator(["<score>0.8</score><passing>true</passing>"]), rubric="Is it x?")
+    first = scored(JudgeScorer(judge), run)
+    (trace,) = (tmp_path / "judgements").glob("*.trace.jsonl")
+    trace.write_bytes(b"")
+    assert scored(JudgeScorer(judge), run) == first
+
+
 def test_agreement_of_a_judge_with_labels_is_kappa() -> None:
     assert judge_agreement([1, 1, 0, 0], [1, 0, 0, 0]) == pytest.approx(0.5)

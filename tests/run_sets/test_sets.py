@@ -86,6 +86,20 @@ def test_an_idle_slot_looks_again_when_a_task_of_its_worker_ends(
     assert run_set(Counting(), tasks_of(tmp_path, 2), tmp_path / "set", limits={"at_once": 5}).is_completed
 
 
+def test_a_worker_has_no_more_slots_than_the_set_has_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command with `--at-once 1000000000` took all memory before it began."""
+    slots: list[Worker] = []
+    real = Worker._slot
+
+    async def slot(worker: Worker) -> None:
+        slots.append(worker)
+        await real(worker)
+
+    monkeypatch.setattr(Worker, "_slot", slot)
+    result = run_set(Counting(), tasks_of(tmp_path, 3), tmp_path / "set", limits={"at_once": 1000})
+    assert (result.counts, len(slots)) == ({"completed": 3}, 3)
+
+
 def test_further_tasks_join_a_set(tmp_path: Path) -> None:
     where = tmp_path / "set"
     run_set(Counting(), tasks_of(tmp_path, 2), where)

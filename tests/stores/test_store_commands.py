@@ -1,11 +1,14 @@
 """The command line on stores: run, list, show, resume, verify, copy, collect."""
 
 import json
+import os
 import sqlite3
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 from places import ROOT
+from refold.traces.file.store import FileStore
 
 from refold import RunStatus
 from refold.cli import cli
@@ -212,3 +215,20 @@ def test_what_a_stranger_wrote_into_a_table_steers_no_terminal(
         said += "".join(map(str, refold(capsys, *command)[1:]))
     assert said.count("\\u001b[31m\\u202ered") >= 4
     assert not any(sign in said for sign in "\x1b\u202e")
+
+
+def test_a_copy_to_a_full_disk_says_which_run_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = refold(capsys, "run", TASK, "--traces", str(tmp_path / "runs"), "-q")
+    assert code == 0, err
+
+    def full(self: FileStore, data: bytes) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileStore, "write", full)
+        code, out, err = refold(capsys, "traces", "copy", str(tmp_path / "runs"), str(tmp_path / "copy"))
+    assert (code, "1 not copied" in out) == (1, True), err
+    assert "No space left on device; make room, and copy again" in out + err
+    assert refold(capsys, "traces", "copy", str(tmp_path / "runs"), str(tmp_path / "copy"))[0] == 0

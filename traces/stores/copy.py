@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...errors import StoreError, TraceError, TraceExistsError
+from ...errors import StoreError, TraceError, TraceExistsError, TraceWriteError
 from ..file.byte_store import Store
 from ..file.lines import Lines
 from .protocol import TraceStore
@@ -112,6 +112,11 @@ def copy_run(source: TraceStore, target: TraceStore, run_id: str, *, size: int |
         writer.sync()
         if writer.read() != data:
             raise StoreError(f"{target.url} does not return run {run_id} as it was written; do not rely on this copy")
+    except OSError as error:
+        raise TraceWriteError(
+            f"run {run_id} cannot be written to {target.url}: {error.strerror or error}; make room, and copy again: "
+            "the copy continues where it ended"
+        ) from error
     finally:
         writer.close()
     return ("continued" if there else "copied"), len(data) - len(there)

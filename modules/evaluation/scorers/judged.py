@@ -5,11 +5,12 @@ Each judgement is a separate run, whose answers are journaled and reused.
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Literal
 
 from ....engine import AgentModule, Decision, Engine, RunStatus, StateSchema
-from ....errors import ExternalError
+from ....errors import ExternalError, TraceError
 from ....tasks import Task
 from ....traces import Trace
 from ...agent import AgentJudge
@@ -121,9 +122,10 @@ def judge_agreement(
 
 def _recorded(folder: Any, task_id: str) -> str | None:
     for path in sorted(folder.glob(f"{task_id}-*.trace.jsonl")):
-        trace = Trace.load(path)
-        if trace.status == "completed":
-            return str(trace.end["final_result"])
+        with suppress(TraceError):  # a judge that was killed before its trace began: it is asked again
+            trace = Trace.load(path)
+            if trace.status == "completed":
+                return str(trace.end["final_result"])
     return None
 
 

@@ -19,8 +19,21 @@ class Score:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.value):
-            raise ValueError(f"a score must be a finite number, got {self.value!r}")
+        """Check the types; numbers of other libraries become Python's own."""
+        value: Any = self.value
+        passed: Any = self.passed
+        reason: Any = self.reason
+        if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+            raise TypeError(f"the value of a score must be a number, got {value!r:.80}")
+        if passed is not None and not isinstance(passed, bool) and not (passed == 0 or passed == 1):
+            raise TypeError(f"`passed` of a score must be True, False or None, got {passed!r:.80}")
+        if reason is not None and not isinstance(reason, str):
+            raise TypeError(f"the reason of a score must be text, got {reason!r:.80}")
+        if not math.isfinite(value):
+            raise ValueError(f"a score must be a finite number, got {value!r}")
+        object.__setattr__(self, "value", float(value))
+        object.__setattr__(self, "passed", None if passed is None else bool(passed))
+        object.__setattr__(self, "reason", reason or "")
 
     def __float__(self) -> float:
         return float(self.value)
@@ -30,8 +43,11 @@ class Score:
         """Return the score for a scorer's return value.
 
         The value is a Score, a bool, a number, or an object with `score` and `passed`. A number passes if it is at
-        least `passing`; with None, it only measures. Raises TypeError for anything else, including None.
+                least `passing`; with None, it only measures. It may be another library's, such as numpy's. Raises TypeError for
+        anything else, also for None.
         """
+        if getattr(found, "ndim", None) == 0 and hasattr(found, "item"):
+            found = found.item()
         if isinstance(found, Score):
             return found
         if isinstance(found, bool):

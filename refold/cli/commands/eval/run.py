@@ -15,6 +15,7 @@ from ....modules.evaluation.eval_file import evaluation_of, load_evaluation
 from ....modules.evaluation.reports import csv_report, html_report
 from ....modules.evaluation.result import no_column
 from ....modules.evaluation.sample import Sample
+from ....traces.export.files import export_file
 from ...errors import INTERRUPTED, InputError
 from ...input.consent import check_module, trusted_folders
 from ...input.module_import import importable, load_object, thing_at
@@ -195,7 +196,5 @@ def why_exit(result: EvalResult, threshold: float | None) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+    with export_file(path, force=True) as file:
+        file.write(data)
