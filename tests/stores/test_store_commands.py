@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
-from refold.traces.file.store import FileStore
 
 from refold import RunStatus
 from refold.cli import cli
+from refold.traces.file.byte_store import FileStore
 from refold.traces.stores import NewTask, open_store
 from refold.traces.stores.retention import Keep
 

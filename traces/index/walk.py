@@ -96,7 +96,7 @@ class Walk:
             last = line[-HASH_LENGTH - 2 : -2]
             if self._previous is not None and last != line_hash(self._previous, line).encode():
                 number = Record.parse(line, path).seq + 1
-                raise TraceCorruptError("the line does not fit its hash", number, path=path)
+                raise TraceCorruptError("the hash does not fit the line", number, path=path)
             self._previous = last
             quiet = line.startswith(_INTENT) or (line.startswith(_OUTCOME) and b'"error' not in line)
             if quiet and self.open.at is not None:  # skipping these lines saves a third of a walk's time
