@@ -204,7 +204,7 @@ class Folder:
         return [] if self._only is not None else set_folders(self.root)
 
     def include(self, run_id: str) -> None:
-        """Show a new run of this folder even if it was not named."""
+        """Show a new run of this folder, named or not."""
         if self._only is not None:
             self._only.append(self.root / f"{run_id}{SUFFIX}")
         self.scan()

@@ -145,7 +145,7 @@ def _message(exception: BaseException) -> str:
     try:
         return str(exception).encode("utf-8", "replace").decode()
     except Exception as failed:  # noqa: BLE001 - a stranger's __str__
-        return f"(its message cannot be told: {type(failed).__name__})"
+        return f"(its message cannot be read: {type(failed).__name__})"
 
 
 def catch_policy(catch: Any) -> bool | frozenset[type[Exception]]:
