@@ -169,8 +169,9 @@ class RunResult(Generic[S]):
         why = str(self.error) if self.error is not None else str(self.stop_reason)
         if self.error is None and self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
+        said = f": {why}" if self.status is not RunStatus.cancelled else ""
         where = f"; trace {self.trace.path}" if self.trace.path is not None else ""
-        return f"run {self.run_id} {predicate(self.status)}: {why}{where}"
+        return f"run {self.run_id} {predicate(self.status)}{said}{where}"
 
     @property
     def live_from(self) -> dict[str, Any] | None:

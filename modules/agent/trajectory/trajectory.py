@@ -246,7 +246,7 @@ class Trajectory(BaseModel):
         if self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
         where = f"; trace {trace.path}" if trace is not None and trace.path is not None else ""
-        return f"{run} {predicate(self.status)}{f': {why}' if why else ''}{where}"
+        return f"{run} {predicate(self.status)}{f': {why}' if why not in ('', self.status) else ''}{where}"
 
     def follow(self, trace: Trace | None) -> None:
         """Set the last run's standing from its trace.

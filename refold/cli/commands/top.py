@@ -14,7 +14,8 @@ from rich.text import Text
 from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.opening import is_url
-from ..errors import INTERRUPTED, InputError
+from ..errors import INTERRUPTED
+from ..input.finding import no_folder
 from ..input.keys import keyboard
 from ..render.output import can_ask, console, is_terminal, say, table, write_json
 from ..render.phrases import status_text
@@ -45,7 +46,7 @@ def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
             return _show(WatchedFolder(mirror), once=once, every=every, as_json=as_json)
     folder = Path(place)
     if not folder.is_dir():
-        raise InputError(f"there is no folder {folder}; name the folder that the traces are in: refold top DIR")
+        raise no_folder(folder, "name the folder that the traces are in: refold top DIR")
     return _show(WatchedFolder(folder), once=once, every=every, as_json=as_json)
 
 

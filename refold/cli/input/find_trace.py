@@ -18,8 +18,23 @@ from ..render.text import clean
 
 RUNS = Path("runs")
 """The default folder of traces."""
+_SQLITE = b"SQLite format 3\0"
+"""The bytes with which the file of an SQLite database begins."""
 TracePlace = Path | RunRef
 """A trace file, or a run of a store."""
+
+
+def no_folder(named: Path | str, hint: str) -> InputError:
+    """Return the error for a folder that is not there.
+
+    `hint` says what to name. If it is an SQLite database, the error says how a database is named.
+    """
+    path = Path(named)
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                return InputError(f"{named} is a database, not a folder: name it by its URL, sqlite:///{named}")
+    return InputError(f"there is no folder {named}; {hint}")
 
 
 def find_run(named: str, traces: str, access: Access = "read", *, unfinished: bool = False) -> TracePlace:

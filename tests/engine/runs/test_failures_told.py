@@ -1,12 +1,13 @@
 """A run that fails raises nothing by itself: it is told once in the log, and `raise_for_status` raises."""
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateModel, StateSchema
+from refold import Action, AgentModule, Decision, Engine, Observation, RunResult, RunStatus, StateModel, StateSchema
 from refold.errors import RunNotCompletedError, StateDefinitionError
 
 
@@ -63,6 +64,17 @@ def test_one_that_has_no_answer_is_raised_too(decision: Decision, status: RunSta
     assert "waiting (waiting)" not in repr(result)
     with pytest.raises(RunNotCompletedError, match=said):
         result.raise_for_status()
+
+
+def test_one_that_was_cancelled_says_so_once() -> None:
+    async def leave_early() -> RunResult:
+        async with Engine(Plain(Decision.act(Action("look")))).stream("x") as run:
+            async for _ in run:
+                break
+        return run.result
+
+    with pytest.raises(RunNotCompletedError, match=r" was cancelled$"):
+        asyncio.run(leave_early()).raise_for_status()
 
 
 @pytest.mark.parametrize("nested", [False, True])

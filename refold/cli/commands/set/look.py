@@ -15,7 +15,7 @@ from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
 from ...errors import InputError
-from ...input.find_trace import RUNS
+from ...input.find_trace import RUNS, no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.text import brief, clean, count_text, seconds_text
 
@@ -32,7 +32,7 @@ def _store(where: str) -> Iterator[TraceStore]:
     if "://" not in where and not Path(where).is_dir():
         usual = RUNS / where
         hint = f"did you mean {usual}?" if usual.is_dir() else "name the folder or URL that the set is in"
-        raise InputError(f"there is no folder {where}; {hint}")
+        raise no_folder(where, hint)
     store = open_store(where, "read")
     try:
         yield store
@@ -51,7 +51,7 @@ def _places(where: str) -> list[str]:
 def list_sets(where: str, as_json: bool) -> int:
     """List the sets of a place."""
     if "://" not in where and not Path(where).is_dir():
-        raise InputError(f"there is no folder {where}; name the folder or URL that the sets are in")
+        raise no_folder(where, "name the folder or URL that the sets are in")
     found: list[tuple[str, str, SetProgress]] = []
     for place in _places(where):
         with _store(place) as store:

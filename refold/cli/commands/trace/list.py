@@ -10,8 +10,7 @@ from rich.text import Text
 from ....traces import TraceSummary, list_traces
 from ....traces.stores import RunRow, open_store
 from ....traces.stores.opening import is_url
-from ...errors import InputError
-from ...input.find_trace import listed_runs
+from ...input.find_trace import listed_runs, no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.phrases import status_text
 from ...render.text import brief, clean, moment_text, size_text
@@ -29,7 +28,7 @@ def list_folder(folder: Path, as_json: bool) -> int:
     Raises InputError if there is no such folder.
     """
     if not folder.is_dir():
-        raise InputError(f"there is no folder {folder}; name the folder that the traces are in: refold trace ls DIR")
+        raise no_folder(folder, "name the folder that the traces are in: refold trace ls DIR")
     return _show(list_traces(folder), str(folder), as_json)
 
 
