@@ -221,8 +221,9 @@ def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> Score
         return found if isinstance(found, Scorer) else Scorer(found, **(options or {}))
     if name not in BUILT_IN:
         near = get_close_matches(name, BUILT_IN, 1) or [key for key, make in BUILT_IN.items() if make.__name__ == name]
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise LookupError(f"there is no scorer {name!r}; {hint}there are {', '.join(BUILT_IN)}, or write MODULE:NAME")
+        hint = f"did you mean {near[0]!r}? The" if near else "the"
+        known = f"{hint} scorers are {', '.join(BUILT_IN)}; for one of yours, write MODULE:NAME"
+        raise LookupError(f"there is no scorer {name!r}; {known}")
     return BUILT_IN[name](**(options or {}))
 
 

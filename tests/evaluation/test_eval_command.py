@@ -153,7 +153,11 @@ def test_a_server_that_a_folder_names_is_not_reached_unless_a_person_names_it(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("- criteria", "- criterium", "EVAL.yaml:5: scorers[0]: there is no scorer 'criterium'"),
+        (
+            "- criteria",
+            "- criterium",
+            "EVAL.yaml:5: scorers[0]: there is no scorer 'criterium'; did you mean 'criteria'? The scorers are",
+        ),
         ("module: solver.py:Solver", "modul: x", "EVAL.yaml:2: modul"),
         ("name: hands", "name: hands\nrepeats: 0", "EVAL.yaml:2: repeats"),
         ("rows.jsonl", "row.jsonl", "row.jsonl: no such file"),
