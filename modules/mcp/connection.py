@@ -27,6 +27,8 @@ _CLOSED = (-32000, "Connection closed")
 
 Servers use the same code for other errors.
 """
+_ANSWER_LOST = "SSE stream "
+"""The start of the package's errors for an answer that was cut off or too long."""
 _ASKS_BETWEEN_CALLS = "2026-07-28"
 _CLOSING_SECONDS = 10.0
 
@@ -289,6 +291,10 @@ class Connection:
             return MCPUnknownEffectError(
                 self.server,
                 f"the connection was lost during the call ({text}); it is unknown whether the call was carried out",
+            )
+        if error.error.code == _CLOSED[0] and error.error.message.startswith(_ANSWER_LOST):
+            return MCPUnknownEffectError(
+                self.server, f"its answer has not arrived ({text}); whether the call was carried out is not known"
             )
         if error.error.message == SESSION_GONE:
             self._lost()

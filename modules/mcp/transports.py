@@ -2,8 +2,9 @@
 
 import json
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 import httpx2
@@ -30,6 +31,7 @@ server's texts in the same form as its own, such as "Session terminated before t
 number, chosen by this process, rules that out.
 """
 _METHOD_NOT_FOUND = -32601
+_MOST_PACKED_BYTES = 1 << 16
 
 
 @asynccontextmanager
@@ -65,12 +67,15 @@ async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, 
     url, headers = connection["url"], dict(connection.get("headers") or {})
     timeout, read = connection["timeout"], connection["sse_read_timeout"]
     try:
-        async with _HttpClient(headers=headers, timeout=httpx2.Timeout(timeout, read=read), auth=auth) as client:
+        timeouts = httpx2.Timeout(timeout, read=read)
+        async with _HttpClient(server, headers=headers, timeout=timeouts, auth=auth) as client:
             if await _is_streamable(client, url, auth is not None, server):
-                async with streamable_http_client(url, http_client=client) as streams:
+                most = DEFAULT_MAX_LINE_BYTES
+                async with streamable_http_client(url, http_client=client, max_sse_event_size=most) as streams:
                     yield streams
                 return
-        async with sse_client(url, headers, timeout, read, auth=auth) as streams:
+        create = partial(_HttpClient, server)
+        async with sse_client(url, headers, timeout, read, create, auth) as streams:
             yield streams
     finally:
         if auth is not None and hasattr(auth, "close"):
@@ -78,8 +83,11 @@ async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, 
 
 
 async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool, server: str) -> bool:
+    request: dict[str, Any] = {"json": {}, "headers": _ACCEPT, "auth": None, "timeout": _PROBE_SECONDS}
     try:
-        answer = await client.post(url, json={}, headers=_ACCEPT, auth=cast(Any, None), timeout=_PROBE_SECONDS)
+        async with client.stream("POST", url, **request) as answer:  # its body may have no end
+            if answer.status_code in _NOT_STREAMABLE:
+                await answer.aread()
     except httpx2.ConnectError as error:
         raise MCPConnectionError(server, f"{shown_url(url)} cannot be reached: {error}") from error
     except httpx2.TransportError:
@@ -107,7 +115,15 @@ def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """An HTTP client that reports a lost session as `SESSION_GONE`."""
+    """An HTTP client that limits answers.
+
+    It reports a lost session as `SESSION_GONE`.
+    """
+
+    def __init__(self, server: str, headers: Mapping[str, str] | None = None, **options: Any) -> None:
+        # An answer that was not asked to be packed, and is, has a smaller limit: it may unpack to a thousand times.
+        super().__init__(headers={"accept-encoding": "identity", **(headers or {})}, **options)
+        self.event_hooks = {"response": [partial(_limit, server)]}
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; replace a 404 to a call in a session."""
@@ -120,6 +136,37 @@ class _HttpClient(httpx2.AsyncClient):
         error = {"code": -32600, "message": SESSION_GONE}
         content = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
         return httpx2.Response(404, headers={"content-type": "application/json"}, text=content, request=request)
+
+
+async def _limit(server: str, answer: httpx2.Response) -> None:
+    """Let an answer end the connection that is too long.
+
+    A stream of events has no end; each of its events has the same limit.
+    """
+    if not answer.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        is_packed = answer.headers.get("content-encoding", "identity").lower() != "identity"
+        most = _MOST_PACKED_BYTES if is_packed else DEFAULT_MAX_LINE_BYTES
+        answer.stream = _Limited(cast(httpx2.AsyncByteStream, answer.stream), most, server)
+
+
+class _Limited(httpx2.AsyncByteStream):
+    """An answer's bytes; too many raise MCPConnectionError."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int, server: str) -> None:
+        self._stream, self._most, self._server = stream, most, server
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > self._most:
+                why = f"it has sent an answer of more than {self._most:,} bytes, which ends the connection"
+                raise MCPConnectionError(self._server, f"{why}; let its tools answer with less")
+            yield piece
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._stream.aclose()
 
 
 class _Watched:

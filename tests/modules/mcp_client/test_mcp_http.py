@@ -1,5 +1,7 @@
 """Servers over HTTP, as real processes on loopback: streamable, SSE, dying, coming back, and refusing strangers."""
 
+import gzip
+import io
 import json
 import socket
 import subprocess
@@ -7,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -150,15 +152,17 @@ class Sessions(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def ending_sessions() -> Iterator[tuple[str, list[str]]]:
+def ending_sessions(kind: type[Sessions] = Sessions) -> Iterator[tuple[str, list[str]]]:
     calls: list[str] = []
-    handler = type("Handler", (Sessions,), {"calls": calls, "sessions": []})
+    handler = type("Handler", (kind,), {"calls": calls, "sessions": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/mcp", calls
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/mcp", calls
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 async def test_a_call_that_is_cut_off_with_its_session_is_not_sent_again() -> None:
@@ -174,6 +178,63 @@ async def test_a_call_in_a_session_that_the_server_has_forgotten_is_sent_in_a_ne
         async with mcp("streamable-http", url=url) as client:
             assert [(await call(client, "forget")).content for _ in range(3)] == ["done"] * 3
             assert calls == ["forget"] * 3
+
+
+class Talkative(Sessions):
+    """A server whose answers are long, have no end, or are cut off, as the called tool says."""
+
+    def do_POST(self) -> None:
+        self.connection.settimeout(60)
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.rfile = io.BytesIO(body)  # for the other class to read
+        message = json.loads(body)
+        if message.get("method") == "tools/list":
+            tools = [
+                {"name": name, "inputSchema": {"type": "object"}} for name in ("stream", "cut", "endless", "packed")
+            ]
+            self.answer(200, {"result": {"tools": tools}}, message["id"])
+        elif message and message.get("method") != "tools/call":
+            super().do_POST()
+        else:
+            name = message["params"]["name"] if message else "pings"
+            self.calls.append(name)
+            self.talk(name, message.get("id"))
+
+    def end_headers(self) -> None:
+        self.send_header("connection", "close")
+        super().end_headers()
+
+    def talk(self, name: str, number: Any) -> None:
+        is_stream = name in ("stream", "cut", "pings")
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
+        if name == "packed":
+            self.send_header("content-encoding", "gzip")
+        self.end_headers()
+        text = [{"type": "text", "text": "x" * 2_000_000}]
+        message = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": text}})
+        if name == "stream":
+            self.wfile.write(f"event: message\ndata: {message}\n\n".encode())
+        elif name == "cut":
+            self.wfile.write(b"event: message\ndata: {")
+        else:
+            piece = {"packed": gzip.compress(b" " * 1_000_000), "pings": b": still here\n\n"}.get(name, b" " * 100_000)
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(piece)
+
+
+async def test_an_answer_of_any_length_arrives_or_is_told_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.modules.mcp.transports.DEFAULT_MAX_LINE_BYTES", 3_000_000)
+    with ending_sessions(Talkative) as (url, calls):
+        async with mcp("streamable-http", url=url) as client:
+            assert calls == ["pings"], "the first question, whose answer has no end"
+            assert len((await call(client, "stream")).content) > 30_000
+            for name, told in (("cut", "ended without a response"), ("endless", "3,000,000"), ("packed", "65,536")):
+                answer = str((await call(client, name)).content)
+                assert "MCPUnknownEffectError" in answer
+                assert told in answer
+            assert [each for each in calls if each != "pings"] == ["stream", "cut", "endless", "packed"]
 
 
 async def test_a_server_that_knows_sse_alone_is_spoken_to_by_it(start: Start, port: int) -> None:
