@@ -7,6 +7,7 @@ a run whose first state differs            is run anew
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
@@ -108,7 +109,7 @@ async def replay_evaluation(
     Raises EvaluationError if `out` is the recorded evaluation itself, or scorers are missing.
     """
     folder, out = Path(folder), Path(out)
-    if folder.resolve() == out.resolve():
+    if os.path.realpath(folder) == os.path.realpath(out):
         raise EvaluationError(f"{out} is the folder of the recorded evaluation; give the new one another folder")
     about, rows = read_about(folder), {row.id: row for row in read_rows(folder)}
     recorded = EvalResult.load(folder, traces)

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from errno import EIO, ENOSPC, EPIPE
+from errno import EACCES, EIO, ENAMETOOLONG, ENOSPC, EPIPE
 from functools import cache
 
 from typer import Exit, TyperException
@@ -96,6 +96,10 @@ def cli(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return failures.INTERRUPTED
     except OSError as error:
+        if error.errno in (EACCES, ENAMETOOLONG) and error.filename is not None:
+            told = failures.InputError(f"{error.filename!s:.200}: {error.strerror}; name another file or folder")
+            told.__cause__ = error
+            return failures.tell(told, as_json=as_json, traceback=traceback)
         if error.errno not in (EPIPE, ENOSPC, EIO) or error.filename is not None:
             raise
         return _unwritable(error, failures.BROKEN_PIPE)

@@ -45,7 +45,10 @@ def shown(value: object) -> str:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, str | bytes | list | tuple | dict | set) and len(value) > 1000:
         return f"a {type(value).__name__} of length {len(value)}"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python does not write an integer of thousands of digits in a container
+        return f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,52 @@ def test_text_that_is_not_utf_8_is_told_with_its_line_also_after_a_mark(tmp_path
         path.write_bytes(mark + b"input\na\n\xe9\n")
         with pytest.raises(DatasetError, match=r"rows.csv:3: is not UTF-8 text"):
             Dataset.load(path)
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"more": CYCLE}, r"row 1: more\.again.* nested deeper than 200 levels, or contains itself"),
+        ({"inputs": {"more": CYCLE}}, r"row 1: inputs\.more.* nested deeper than 200 levels"),
+        ({"more": 10**5000}, r"row 1: more: an integer of 16610 bits is too long; write it as text"),
+        ({"answer": [10**5000]}, r"row 1: answer\[0\]: an integer of 16610 bits"),
+    ],
+)
+def test_values_that_cannot_be_written_are_refused_before_a_run(columns: dict[str, Any], said: str) -> None:
+    with pytest.raises(DatasetError, match=said):
+        Dataset.of([{**ROWS[0], **columns}])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("answer", "fields must be a mapping"),
+        ({"objective": 3}, "objective must be the name of a column, got 3"),
+        ({"id": ["id"]}, "id must be the name of a column"),
+        ({"inputs": "question"}, "inputs must be a list of columns, or a mapping"),
+        ({"inputs": [1]}, "an input and its column must be text, got 1: 1"),
+    ],
+)
+def test_fields_of_another_type_are_refused(fields: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Dataset.of(ROWS, fields)
+
+
+def test_a_field_of_a_csv_file_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"id,question,answer\na,{'x' * 200_000},1\n")
+    assert len(Dataset.load(path).rows[0].task.objective) == 200_000
+
+
+def test_a_packed_file_that_is_broken_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl.gz"
+    packed = gzip.compress(os.urandom(2000))
+    path.write_bytes(packed[:10] + b"\xff" * 30 + packed[40:])
+    with pytest.raises(DatasetError, match="cannot be read"):
+        Dataset.load(path)
+    with pytest.raises(DatasetError, match="cannot be read: embedded null byte"):
+        Dataset.load("a\0b.jsonl")

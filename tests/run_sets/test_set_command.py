@@ -57,6 +57,18 @@ def test_a_suite_that_is_not_there(tmp_path: Path) -> None:
         load_suite(tmp_path / "suite.yaml")
 
 
+def test_a_name_that_is_a_path_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As in a suite: the set would stand outside of `runs`."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    Path("suite.yaml").write_text(SUITE)
+    assert cli(["set", "run", "suite.yaml", "--name", "../../up"]) == 2
+    assert "--name must be the name of a folder in runs, not a path" in capfd.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["work"]
+
+
 def test_a_set_is_run_listed_shown_and_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

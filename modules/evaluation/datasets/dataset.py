@@ -14,12 +14,15 @@ from pydantic import ValidationError
 from ....errors import ExtraMissingError
 from ....errors.tasks import FileProblem
 from ....tasks import Task
+from ....tasks.files.json_values import DEEPEST
 from ....tasks.issues import located_issues
 from ....tasks.task_id import id_problem
 from ..errors import DatasetError
 from .fields import Fields
 from .files import PlacedRow, read_rows
 
+_MOST_BITS = 4096
+"""Far more than any number in a dataset has. From some 14,000 bits on, Python itself does not write an integer."""
 _LONGEST_ID = 80
 """The longest id of a row. A task's id has at most 100 bytes, which include the number of the repeat."""
 
@@ -199,11 +202,15 @@ def file_name(identity: str) -> str:
     return f"{plain}-{digest}"
 
 
-def _plain(value: Any, place: str) -> Any:
+def _plain(value: Any, place: str, level: int = 0) -> Any:
     """Return a value as plain JSON.
 
     Raises TypeError with the place of a value that JSON does not have.
     """
+    if level > DEEPEST:
+        raise TypeError(f"{place[:60]}…: is nested deeper than {DEEPEST} levels, or contains itself")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise TypeError(f"{place}: an integer of {value.bit_length()} bits is too long; write it as text")
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -211,7 +218,7 @@ def _plain(value: Any, place: str) -> Any:
             raise TypeError(f"{place}: {value} is not JSON; write text, or omit it")
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(each, f"{place}.{key}") for key, each in value.items()}
+        return {str(key): _plain(each, f"{place}.{key}", level + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each, f"{place}[{index}]") for index, each in enumerate(value)]
+        return [_plain(each, f"{place}[{index}]", level + 1) for index, each in enumerate(value)]
     raise TypeError(f"{place}: a {type(value).__name__} is not a JSON value")

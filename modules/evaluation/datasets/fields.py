@@ -37,6 +37,8 @@ class Fields:
         """
         if isinstance(given, Fields):
             return given
+        if given is not None and not isinstance(given, Mapping):
+            raise UsageError(f"fields must be a mapping, such as {{'target': 'want'}}, got {type(given).__name__}")
         given = dict(given or {})
         names = [each.name for each in fields(cls)]
         for name in given:
@@ -47,6 +49,19 @@ class Fields:
         if isinstance(given.get("inputs"), list | tuple):
             given["inputs"] = {name: name for name in given["inputs"]}
         return cls(**given)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a column that is no text."""
+        for name in ("objective", "target", "id"):
+            column: Any = getattr(self, name)
+            if column is not None and not isinstance(column, str):
+                raise UsageError(f"fields: {name} must be the name of a column, got {column!r:.80}")
+        inputs: Any = self.inputs
+        if inputs is not None and not isinstance(inputs, Mapping):
+            raise UsageError(f"fields: inputs must be a list of columns, or a mapping to columns, got {inputs!r:.80}")
+        for name, column in (inputs or {}).items():
+            if not isinstance(name, str) or not isinstance(column, str):
+                raise UsageError(f"fields: an input and its column must be text, got {name!r:.40}: {column!r:.40}")
 
     def document(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """Return the document of a row's task, and its target.

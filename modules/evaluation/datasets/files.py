@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,7 @@ def _of_document(document: Document) -> Iterator[PlacedRow]:
 
 
 def _csv(text: str, path: Path) -> Iterator[PlacedRow]:
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # Python's own is 128 Ki characters
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     problems: list[FileProblem] = []
     columns: list[str] | None = None
@@ -112,7 +114,7 @@ def _text(path: Path) -> str:
             data = path.read_bytes()
     except FileNotFoundError:
         raise _refused(path, "no such file") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # a ValueError is of a path with a zero byte
         raise _refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         return data.removeprefix(BOM_UTF8).decode()  # "utf-8-sig" counts the place of an error without the mark

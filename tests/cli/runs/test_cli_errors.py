@@ -32,6 +32,11 @@ FILES = {
 BAD = [
     (["run"], "Missing argument 'MODULE:NAME|TASKFILE'; see `refold run --help`"),
     (["fly"], "No such command 'fly'; see `refold --help`"),
+    (["trace", "show", "x" * 300], "File name too long; name another file or folder"),
+    (["top", "x" * 300, "--once"], "File name too long; name another file or folder"),
+    (["set", "run", "task.yaml", "--module", "agents:Counter", "--name", "x" * 300], "File name too long"),
+    (["eval", "replay", ".", "--module", "agents:Counter"], "is not the folder of an evaluation"),
+    (["eval", "report", "task.yaml"], "is not the folder of an evaluation"),
     ([*RUN, "--fast"], "No such option: --fast"),
     ([*RUN, "--max-steps", "0"], "'--max-steps': must be at least 1; see"),
     ([*RUN, "--max-seconds", "-1"], "budget.max_runtime_seconds: must be more than 0"),

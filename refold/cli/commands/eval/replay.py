@@ -53,7 +53,7 @@ def replay_folder(
         raise InputError("name the new code: --module MODULE:NAME")
     with stdout_to_stderr():
         source = _source(given, scorers, trust)
-        out = out or source.folder.with_name(f"{source.folder.name}-replay")
+        out = out or Path(f"{source.folder.absolute() if source.folder.name in ('', '..') else source.folder}-replay")
         work = partial(
             replay_evaluation,
             source.folder,

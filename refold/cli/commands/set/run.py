@@ -55,7 +55,10 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
     """
     suite = _suite(path, wanted)
     name = wanted.name or suite.name
-    where = wanted.where or suite.where or str(Path("runs") / name)
+    where = wanted.where or suite.where
+    if not where and (name in (".", "..") or "/" in name or "\\" in name):
+        raise InputError(f"--name must be the name of a folder in runs, not a path ({name:.80}); --where takes a path")
+    where = where or str(Path("runs") / name)
     processes = wanted.processes or suite.processes
     executor = wanted.executor or suite.executor
     runner = executor_of(executor, processes)
