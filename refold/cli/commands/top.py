@@ -15,7 +15,7 @@ from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.opening import is_url
 from ..errors import INTERRUPTED
-from ..input.finding import no_folder
+from ..input.find_trace import no_folder
 from ..input.keys import keyboard
 from ..render.output import can_ask, console, is_terminal, say, table, write_json
 from ..render.phrases import status_text
