@@ -92,8 +92,10 @@ def eval_result(request: pytest.FixtureRequest) -> Any:
             "refold_eval takes an Evaluation, a function that makes one, or the path of an EVAL.yaml, "
             f"got {type(made).__name__}"
         )
-    result = made.run_sync()
     threshold = mark.kwargs.get("fail_under", threshold)
+    if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
+        raise pytest.UsageError(f"fail_under of refold_eval must be a number from 0 to 1, got {threshold!r}")
+    result = made.run_sync()
     if not result.is_complete:
         pytest.fail(f"{result.error_count} runs have no verdict: {result.error_samples[0]}", pytrace=False)
     if threshold is not None and (result.pass_rate is None or result.pass_rate < threshold):

@@ -30,6 +30,16 @@ def test_too_low():
 
 def test_without_the_marker(eval_result):
     pass
+
+
+@pytest.mark.refold_eval(made, fail_under=float("nan"))
+def test_below_no_number():
+    pass
+
+
+@pytest.mark.refold_eval(made, fail_under="0.5")
+def test_below_a_text():
+    pass
 """
 
 
@@ -37,8 +47,10 @@ def test_the_marker_gates(tmp_path: Path) -> None:
     (tmp_path / "test_gate.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q", "--rootdir", "."]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
-    assert "1 passed, 2 errors" in ended.stdout
+    assert "1 passed, 4 errors" in ended.stdout
     assert "the pass rate 0.500 [0.095, 0.905] is below 0.6" in ended.stdout
+    for given in ("nan", "'0.5'"):
+        assert f"fail_under of refold_eval must be a number from 0 to 1, got {given}" in ended.stdout
 
 
 SOLVER = """\

@@ -134,6 +134,22 @@ def test_tasks_that_wait_are_told_with_the_way_to_answer_them(
     assert "1 task waiting for a person" in capfd.readouterr().out
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_folder_that_cannot_be_read_hides_no_others(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    assert cli(["set", "run", str(tmp_path / "suite.yaml"), "--where", str(tmp_path / "good"), "-q"]) in (0, 10)
+    for name in ("junk", "pipe"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "junk" / "sets.sqlite").write_bytes(b"junk")
+    os.mkfifo(tmp_path / "pipe" / "sets.sqlite")
+    capfd.readouterr()
+    assert cli(["set", "ls", str(tmp_path), "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert [each["set"] for each in json.loads(out)["sets"]] == ["small"]
+    assert "junk/sets.sqlite cannot be opened as an SQLite database: file is not a database; its sets" in err
+    assert "pipe/sets.sqlite cannot be opened as an SQLite database: it is not a regular file; its sets" in err
+
+
 def test_commands_that_look_at_sets_make_no_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     for place in (f"sqlite:///{tmp_path}/mistyped.db", str(tmp_path / "empty")):

@@ -83,6 +83,8 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
     """
     if not path.exists() or (path.stat().st_size == 0 and not needed):
         return
+    if not path.is_file():  # to open a pipe would wait for its other end
+        raise StoreError(f"{path} cannot be opened as an SQLite database: it is not a regular file")
     with closing(connect_to_read(path, 5.0)) as connection:
         [(application,)] = connection.execute("PRAGMA application_id").fetchall()
         [(version,)] = connection.execute("PRAGMA user_version").fetchall()

@@ -1,5 +1,6 @@
 """`refold set ls|show|watch`: how sets stand, read from their tables."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,13 @@ from typing import Any
 
 from rich.text import Text
 
+from ....errors import StoreError
 from ....modules.run_sets.ends import ENDED
 from ....modules.run_sets.progress import RateMeter, SetProgress, progress_of
 from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
-from ...errors import InputError
+from ...errors import InputError, one_line
 from ...input.find_trace import RUNS, no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.text import brief, clean, count_text, seconds_text
@@ -54,8 +56,13 @@ def list_sets(where: str, as_json: bool) -> int:
         raise no_folder(where, "name the folder or URL that the sets are in")
     found: list[tuple[str, str, SetProgress]] = []
     for place in _places(where):
-        with _store(place) as store:
-            found += [(place, each, progress_of(store.tasks(each).counts())) for each in store.sets()]
+        try:
+            with _store(place) as store:
+                found += [(place, each, progress_of(store.tasks(each).counts())) for each in store.sets()]
+        except StoreError as error:
+            if place == where:
+                raise
+            print(f"refold: {clean(one_line(str(error)))}; its sets are not listed", file=sys.stderr)
     if as_json:
         write_json({"sets": [{"set": name, "where": place, **p.to_dict()} for place, name, p in found]})
         return 0
