@@ -238,7 +238,7 @@ async def score_sample(
     errors: dict[str, str] = {}
     for scorer in scorers:
         try:
-            scores[scorer.name] = await scorer.score(run)
+            scores[scorer.name] = await scorer.score(run.for_scorer())
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: what it raises is its error, not a score
             errors[scorer.name] = f"{type(error).__name__}: {message_of(error)}{_place(error)}"
     if names is None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from errno import ENOSPC
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from refold.modules.agent import Agent
 from refold.modules.agent.generators import ScriptedGenerator
 from refold.modules.evaluation import (
     EvalResult,
+    EvaluatedRun,
     Evaluation,
     EvaluationError,
     Score,
@@ -84,6 +85,24 @@ def test_a_scorer_that_raises_is_an_error_and_not_a_zero() -> None:
     told = f"ZeroDivisionError: division by zero (test_evaluation.py:{line})"
     assert found.samples[1].score_errors == {"divides": told}
     assert (found.metrics["divides"], found.pass_rate, found.error_count, found.is_complete) == ([1.0], 1.0, 1, False)
+
+
+def test_what_a_scorer_changes_no_other_scorer_sees() -> None:
+    seen: list[Any] = []
+
+    def changes(state: dict[str, Any], columns: dict[str, Any], run: EvaluatedRun, usage: dict[str, Any]) -> float:
+        seen.append((sorted(state), sorted(columns), sorted(usage), run.row.target, dict(run.task.inputs)))
+        for each in (state, columns, usage, run.task.inputs, run.row.columns):
+            cast(dict[str, Any], each).clear()
+        return 1
+
+    again = Scorer(changes, name="again")
+    found = evaluate(None, scorers=[changes, again])
+    assert [each.score_errors for each in found.samples] == [{}, {}]
+    assert seen[0] == seen[1]
+    assert seen[2] == seen[3]
+    assert all(seen[0][:3])
+    assert all(each.columns for each in found.samples)
 
 
 @pytest.mark.parametrize(

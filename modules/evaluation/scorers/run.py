@@ -1,6 +1,8 @@
 """An ended run as scorers see it."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,17 @@ class EvaluatedRun:
         self.repeat = repeat
         self.folder = folder
         self.source = source
+
+    def for_scorer(self) -> "EvaluatedRun":
+        """Return the run with a state and a row of their own.
+
+        So what one scorer changes in them, no other scorer and no other sample sees.
+        """
+        row = self.row
+        own = replace(
+            row, task=row.task.model_copy(deep=True), target=deepcopy(row.target), columns=deepcopy(row.columns)
+        )
+        return EvaluatedRun(self.trace, own, self.repeat, self.folder, self.source)
 
     @property
     def run(self) -> "EvaluatedRun":
@@ -93,13 +106,13 @@ class EvaluatedRun:
     def task_result(self) -> Mapping[str, Any]:
         """The result of the task, with its criteria."""
         found = self.trace.end.get("task_result")
-        return found if isinstance(found, Mapping) else {}
+        return deepcopy(found) if isinstance(found, Mapping) else {}
 
     @property
     def usage(self) -> Mapping[str, Any]:
         """Tokens, cost and seconds of the run."""
         found = self.trace.end.get("usage")
-        return found if isinstance(found, Mapping) else {}
+        return deepcopy(found) if isinstance(found, Mapping) else {}
 
     @property
     def task(self) -> Task:
