@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -25,7 +26,10 @@ def capability_dirs(project: Path | None = None, dirs: Sequence[Path | str] = ()
     """
     own = (Path.cwd() if project is None else Path(project)) / ".refold" / "capabilities"
     named = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
-    return [own, cache_folder() / "capabilities", *(Path(os.path.expanduser(each)) for each in (*dirs, *named))]
+    users: list[Path] = []
+    with suppress(FileNotFoundError):
+        users = [cache_folder() / "capabilities"]
+    return [own, *users, *(Path(os.path.expanduser(each)) for each in (*dirs, *named))]
 
 
 def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str] = ()) -> list[Capability]:

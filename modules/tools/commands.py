@@ -15,6 +15,9 @@ OUTPUT_EVENT = "tool_output"
 It also reports the output of a command that is cancelled later.
 """
 
+_MOST_SECONDS = 1_000_000_000
+"""The largest number of seconds that a clock is asked to measure."""
+
 
 @tool
 async def bash(
@@ -78,6 +81,7 @@ async def run_command(
     """
     if timeout <= 0:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout}")
+    timeout = min(timeout, _MOST_SECONDS)
     call = current_tool_call.get()
     told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
 

@@ -73,9 +73,10 @@ class Database:
     def beside(cls, folder: Path) -> "Database":
         """Return the index of a folder: see the head of this file."""
         name = hashlib.blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()
-        for place in (folder / NAME, cache_folder() / f"index-{name}.sqlite"):
+        for is_cached in (False, True):
             try:
-                if place.parent != folder:
+                place = cache_folder() / f"index-{name}.sqlite" if is_cached else folder / NAME
+                if is_cached:
                     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 return cls(place)
             except (OSError, sqlite3.Error):

@@ -17,9 +17,15 @@ _LENGTH = 32
 
 
 def cache_folder() -> Path:
-    """Return the user's folder for files that can be made again."""
+    """Return the user's folder for files that can be made again.
+
+    Raises `OSError` for a user without a home folder.
+    """
     given = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "refold"
+    path = given if os.path.isabs(given) else os.path.expanduser("~/.cache")
+    if not os.path.isabs(path):
+        raise FileNotFoundError("this user has no home folder; set HOME or XDG_CACHE_HOME")
+    return Path(path) / "refold"
 
 
 def seal_of(place: Path) -> str:

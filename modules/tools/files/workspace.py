@@ -237,7 +237,10 @@ def workspace_to_read(path: str) -> Workspace:
 
     It is the folder of offloaded tool outputs for a path in that folder, otherwise the current workspace.
     """
-    outputs = cache_folder() / "tool-output"
+    try:
+        outputs = cache_folder() / "tool-output"
+    except FileNotFoundError:  # then there are no outputs
+        return current_workspace()
     if path.startswith(f"{outputs}/") and outputs.is_dir():
         return Workspace(outputs)
     return current_workspace()

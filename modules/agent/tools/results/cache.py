@@ -1,5 +1,6 @@
 """The folder for values that are too long for a conversation."""
 
+import os
 from pathlib import Path
 
 _DEFAULT = "~/.refold"
@@ -12,9 +13,17 @@ def configure(*, cache: Path | str | None = None) -> None:
     The folder is made when the first file is written.
     """
     global _chosen
-    _chosen = None if cache is None else Path(cache).expanduser().absolute()
+    _chosen = None if cache is None else Path(os.path.expanduser(cache)).absolute()
 
 
 def cache_folder() -> Path:
-    """Return the absolute path set by `configure`; otherwise `~/.refold`."""
-    return _chosen if _chosen is not None else Path(_DEFAULT).expanduser().absolute()
+    """Return the absolute path set by `configure`; otherwise `~/.refold`.
+
+    Raises FileNotFoundError if neither exists, as the user has no home folder.
+    """
+    if _chosen is not None:
+        return _chosen
+    path = os.path.expanduser(_DEFAULT)
+    if not os.path.isabs(path):
+        raise FileNotFoundError(f"this user has no home folder for {_DEFAULT}; set HOME, or configure(cache=FOLDER)")
+    return Path(path)

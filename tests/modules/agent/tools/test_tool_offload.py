@@ -13,6 +13,9 @@ from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools.results import offload as offload_file
 from refold.modules.agent.tools.results.cache import cache_folder
 from refold.modules.agent.tools.tool_class import Tool
+from refold.modules.capabilities import discover_capabilities
+from refold.modules.tools import read, use_workspace
+from refold.traces.index.database import Database
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +34,24 @@ def speak(length: int, letter: str = "x") -> str:
 async def answer(made: Tool[..., Any], id: str = "c1", **arguments: Any) -> Any:
     message, _ = await made.handle_tool_call(ToolCall.of(id, made.name, arguments))
     return message
+
+
+async def test_a_user_without_a_home_folder_can_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError("this user is in no list")
+
+    configure()
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    (tmp_path / "f").write_text("here\n")
+    with use_workspace(tmp_path):
+        assert "here" in read("f")
+    assert "could not be saved: this user has no home folder" in (await answer(speak, length=40_000)).content
+    assert discover_capabilities(tmp_path) == []
+    index = Database.beside(tmp_path / "f")  # no folder: the index would be in the user's cache
+    assert index.place is None
+    index.close()
 
 
 async def test_an_output_of_exactly_the_limit_stays() -> None:

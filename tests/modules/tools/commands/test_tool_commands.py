@@ -103,6 +103,11 @@ async def test_what_a_refold_inside_of_a_command_has_started_is_killed_with_it(t
     assert not marked(mark)
 
 
+async def test_a_timeout_beyond_what_a_clock_can_measure_is_none(tmp_path: Path) -> None:
+    with use_workspace(tmp_path):
+        assert await bash("echo done", timeout=10**400) == "done\n"
+
+
 async def test_a_timeout_kills_whole_and_keeps_the_output(tmp_path: Path) -> None:
     mark = f"{MARK}-timeout"
     with use_workspace(tmp_path), pytest.raises(TimeoutError, match=r"(?s)after 1 s.*begun") as raised:
