@@ -5,5 +5,5 @@ child, and forwards its requests to the parent; `called_run` and `candidate_run`
 `registry` holds all children of one run. `run_child` starts a child and waits for it; `start_child` starts one that
 works in the `background`. `exploration` runs the candidates for a strategy, each in its own environment
 (`environments`). A child's id depends only on its place in the parent, so that a resumed parent finds its children
-again (`parent`).
+again (`child_id`).
 """

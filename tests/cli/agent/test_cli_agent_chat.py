@@ -108,6 +108,7 @@ def test_a_turn_that_fails_or_waits_leaves_the_chat_there(say: Command) -> None:
     ran = say(["one", "two", "three"], [{"error": "no credit"}, asking, "Fine."], "--tools", "confirm")
     assert ran.returncode == 1, "the worst turn's"
     assert "failed (unrecoverable_error)" in ran.stdout
+    assert ran.stdout.count("no credit") == 1
     assert "waiting: the run waits for an answer" in ran.stdout
     assert [trace.status for trace in traces()] == ["failed", "waiting", "waiting"]
 

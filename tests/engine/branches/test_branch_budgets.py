@@ -318,8 +318,10 @@ class Judge:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
+        self.asked = False
 
     async def __call__(self, state: Talk) -> float:
+        self.asked = True
         await anyio.sleep(self.seconds)
         return float(await perform(model, state.said[-1]))
 
@@ -335,7 +337,9 @@ def test_judges_draw_on_the_same_account_and_the_best_that_was_rated_is_taken() 
 
 def test_a_judge_that_takes_too_long_is_left() -> None:
     module = Talks([("linger", {"seconds": 0.0})] * 3)
-    result = run(module, BestOfN(Judge(30.0), steps=1), RuntimeBudget(max_runtime_seconds=0.3))
+    judge = Judge(30.0)
+    clock = StandingClock(lambda: judge.asked)
+    result = run(module, BestOfN(judge, steps=1), RuntimeBudget(max_runtime_seconds=SOON), clock=clock)
     assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_time")
 
 

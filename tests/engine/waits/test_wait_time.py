@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import SOON, StandingClock
 
 from refold import (
     UNANSWERED,
@@ -267,10 +268,12 @@ def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits(backen
         return await ask("?")
 
     async def works() -> None:
+        working.append(True)
         await anyio.sleep_forever()
 
+    working = list[bool]()
     module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
-    engine = Engine(module, budget=RuntimeBudget(max_runtime_seconds=0.2))
+    engine = Engine(module, budget=RuntimeBudget(max_runtime_seconds=SOON), clock=StandingClock(lambda: working))
     result = anyio.run(engine.arun, "t", backend=backend)
     assert (result.status, result.stop_reason, result.waiting) == (RunStatus.stopped, StopReason.budget_time, [])
     assert result.trace.unfinished is not None

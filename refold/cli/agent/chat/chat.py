@@ -142,7 +142,9 @@ def _tell(turn: Turn, manner: Manner) -> None:
         line = status_text(summary.status, summary.stop_reason).append(f"{why}  ")
     line.append(f"{usage_text(summary)}  {clean(str(summary.trace))}", "dim")
     say(out, line)
-    if summary.error is not None and summary.status == "failed":
+    own = None if turn.trajectory is None else turn.trajectory.error
+    shown = not manner.mute and own is not None and summary.error == own.to_dict()  # as an event, above
+    if summary.error is not None and summary.status == "failed" and not shown:
         error = f"{summary.error.get('type')}: {summary.error.get('message')}"
         say(out, Text(brief(error, 400), "red"))
     for command in summary.answer_commands() if summary.waiting else ():

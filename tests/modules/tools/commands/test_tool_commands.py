@@ -7,11 +7,13 @@ from zlib import crc32
 import anyio
 import psutil
 import pytest
+from timing import SOON, StandingClock, cancelled_when
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import Limits, LocalSandbox, bash, python, use_workspace
+from refold.traces import Record
 
 MARK = "REFOLD_TEST_MARK"
 
@@ -168,11 +170,22 @@ class OneCall(AgentModule[State]):
         state.calls += 1
 
 
+def begun(record: Record) -> bool:
+    """Whether the record holds the first output of the command."""
+    return record.kind == "event" and b"begun" in record.raw
+
+
 def test_a_budget_that_ends_a_run_kills_its_commands_and_keeps_their_output(tmp_path: Path) -> None:
     mark = f"{MARK}-budget"
     before = descriptors()
     with use_workspace(tmp_path):
-        engine = Engine(OneCall(spawning(mark)), budget=RuntimeBudget(max_runtime_seconds=1))
+        output = list[Record]()
+        engine = Engine(
+            OneCall(spawning(mark)),
+            budget=RuntimeBudget(max_runtime_seconds=SOON),
+            clock=StandingClock(lambda: output),
+            observers=[lambda record: output.append(record) if begun(record) else None],
+        )
         result = engine.run("x")
     assert result.stop_reason == "budget_time"
     assert marked(mark) == []
@@ -186,8 +199,11 @@ def test_a_budget_that_ends_a_run_kills_its_commands_and_keeps_their_output(tmp_
 
 async def test_a_cancelled_run_leaves_nothing_of_its_commands(tmp_path: Path) -> None:
     mark = f"{MARK}-cancel"
-    with use_workspace(tmp_path), anyio.move_on_after(1):
-        await Engine(OneCall(spawning(mark)), traces=tmp_path / "t").arun("x")
+    output = list[Record]()
+    with use_workspace(tmp_path):
+        async with cancelled_when(lambda: output):
+            observers = [lambda record: output.append(record) if begun(record) else None]
+            await Engine(OneCall(spawning(mark)), traces=tmp_path / "t", observers=observers).arun("x")
     assert marked(mark) == []
     text = next((tmp_path / "t").glob("*.jsonl")).read_text()
     assert '"text":"begun\\n"' in text

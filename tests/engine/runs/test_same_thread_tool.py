@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from timing import SOON, StandingClock
 
 from refold import (
     Action,
@@ -291,7 +292,9 @@ def settled(module: Held) -> None:
 @pytest.mark.parametrize("where", ["decide", "tool"])
 def test_a_deadline_leaves_the_thread_which_starts_and_writes_nothing_any_more(where: str, twice: bool) -> None:
     module = Held(where)
-    result = run(module, twice=twice, budget=RuntimeBudget(max_runtime_seconds=0.5))
+    result = run(
+        module, twice=twice, budget=RuntimeBudget(max_runtime_seconds=SOON), clock=StandingClock(module.entered.is_set)
+    )
     assert module.entered.is_set()
     assert result.stop_reason is StopReason.budget_time
     written = len(result.trace.records)
