@@ -1,1 +1,1 @@
-"""The benchmark: how close the engine comes to the least that could be done. Run it with `python -m bench`."""
+"""The benchmark, `python -m bench`: the engine compared with lower bounds."""

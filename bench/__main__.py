@@ -1,4 +1,4 @@
-"""`python -m bench`: measures every figure, prints a table, and writes JSON on request."""
+"""`python -m bench`: measures every figure and prints a table or JSON."""
 
 import argparse
 import os
@@ -45,16 +45,16 @@ GROUPS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the benchmark; the exit code is 0 whether or not the goals are met: that is for people to judge."""
-    parser = argparse.ArgumentParser("python -m bench", description="refold, against the least that could be done.")
+    """Run the benchmark; return 0 even if goals are not met."""
+    parser = argparse.ArgumentParser("python -m bench", description="Compare refold with lower bounds.")
     parser.add_argument("--quick", action="store_true", help="small runs, few repeats: a first look")
     parser.add_argument("--only", metavar="NAME", action="append", choices=GROUPS, help=f"some of {', '.join(GROUPS)}")
-    parser.add_argument("--json", metavar="FILE", help="write the report as JSON too; - for standard output, no table")
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON, too; - for standard output, no table")
     parser.add_argument(
         "--dreadnode",
         metavar="PYTHON",
         default=os.environ.get("DREADNODE_PYTHON"),
-        help="an interpreter that has dreadnode, to run the Agent's loop there too (or DREADNODE_PYTHON)",
+        help="an interpreter with dreadnode, to run the Agent's loop there, too (or DREADNODE_PYTHON)",
     )
     options = parser.parse_args(arguments)
     if options.dreadnode and shutil.which(options.dreadnode) is None:

@@ -1,4 +1,4 @@
-"""One figure: what was measured, what was to be reached, and how the numbers behind it lay."""
+"""One figure: the measured value, its goal, and its spread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is run: `steps` and `long` are the two lengths of a run, `repeats` how often each time is taken.
+    """How much is run.
 
-    `children` are those of one branch, from a state of so many `messages`. Every `hands`-th hand is played. `peer` is
-    the path of an interpreter that has dreadnode; without one, nothing is measured beside it.
+    `steps` and `long` are two lengths of a run, and `repeats` is how often each time is measured. A branch has
+    `children`, from a state of `messages` messages. Every `hands`-th hand is played. `peer` is the path of an
+    interpreter with dreadnode; without it, nothing is compared with dreadnode.
     """
 
     steps: int = 2_000
@@ -27,12 +28,12 @@ class Sizes:
 
 
 QUICK = Sizes(steps=400, long=1_000, runs=100, run_steps=10, children=100, messages=400, hands=40, repeats=3)
-"""Sizes for a first look: the goals are meant for the full ones."""
+"""Sizes for a first look; the goals are meant for the full sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row of the report. `goal` None means that no goal was set: the figure is there to be known."""
+    """One row of the report; `goal` is None without a goal."""
 
     key: str
     title: str
@@ -44,13 +45,13 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is reached; None where none was set."""
+        """Whether the goal is reached; None without a goal."""
         if self.goal is None:
             return None
         return self.measured <= self.goal if self.better == "below" else self.measured >= self.goal
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "figure": self.key,
             "title": self.title,
@@ -64,20 +65,20 @@ class Figure:
 
 
 def spread(values: Sequence[float], scale: float = 1.0) -> dict[str, float]:
-    """The least, the middle and the largest of some times, for a figure's details."""
+    """Return the least, the median and the largest of some times."""
     return {name: round(of(values) * scale, 3) for name, of in (("min", min), ("median", median), ("max", max))}
 
 
 def paired(times: Sequence[float], bases: Sequence[float]) -> list[float]:
-    """Each time over the base that was taken next to it.
+    """Return each time over the base that was measured next to it.
 
-    Neighbours see the same machine, whose speed may halve between one repeat and another: the median of these says more
-    than the least time over the least base, which may come from two different moments.
+    The machine's speed may halve between two repeats, and neighbours see the same speed. So the median of these ratios
+    says more than the least time over the least base, which may come from two different moments.
     """
     return [time / base for time, base in zip(times, bases, strict=True)]
 
 
 def trace_file(folder: Path) -> Path:
-    """The one trace in a folder."""
+    """Return the one trace in a folder."""
     (found,) = folder.glob("*.trace.jsonl")
     return found

@@ -17,14 +17,14 @@ _MET = {True: ("yes", "green"), False: ("no", "bold red"), None: ("", "")}
 
 
 def show(figures: Sequence[Figure], console: Console) -> None:
-    """Prints the table; where nobody looks at a terminal, plain lines."""
+    """Print the table or, without a terminal, plain lines."""
     if not console.is_terminal:
         for figure in figures:
             met = _MET[figure.met][0]
             line = f"{figure.key:<18} {_number(figure):>8}  {_goal(figure):<8} {met:<4} {figure.title}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
         return
-    table = Table("figure", "measured", "goal", "met", title="refold: how good")
+    table = Table("figure", "measured", "goal", "met", title="refold over lower bounds")
     for figure in figures:
         word, style = _MET[figure.met]
         table.add_row(Text(figure.title), _number(figure), _goal(figure), Text(word, style))
@@ -32,7 +32,7 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 
 
 def as_json(figures: Sequence[Figure], sizes: Sizes) -> bytes:
-    """The whole report, with what is needed to compare it with another."""
+    """Return the report as JSON, with all facts for comparisons."""
     document: dict[str, Any] = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),

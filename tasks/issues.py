@@ -1,6 +1,6 @@
 """Problems of a task, as issues with codes.
 
-Pydantic's errors are translated into the words of somebody who writes a task.
+Pydantic's errors are translated into the terms of a task's author.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TaskValidationIssue(BaseModel):
-    """One thing that is wrong with a task or its environment.
+    """One problem of a task or its environment.
 
     Attributes:
         code: a stable code for programs, such as `TASK_RESOURCE_MISSING`.
@@ -35,10 +35,7 @@ class TaskValidationIssue(BaseModel):
 
     @property
     def place(self) -> str:
-        """The field with a colon, as a prefix of the message.
-
-        It is empty for the whole task.
-        """
+        """The field with a colon, or "" for the whole task."""
         return f"{self.field}: " if self.field else ""
 
 
@@ -53,10 +50,7 @@ def near(name: str, names: Iterable[str], what: str = "known") -> str:
 
 
 def located_issues(error: ValidationError, model: type[BaseModel]) -> list[tuple[Path, TaskValidationIssue]]:
-    """Return the problems in pydantic's `error` with their paths.
-
-    `error` is about a document of `model`.
-    """
+    """Return the problems in pydantic's `error` about a `model`, with paths."""
     found = []
     for detail in error.errors(include_url=False):
         for path, message in _said(detail, model):

@@ -1,4 +1,4 @@
-"""Preflight: find problems of a task before the run starts."""
+"""Preflight: finds problems of a task before the run starts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .workspace import inside, workspace_of
 def check_task(
     task: Task, workspace: str | Path | None = None, *, fetch_urls: bool = False
 ) -> list[TaskValidationIssue]:
-    """Return all that is wrong with `task`; nothing is an empty list.
+    """Return all problems of `task`.
 
-    It looks at files and, with `fetch_urls`, at the network. Resource paths are relative to
-    `workspace_of(task.env_spec, workspace)`. An optional resource may be missing, but it may not lead outside or be of
+    The check reads files and, with `fetch_urls`, uses the network. Resource paths are relative to
+    `workspace_of(task.env_spec, workspace)`. An optional resource may be missing, but must not lead outside or be of
     the wrong kind. Inputs must be readable, artifacts writable.
     """
     issues = _model_issues(task)
@@ -41,16 +41,16 @@ def check_task(
 
 
 def _wrong_with(root: Path) -> str:
-    """Return why a workspace cannot hold resources; empty if it can."""
+    """Return why a workspace cannot hold resources; "" if it can."""
     try:
         there = _kind_there(root)
     except OSError as error:
-        return f"cannot be looked at ({error.strerror})"
+        return f"cannot be read ({error.strerror})"
     return {"dir": "", None: "does not exist"}.get(there, "is not a folder")
 
 
 def _model_issues(task: Task) -> list[TaskValidationIssue]:
-    """Return what is wrong with the task's fields.
+    """Return the problems of the task's fields.
 
     `Task(...)` checks fields, but `model_copy` and `model_construct` do not.
     """
@@ -93,13 +93,13 @@ def _path_issues(resource: TaskResource, field: str, root: Path) -> Iterator[Tas
     try:
         there = _kind_there(real)
     except OSError as error:
-        yield _issue("TASK_RESOURCE_NOT_READABLE", field, f"{path!a} cannot be looked at: {error.strerror}", **facts)
+        yield _issue("TASK_RESOURCE_NOT_READABLE", field, f"{path!a} cannot be read: {error.strerror}", **facts)
         return
     if resource.kind == "artifact":
         yield from _artifact_issues(resource, real, there, field, facts)
     elif there is None:
         if resource.required:
-            message = f"{path!a} does not exist in {root}: put it there, or say required: false"
+            message = f"{path!a} does not exist in {root}: put it there, or set required: false"
             yield _issue("TASK_RESOURCE_MISSING", field, message, **facts)
     elif there != resource.kind:
         message = f"{path!a} must be a {resource.kind} (it is a {there})"
@@ -111,10 +111,7 @@ def _path_issues(resource: TaskResource, field: str, root: Path) -> Iterator[Tas
 def _artifact_issues(
     resource: TaskResource, real: Path, there: str | None, field: str, facts: dict[str, str]
 ) -> Iterator[TaskValidationIssue]:
-    """Yield the problems of an artifact.
-
-    It may be missing, if it can be made.
-    """
+    """Yield the problems of an artifact, which need not exist yet."""
     path = ascii(resource.path)
     if there is not None:
         if there not in ("file", "dir"):

@@ -52,10 +52,7 @@ class _Part(BaseModel):
 
 
 class TaskBudget(_Part):
-    """Limits of one task.
-
-    A limit that is set takes the place of the engine's; None leaves the engine's limit in force.
-    """
+    """Limits of one task; each replaces the engine's limit, except None."""
 
     max_steps: Count | None = None
     """Steps, at least 1."""
@@ -70,7 +67,7 @@ class TaskBudget(_Part):
 
 
 class TaskResource(_Part):
-    """Something that the task depends on, or (`artifact`) is to produce.
+    """A resource that the task needs, or (`artifact`) is to produce.
 
     `file`, `dir` and `artifact` have a `path`, relative to the workspace; `url` has a `uri`. With `mount_to`, a copy of
     the file or folder is at that path of the environment while the environment is open. `check_task` checks that
@@ -101,8 +98,8 @@ class EnvSpec(_Part):
 class Task(_Part):
     """A task. `Task(objective="…")` is enough.
 
-    An `id` that is not given is derived from the objective and the inputs. Making a task raises pydantic's
-    `ValidationError` if a field is wrong; `from_dict` raises `TaskInvalidError`.
+    Without an `id`, one is derived from the objective and the inputs. Making a task raises pydantic's `ValidationError`
+    if a field is wrong; `from_dict` raises `TaskInvalidError`.
     """
 
     id: TaskId = ""

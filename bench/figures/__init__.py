@@ -1,1 +1,1 @@
-"""The figures: one file for each, which runs a workload and compares it with the least that could be done."""
+"""The figures: each file compares a workload with a lower bound."""

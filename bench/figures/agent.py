@@ -1,4 +1,4 @@
-"""The Agent: what a step costs beside the bare engine's and dreadnode's, late steps beside early ones, and in bytes."""
+"""The Agent: time of a step, growth over a run, bytes."""
 
 import json
 import subprocess
@@ -22,11 +22,11 @@ from ..workloads.limit import records
 from .steps import WINDOW, timed
 
 PEER = (("agent.peer.short", 100, 4, 1 / 20), ("agent.peer.long", 500, 1, 1 / 100))
-"""Figures beside dreadnode: the steps of a run, how many runs (the long one takes a minute), and the goal."""
+"""Figures compared with dreadnode: steps of a run, number of runs (the long one takes a minute), and goal."""
 
 
 def agent(sizes: Sizes) -> Iterator[Figure]:
-    """Each figure of the Agent's; those beside dreadnode only where an interpreter that has it is given."""
+    """Yield the Agent's figures, those beside dreadnode only with `sizes.peer`."""
     yield from _steps(sizes)
     yield _growth(sizes)
     yield from _bytes(sizes)
@@ -36,7 +36,7 @@ def agent(sizes: Sizes) -> Iterator[Figure]:
 
 
 def _steps(sizes: Sizes) -> Iterator[Figure]:
-    """A run, the making of its trajectory included, over a run of the bare engine next to it: the medians."""
+    """Yield an Agent's time, trajectory included, over the bare engine's: medians."""
     n = sizes.steps
     script(n)
     for key, kind, in_threads in (("agent.step.async", "async", False), ("agent.step.sync", "sync", True)):
@@ -56,7 +56,7 @@ def _steps(sizes: Sizes) -> Iterator[Figure]:
 
 
 def _growth(sizes: Sizes) -> Figure:
-    """Time of an Agent's last 100 steps over its first 100, by the clock at each commit: medians over repeats."""
+    """Return the time of an Agent's last steps over its first: medians."""
     n = sizes.steps
     first, last = list[float](), list[float]()
     window = min(WINDOW, n // 2)
@@ -81,7 +81,7 @@ def _commit_times(steps: int) -> list[float]:
 
 
 def _bytes(sizes: Sizes) -> Iterator[Figure]:
-    """Bytes of an Agent's trace over those of its messages as they would be sent."""
+    """Yield the bytes of an Agent's trace over its messages as sent."""
     for key, what, closely in (("agent.bytes", "100 bytes", False), ("agent.bytes.long", "2,000 bytes", True)):
         with TemporaryDirectory(prefix="refold-bench-") as name:
             folder = Path(name)
@@ -93,14 +93,15 @@ def _bytes(sizes: Sizes) -> Iterator[Figure]:
             for record in records(path):
                 by_kind[record["kind"]] = by_kind.get(record["kind"], 0) + len(orjson.dumps(record)) + 43
         details = {"steps": sizes.steps, "trace": whole, "messages": messages, "by_kind": by_kind}
-        title = f"bytes of an Agent's trace over its messages', a tool giving {what}, N = {sizes.steps:,}"
+        title = f"bytes of an Agent's trace over its messages', a tool that returns {what}, N = {sizes.steps:,}"
         yield Figure(key, title, whole / messages, 5.0, details=details)
 
 
 def _beside_peer(key: str, steps: int, runs: int, goal: float, sizes: Sizes) -> Figure:
-    """A run, trace on disk, over one of dreadnode's Agent, which writes nothing: the medians, ours around theirs.
+    """Return the time of a run over that of dreadnode's Agent: medians.
 
-    Seconds are of the CPU, as a minute on a busy machine is not like the next.
+    Our runs write a trace, dreadnode's write nothing. Times are CPU seconds, because a minute on a busy machine is not
+    like the next one. Our runs come before and after dreadnode's.
     """
     assert sizes.peer is not None
     script(steps)
@@ -119,7 +120,7 @@ def _beside_peer(key: str, steps: int, runs: int, goal: float, sizes: Sizes) -> 
 
 
 def _peer(python: str, steps: int, runs: int) -> dict[str, Any]:
-    """What the same loop takes there, so many runs after a short one."""
+    """Return the times of runs in dreadnode, after a short first run."""
     script = Path(__file__).parents[1] / "workloads" / "dreadnode_loop.py"
     arguments = [python, "-I", str(script), str(steps), str(runs), TEXT, RESULT]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Many runs at once in one process, over bare awaits that write the same records."""
+"""Many runs at once in one process, over bare awaits."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from ..workloads.workload import SlowModule, engine, run
 
 
 def crowd(sizes: Sizes) -> Iterator[Figure]:
-    """The rate of runs whose steps wait 5 ms each, as a share of what `asyncio.sleep` and the same records reach."""
+    """Yield the rate of runs with 5 ms waits, over bare awaits."""
     runs, steps = sizes.runs, sizes.run_steps
     allow_files(runs + 100)
     with TemporaryDirectory(prefix="refold-bench-") as name:
@@ -42,7 +42,7 @@ def crowd(sizes: Sizes) -> Iterator[Figure]:
 
 
 def together_on_one_engine(steps: int, runs: int) -> float:
-    """Seconds until all runs of one engine have ended."""
+    """Return the seconds until all runs of one engine have ended."""
     engines: dict[Path, Engine] = {}
 
     async def engine_run(folder: Path, _: int) -> None:
@@ -55,7 +55,7 @@ def together_on_one_engine(steps: int, runs: int) -> float:
 
 
 async def bare_run(docs: list[dict[str, Any]], path: Path) -> None:
-    """Awaits as long, and writes the same records."""
+    """Wait as long, and write the same records."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     previous = b""
     for doc in docs:
@@ -67,7 +67,7 @@ async def bare_run(docs: list[dict[str, Any]], path: Path) -> None:
 
 
 def together(work: Callable[[Path, int], Awaitable[None]], runs: int) -> float:
-    """Seconds until all of so many have ended, in one event loop."""
+    """Return the seconds until `runs` jobs have ended, in one loop."""
 
     async def main(folder: Path) -> float:
         gc.collect()
@@ -80,7 +80,7 @@ def together(work: Callable[[Path, int], Awaitable[None]], runs: int) -> float:
 
 
 def allow_files(count: int) -> None:
-    """Lets this process hold so many files open, where the system has such a limit and allows it."""
+    """Let this process open this many files, if the system allows it."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

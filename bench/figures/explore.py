@@ -1,4 +1,4 @@
-"""Branching: many children of one large state, over as many runs that begin with an empty one."""
+"""Branching: many children of a large state, over runs from nothing."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ AT_ONCE = 16
 
 
 class FanModule(AsyncModule):
-    """Begins with so many messages, branches into so many candidates, each a tool call, and takes the best."""
+    """Branches into `children` candidates, each a tool call; adopts the best."""
 
     async def init_state(self, task: str, messages: int = 0, children: int = 0) -> WorkState:
         said = [Message(role="assistant", content=f"{i:>8}: {SAID}") for i in range(messages)]
@@ -46,7 +46,7 @@ class OneStep(AsyncModule):
 
 
 def explored(folder: Path, messages: int, children: int) -> RunResult:
-    """A run that explores every way for one step, its traces in `folder`."""
+    """Return a run that explores every candidate, with traces in `folder`."""
     strategy = BestOfN(lambda state: float(len(state.messages)), steps=1)
     engine = Engine(FanModule(), traces=folder, branch=strategy, max_children=AT_ONCE)
     result = engine.run(Task(objective="work", inputs={"messages": messages, "children": children}))
@@ -55,7 +55,7 @@ def explored(folder: Path, messages: int, children: int) -> RunResult:
 
 
 def one_step_runs(folder: Path, runs: int) -> None:
-    """As many runs of one step, each from nothing, as many at a time."""
+    """Run `runs` runs of one step from nothing, all at once."""
     engine = Engine(OneStep(), traces=folder, budget=RuntimeBudget(max_steps=1))
     work = iter(range(runs))
 
@@ -71,7 +71,7 @@ def one_step_runs(folder: Path, runs: int) -> None:
 
 
 def explore(sizes: Sizes) -> Iterator[Figure]:
-    """Time over that of runs from nothing; memory for each child over that of the state it began with."""
+    """Yield the time and memory of children of a large state."""
     allow_files(sizes.children + 100)
     yield _time(sizes)
     yield _memory(sizes)
@@ -90,16 +90,16 @@ def _time(sizes: Sizes) -> Figure:
         "run_us": spread(alone, 1e6 / n),
         "ratios": spread(paired(branched, alone)),
     }
-    title = f"time of {n:,} children of {m:,} messages, a step each, over {n:,} runs of a step from nothing"
+    title = f"time of {n:,} children of {m:,} messages, a step each, over {n:,} runs of a step from an empty state"
     return Figure("explore.time", title, median(paired(branched, alone)), 1.5, details=details)
 
 
 def _memory(sizes: Sizes) -> Figure:
-    """Between few children and many, so that what does not grow with them is not counted."""
+    """Return a child's memory, from the difference of many and few children."""
     n, m = sizes.children, sizes.messages
     few = max(1, n // 10)
     with TemporaryDirectory(prefix="refold-bench-") as name:
-        explored(Path(name), m, few)  # whatever is made on first use is there
+        explored(Path(name), m, few)  # so that everything made on first use exists
     peaks = {}
     for children in (few, n):
         with TemporaryDirectory(prefix="refold-bench-") as name:
@@ -113,12 +113,12 @@ def _memory(sizes: Sizes) -> Figure:
         "state_kb": round(own / 1e3, 1),
         "trace_kb": round(size / 1e3, 1),
     }
-    title = f"memory that each of {n:,} children takes, over the state of {m:,} messages that it began with"
+    title = f"memory of each of {n:,} children, over the state of {m:,} messages at which it starts"
     return Figure("explore.memory", title, each / own, 0.05, details=details)
 
 
 def _peak(folder: Path, messages: int, children: int) -> tuple[int, Any, int]:
-    """The most that was held, the state, and how long a child's trace is."""
+    """Return peak memory, the state, and a child's trace length."""
     gc.collect()
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Forking: a run that begins with a late state of another, over reading that state."""
+"""Forking: a run that starts with a late state, over reading it."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,7 +15,7 @@ from .load import seconds
 
 
 def forks(sizes: Sizes) -> Iterator[Figure]:
-    """A fork at 19 of 20 steps that ends at once, over loading the trace and that state; plain and edited."""
+    """Yield the time of an immediately ended fork over loading its state."""
     at = sizes.steps * 19 // 20
     edits: dict[str, Any] = {"plain": None, "values": {"/notes/last/k3": -1}, "function": _count_anew}
     with TemporaryDirectory(prefix="refold-bench-") as name:

@@ -1,4 +1,4 @@
-"""The Game of 24 by best-first search: how many hands are answered rightly, within the expansions that it is given."""
+"""The Game of 24 by best-first search: hands answered correctly."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -17,7 +17,7 @@ HANDS = list(combinations_with_replacement(range(1, 14), 4))
 
 
 def game(sizes: Sizes) -> Iterator[Figure]:
-    """The share of hands that are solved, or said to have no solution, as brute force says."""
+    """Yield the share of hands with the same answer as brute force."""
     engine = Engine(GameOf24Search(), branch=BEST_FIRST)
     hands = HANDS[:: sizes.hands]
     right = solved = most = 0
@@ -37,12 +37,12 @@ def game(sizes: Sizes) -> Iterator[Figure]:
         "allowed": BEST_FIRST.max_expansions,
         "ms": round((perf_counter() - began) / len(hands) * 1e3, 1),
     }
-    title = f"Game of 24: hands of {len(hands):,} answered rightly, within {BEST_FIRST.max_expansions} expansions"
+    title = f"Game of 24: hands of {len(hands):,} answered correctly, within {BEST_FIRST.max_expansions} expansions"
     yield Figure("game", title, 100 * right / len(hands), 100.0, "above", "%", details)
 
 
 def can_make_24(numbers: Sequence[Fraction]) -> bool:
-    """Brute force: every pair, every operation."""
+    """Return whether the numbers make 24, by brute force."""
     if len(numbers) == 1:
         return numbers[0] == 24
     for i, j in permutations(range(len(numbers)), 2):

@@ -1,4 +1,4 @@
-"""Reading: a state out of a trace, over reading the file and parsing the last state once."""
+"""Reading: a state from a trace, over one parse of the last."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from ..workloads.workload import AsyncModule, run
 
 
 def loads(sizes: Sizes) -> Iterator[Figure]:
-    """Load of the last and of a middle state, chain not checked: the median of interleaved repeats."""
+    """Yield the time to load a state, chain unchecked: medians of repeats."""
     for key, n in (("short", sizes.steps), ("long", sizes.long)):
         with TemporaryDirectory(prefix="refold-bench-") as name:
             run(AsyncModule(), n, Path(name))

@@ -1,4 +1,4 @@
-"""MCP: 1,000 calls of a server's tool over stdio, through a tool of ours, over the bare client of the package `mcp`."""
+"""MCP: calls over stdio through our client, over package `mcp`'s."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ def add(a: int, b: int) -> int:
 
 server.run("stdio")
 """
-"""A server as most are written, with the package `mcp`."""
+"""A typical server, made with the package `mcp`."""
 
 NULL_SERVER = """
 import json, sys
@@ -42,16 +42,16 @@ for line in sys.stdin:
     said = {"result": answer} if answer is not None else {"error": {"code": -32601, "message": "not known"}}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
 """
-"""A server that takes next to no time, so that the clients are all there is. It speaks the protocol before 2026."""
+"""A server that takes almost no time, so that only the clients count; its protocol is from before 2026."""
 
 _BLOCK = 10
 
 
 def mcp_calls(sizes: Sizes) -> Iterator[Figure]:
-    """Both sides have a connection of their own, in one process, and take turns in blocks of calls.
+    """Yield the median ratio of our client's calls to the bare client's.
 
-    The figure is the median of the pairs. Ours answers a model's call: its arguments are read from JSON and checked,
-    and a message is made of what the server says.
+    Each client has its own connection, in one process, and they take turns in blocks of calls. Our client answers a
+    model's call: it reads and checks the arguments from JSON, and makes a message of the server's answer.
     """
     for key, server, goal, what in (
         ("mcp.calls", SERVER, 1.3, "a server of the package mcp"),
@@ -64,7 +64,7 @@ def mcp_calls(sizes: Sizes) -> Iterator[Figure]:
 
 
 async def _calls(server: str, calls: int) -> tuple[list[float], list[float]]:
-    """Seconds for each block of calls: by a tool of our client, and by the bare client."""
+    """Return each block's seconds, by our tool and by the bare client."""
     from mcp import Client, StdioServerParameters
 
     from refold.modules.agent.chat.tool_calls import ToolCall

@@ -1,9 +1,9 @@
-"""Memory: the most that a long run holds, over what its last state holds.
+"""Memory: the peak of a long run, over its last state.
 
-What a run holds is what Python's allocators have given out since it began, by tracemalloc: exact, and the same on
-every machine; what C libraries keep for themselves is not in it. (The resident size is not used: it moves by pages,
-keeps what was freed, and counts what the run did not ask for.) A state's own size is `sys.getsizeof` over every object
-that is reached from it, each counted once, without classes. Both are in bytes.
+The peak counts what Python's allocators have given out since the run started, by tracemalloc: this is exact, and the
+same on every machine. Memory that C libraries allocate themselves does not count. (The resident size is not used: it
+changes by pages, keeps freed memory, and counts memory that the run did not request.) A state's own size is the sum of
+`sys.getsizeof` over all objects reached from it, each counted once, without classes. Both are in bytes.
 """
 
 import gc
@@ -21,10 +21,10 @@ from ..workloads.workload import AsyncModule, run
 
 
 def memory(sizes: Sizes) -> Iterator[Figure]:
-    """The peak of a run over its last state's own size; tracing slows it down, so it is done once."""
+    """Yield a run's peak over its last state, measured once: tracing is slow."""
     n = sizes.long
     with TemporaryDirectory(prefix="refold-bench-") as name:
-        run(AsyncModule(), 10, Path(name))  # whatever is made on first use is there
+        run(AsyncModule(), 10, Path(name))  # so that everything made on first use exists
         gc.collect()
         tracemalloc.start()
         try:
@@ -40,7 +40,7 @@ def memory(sizes: Sizes) -> Iterator[Figure]:
 
 
 def own_size(value: Any) -> int:
-    """The bytes of a value and of all that it holds, each object once."""
+    """Return the bytes of a value's objects, each counted once."""
     seen, left, size = set[int](), [value], 0
     while left:
         each = left.pop()

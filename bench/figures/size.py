@@ -1,4 +1,4 @@
-"""Bytes: what a trace holds beside the changes themselves."""
+"""Bytes: the size of a trace over that of its changes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from ..workloads.workload import AsyncModule, ModelModule, run
 
 
 def trace_bytes(sizes: Sizes) -> Iterator[Figure]:
-    """Bytes of the trace, and of the folder of blobs beside it, over the bytes of the commits' patches as JSON."""
+    """Yield the bytes of a trace and its blobs, over the patches'."""
     for key, title, module, goal in (
         ("bytes.tool", "bytes of the trace over the deltas'", AsyncModule(), 4.0),
         ("bytes.model", "the same, with a model call over all messages in each step", ModelModule(), 5.0),

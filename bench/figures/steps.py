@@ -1,4 +1,4 @@
-"""Time: what a step costs over the limit, and whether late steps cost more than early ones."""
+"""Time: a step over the lower bound, late steps over early ones."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ WINDOW = 100
 
 
 def timed(work: Callable[[Path], Any], clock: Callable[[], float] = perf_counter) -> float:
-    """Seconds that `work` takes by a clock, in a folder of its own, on a heap that was just swept."""
+    """Return the seconds of `work`, in a new folder, after garbage collection."""
     with TemporaryDirectory(prefix="refold-bench-") as name:
         gc.collect()
         began = clock()
@@ -29,7 +29,7 @@ def timed(work: Callable[[Path], Any], clock: Callable[[], float] = perf_counter
 
 
 def step_times(sizes: Sizes) -> Iterator[Figure]:
-    """Time for a step over the limit's: the median of interleaved repeats, each over the limit next to it."""
+    """Yield the time of a step over the lower bound: medians."""
     n = sizes.steps
     with TemporaryDirectory(prefix="refold-bench-") as name:
         run(AsyncModule(), n, Path(name))
@@ -54,7 +54,7 @@ def step_times(sizes: Sizes) -> Iterator[Figure]:
 
 
 def growth(sizes: Sizes) -> Iterator[Figure]:
-    """Time of the last 100 steps over the first 100, by the clock at each commit: medians over repeats."""
+    """Yield the time of the last steps over the first: medians."""
     for key, n, goal in (("growth.short", sizes.steps, 1.3), ("growth.long", sizes.long, 2.2)):
         first, last = list[float](), list[float]()
         window = min(WINDOW, n // 2)
@@ -68,7 +68,7 @@ def growth(sizes: Sizes) -> Iterator[Figure]:
 
 
 def commit_times(steps: int) -> list[float]:
-    """When the run began its first step, and when each step was committed."""
+    """Return the first step's start, and the time of each commit."""
     times = list[float]()
 
     def on_record(record: Record) -> None:

@@ -1,4 +1,4 @@
-"""The step on each store over the same step on files."""
+"""A step on each store over the same step on files."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ from .steps import timed
 
 
 def stores(sizes: Sizes) -> Iterator[Figure]:
-    """Time for a step on SQLite and on PostgreSQL over the time next to it on files: medians of interleaved repeats."""
+    """Yield the time of a step in databases over files: medians."""
     n = sizes.steps // 4
     with postgres() as url:
         kinds = {"sqlite": ("SQLite", 2.0), **({"postgres": ("PostgreSQL on a socket", 6.0)} if url else {})}
@@ -48,7 +48,7 @@ def stores(sizes: Sizes) -> Iterator[Figure]:
 
 
 def steps(store: TraceStore, n: int) -> Any:
-    """Run the workload of the other figures in a store, and close it."""
+    """Run the workload of the other figures in a store; close it."""
     try:
         return run(AsyncModule(), n, store)
     finally:
@@ -61,7 +61,10 @@ def _steps_in(store: TraceStore, n: int, _: Path) -> Any:
 
 @contextmanager
 def postgres() -> Iterator[str | None]:
-    """Start Debian's PostgreSQL with its default durability, on a socket of its own; None if there is none."""
+    """Start Debian's PostgreSQL on a socket; yield its URL, or None.
+
+    It has its default durability.
+    """
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not found:
         yield None

@@ -1,7 +1,6 @@
-"""The viewer: its index against reading the files' ends; a jump and the overview in a long run against a short one.
+"""The viewer: its index, and a jump and overview in long runs.
 
-All times are CPU seconds of this process. What the browser adds is counted by the tests of the page, in requests and
-rows.
+All times are CPU seconds of this process. The tests of the page count the browser's part in requests and rows.
 """
 
 import shutil
@@ -22,11 +21,11 @@ from ..workloads.workload import AsyncModule
 from ..workloads.workload import run as made
 
 _ENDS = 1 << 16
-"""As many bytes of a file's beginning, and of its end, as the index reads."""
+"""How many bytes of a file's beginning and of its end the index reads."""
 
 
 def view(sizes: Sizes) -> Iterator[Figure]:
-    """The index of many small runs; then the questions of a page, asked of a long run and of a short one."""
+    """Yield the time of the first index, and of a page's questions."""
     with TemporaryDirectory(prefix="refold-bench-") as name:
         yield _index(Path(name), sizes)
     with TemporaryDirectory(prefix="refold-bench-") as name:
@@ -42,7 +41,7 @@ def _index(folder: Path, sizes: Sizes) -> Figure:
     for _ in range(sizes.repeats):
         read.append(_cpu(lambda: [_ends(path) for path in folder.glob("*.trace.jsonl")]))
         index.append(_cpu(lambda: _scanned(folder)))
-    title = f"the index of {sizes.runs:,} runs from nothing, over reading the ends of the files"
+    title = f"the first index of {sizes.runs:,} runs, over reading the ends of the files"
     details = {"index_ms": spread(index, 1e3), "read_ms": spread(read, 1e3)}
     return Figure("view.index", title, median(paired(index, read)), details=details)
 

@@ -1,1 +1,1 @@
-"""The workloads: the runs that the figures measure, and what they are compared with."""
+"""The workloads: the runs that the figures measure, and the lower bounds."""

@@ -1,5 +1,6 @@
-"""What an Agent is measured by: N steps, each an answer with a call and what the tool gives, and the same on the bare
-engine.
+"""An Agent's workload, and the same on the bare engine.
+
+Each of N steps has an answer with a call, and a result.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,10 @@ def look_in_thread(place: int) -> str:
 
 @cache
 def script(steps: int) -> list[Message | str]:
-    """Calls in all steps but the last; made once, as what the model says is not the Agent's doing."""
+    """Return an answer with a call for each step but the last.
+
+    It is made once, because the model's part does not count.
+    """
     calls = [[ToolCall.of(f"call_{i}", "look", {"place": i})] for i in range(steps - 1)]
     return [*(Message("assistant", TEXT, tool_calls=each) for each in calls), "done"]
 
@@ -57,9 +61,9 @@ async def look_closely(place: int) -> str:
 def run_agent(
     steps: int, folder: Path | None, *, in_threads: bool = False, closely: bool = False, **options: Any
 ) -> list[Message]:
-    """Runs an Agent for so many steps, its trace in `folder`; gives the messages, which are read off its trajectory.
+    """Run an Agent, its trace in `folder`; return its trajectory's messages.
 
-    Its tool gives 100 bytes; `closely`, it gives 2,000.
+    Its tool returns 100 bytes, or 2,000 with `closely`.
     """
     answers = ScriptedGenerator(script(steps), usage=USAGE)
     agent = Agent(
@@ -101,7 +105,7 @@ def look_plainly_in_thread(place: int) -> str:
 
 
 class BareModule(AgentModule[ChatState]):
-    """One effect that is sent all messages, and one tool; two messages a step."""
+    """A step sends all messages, calls a tool, adds two messages."""
 
     tools = {"look": look_plainly}
 
@@ -126,16 +130,16 @@ class BareModuleInThreads(BareModule):
 
 
 def run_bare(steps: int, folder: Path, *, in_threads: bool = False) -> None:
-    """Runs the bare module for so many steps, its trace in `folder`."""
+    """Run the bare module for `steps` steps, its trace in `folder`."""
     module = BareModuleInThreads() if in_threads else BareModule()
     result = Engine(module, budget=RuntimeBudget(max_steps=steps), traces=folder).run("work")
     assert result.steps == steps, result.error
 
 
 def messages_weight(trace: Trace) -> int:
-    """Bytes of the conversation that a run has ended with, each message as an API for chats takes it, in compact JSON.
+    """Return the bytes of a run's messages, as compact chat-API JSON.
 
-    The instructions and the definitions of tools, which stand in the trace once, do not count.
+    The instructions and the definitions of tools, which are in the trace once, do not count.
     """
     messages = [Message.from_dict(document) for document in trace.final_state["messages"]]
     return sum(len(orjson.dumps(message.to_openai())) for message in messages)

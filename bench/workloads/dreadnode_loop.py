@@ -1,6 +1,6 @@
-"""The Agent's loop in dreadnode, run by an interpreter that has it: nothing of refold is imported here.
+"""The Agent's loop in dreadnode; nothing of refold is imported.
 
-`PYTHON dreadnode_loop.py STEPS REPEATS TEXT RESULT` prints its version, and the seconds of CPU of each run, as JSON.
+`PYTHON dreadnode_loop.py STEPS REPEATS TEXT RESULT` prints dreadnode's version and the CPU seconds of each run as JSON.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ TEXT, RESULT = sys.argv[3], sys.argv[4]
 
 
 class Scripted(Generator):  # type: ignore[misc]
-    """Calls the tool so often, and then has done."""
+    """Calls the tool in each step but the last, then answers."""
 
     steps: int
     asked: int = 0
@@ -52,7 +52,7 @@ async def look(place: int) -> str:
 
 
 async def run(steps: int) -> float:
-    """Seconds of CPU that a run of so many steps takes."""
+    """Return the CPU seconds of a run of `steps` steps."""
     model = Scripted(model="scripted", params=GenerateParams(), steps=steps)
     agent = Agent(name="bench", model=model, instructions="Go on.", tools=[look], max_steps=steps + 1)
     began = process_time()
@@ -66,7 +66,7 @@ async def run(steps: int) -> float:
 
 
 async def main(steps: int, repeats: int) -> None:
-    await run(3)  # what is imported on first use is none of the steps'
+    await run(3)  # so that imports on first use do not count
     seconds = [await run(steps) for _ in range(repeats)]
     print(json.dumps({"version": metadata.version("dreadnode"), "seconds": seconds}))
 

@@ -1,4 +1,4 @@
-"""The least that could be done: the same records dumped with orjson, hashed in a chain and written, nothing else."""
+"""The lower bound: the same records dumped, hashed in a chain, written."""
 
 import os
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ STEP_KINDS = frozenset(("decide", "intent", "outcome", "commit"))
 
 
 def step_records(trace: Path) -> list[dict[str, Any]]:
-    """The records that steps wrote, parsed, without their hash."""
+    """Return the records of steps, parsed, without their hash."""
     return [record for record in records(trace) if record["kind"] in STEP_KINDS]
 
 
 def records(trace: Path) -> list[dict[str, Any]]:
-    """All records of a trace, parsed, without their hash."""
+    """Return all records of a trace, parsed, without their hash."""
     parsed = [orjson.loads(line) for line in trace.read_bytes().splitlines()]
     for record in parsed:
         del record["hash"]
@@ -26,7 +26,7 @@ def records(trace: Path) -> list[dict[str, Any]]:
 
 
 def write_records(docs: Iterable[dict[str, Any]], path: Path) -> None:
-    """Writes the records as a trace has them: one os.write each."""
+    """Write the records like a trace: one `os.write` each."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     previous = b""
     for doc in docs:
@@ -36,7 +36,7 @@ def write_records(docs: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def chained(doc: dict[str, Any], previous: bytes) -> tuple[bytes, bytes]:
-    """One line with its hash, and the hash."""
+    """Return one line with its hash, and the hash."""
     body = orjson.dumps(doc)[:-1]
     digest = blake2b(previous + body, digest_size=16).hexdigest().encode()
     return b'%b,"hash":"%b"}\n' % (body, digest), digest

@@ -1,4 +1,4 @@
-"""What is measured: a run of N steps, each with a tool call, two messages, a counter and a key of a nested dict."""
+"""The engine's workload: steps with a tool call and state changes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ SEEN = (WORDS[9:] * 3)[:194]
 
 
 class Message(StateModel):
-    """One message; two of them, about 400 bytes, come with each step."""
+    """One message; each step adds two, about 400 bytes."""
 
     role: Literal["assistant", "tool"]
     content: str
 
 
 class WorkState(StateSchema):
-    """In each step `messages` grows by two, `count` by one, and one of ten keys of `notes["last"]` is set."""
+    """The state: each step adds two messages and changes two values."""
 
     messages: list[Message] = []
     count: int = 0
@@ -99,12 +99,12 @@ class SlowModule(AsyncModule):
 
 
 async def model(messages: Sequence[Message]) -> dict[str, Any]:
-    """Stands for a model that is sent the whole history: about 150 bytes come back, and what it cost."""
+    """Stand in for a model: return about 150 bytes, and usage."""
     return {"content": SAID[:60], "usage": {"tokens_in": 50 * len(messages), "tokens_out": 20, "cost": 0.001}}
 
 
 class ModelModule(AsyncModule):
-    """The same as `AsyncModule`, with a model call over all messages in each step."""
+    """`AsyncModule` with a model call over all messages in each step."""
 
     async def decide(self, state: WorkState) -> Decision:
         await perform_effect(model, state.messages)
@@ -112,7 +112,7 @@ class ModelModule(AsyncModule):
 
 
 def run(module: AgentModule[WorkState], steps: int, folder: Path | TraceStore, **options: Any) -> RunResult:
-    """Runs a module for so many steps, its trace in `folder` or a store, durability "process"."""
+    """Run a module for `steps` steps, durability "process"; return its result."""
     result = engine(module, steps, folder, **options).run("work")
     assert result.steps == steps, result.error
     return result

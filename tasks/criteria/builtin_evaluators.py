@@ -13,10 +13,7 @@ from .run_view import Evaluator, RunView
 
 
 def final_result_equals(argument: str, view: RunView) -> CriterionResult:
-    """Return whether the final result is this text.
-
-    Spaces at the ends do not count.
-    """
+    """Return whether the final result is this text, apart from outer spaces."""
     passed = view.final_result is not None and view.final_result.strip() == argument
     return _verdict(passed, f"the final result is {shown(view.final_result)}")
 
@@ -30,7 +27,7 @@ def final_result_contains(argument: str, view: RunView) -> CriterionResult:
 def final_result_matches(argument: str, view: RunView) -> CriterionResult:
     """Return whether the final result matches this regular expression (Python's `re`).
 
-    A match anywhere counts; `^…$` requires all of it.
+    A match anywhere counts; `^…$` requires all of the result.
     """
     pattern = re.compile(argument)
     try:

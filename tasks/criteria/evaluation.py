@@ -1,4 +1,4 @@
-"""Evaluate the success criteria of an ended run."""
+"""Evaluates the success criteria of an ended run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def evaluate_task(view: RunView, *, evaluators: Mapping[str, Evaluator] | 
     """Evaluate the success criteria of a run's task, one after the other.
 
     `evaluators` are tried before the registered ones. The result is a success if the status is "completed" and no
-    criterion failed. If a criterion has no evaluator, or its evaluator raises or cannot tell, the criterion has
+    criterion failed. If a criterion has no evaluator, or its evaluator raises or cannot decide, the criterion has
     `passed=None`: it does not count as passed, and `reason` says so.
     """
     criteria = [await _evaluate(criterion, view, evaluators) for criterion in view.task.success_criteria]
@@ -56,18 +56,18 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
     if isinstance(verdict, CriterionResult):
         return _result(criterion, verdict.passed, verdict.evidence)
     if verdict is None:
-        return _result(criterion, None, "its evaluator cannot tell")
+        return _result(criterion, None, "its evaluator cannot decide")
     if isinstance(verdict, bool):
         return _result(criterion, verdict, "")
     return _result(
-        criterion, None, f"its evaluator gave a {type(verdict).__name__}; it must be a CriterionResult or bool"
+        criterion, None, f"its evaluator returned a {type(verdict).__name__}; it must be a CriterionResult or bool"
     )
 
 
 def _boxed(fn: Evaluator, argument: str, view: RunView) -> list[Any]:
-    """Return the answer in a list.
+    """Return the evaluator's answer in a list.
 
-    trio takes a bare coroutine that a thread returns for a mistake.
+    A bare coroutine returned from a thread would be an error for trio.
     """
     return [fn(argument, view)]
 

@@ -43,7 +43,7 @@ def evaluator_names() -> list[str]:
 
 
 def find_evaluator(criterion: str, evaluators: Mapping[str, Evaluator] | None) -> tuple[Evaluator, str] | None:
-    """Return a criterion's evaluator and argument, or None without an evaluator.
+    """Return a criterion's evaluator and argument, or None.
 
     `evaluators` are searched before the registered ones.
     """

@@ -15,7 +15,7 @@ class CriterionResult(BaseModel):
     criterion: str
     passed: bool | None
     evidence: str = ""
-    """The facts behind the verdict; for None, why there is no verdict."""
+    """The facts behind the verdict, or the reason why there is none."""
 
 
 class TaskResult(BaseModel):
@@ -25,7 +25,7 @@ class TaskResult(BaseModel):
 
     task_id: str
     success: bool
-    """Whether the run completed and no criterion failed. A criterion that was not evaluated counts as neither."""
+    """True if the run completed and no criterion failed. A criterion that was not evaluated does not count."""
     stop_reason: str
     final_result: str | None
     criteria: list[CriterionResult] = Field(default_factory=list)

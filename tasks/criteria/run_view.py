@@ -32,5 +32,5 @@ Verdict = CriterionResult | bool | None
 Evaluator = Callable[[str, RunView], Verdict | Awaitable[Verdict]]
 """A function from a criterion's argument (the text after `"name:"`, stripped) and the run to a verdict.
 
-None means that it cannot tell. A sync evaluator is called in a worker thread.
+None means that it cannot decide. A sync evaluator is called in a worker thread.
 """

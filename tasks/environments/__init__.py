@@ -1,5 +1,5 @@
 """Environments: the folder in which a run's tools and commands work.
 
-`environment` is the protocol, `folder` and `scratch` are the implementations, and `registry` maps the types that a task
-names to them. `open_environment` opens one with the task's mounts, and closes it whatever happens.
+`environment` is the protocol, `folder` and `scratch` are implementations, and `registry` maps the types in tasks to
+implementations. `open_environment` opens one with the task's mounts, and always closes it.
 """

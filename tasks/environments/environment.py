@@ -27,13 +27,13 @@ class ExecResult(BaseModel):
     stdout: str
     stderr: str
     timed_out: bool = False
-    """Whether the timeout passed: the command was killed with its children, and the output is what it had written."""
+    """True if the timeout passed: the command was killed with its children, and the output is what it had written."""
     truncated: bool = False
-    """Whether the command wrote more than is kept (10 MB of each stream); the rest was read and dropped."""
+    """True if the command wrote more than is kept (10 MB of each stream); the rest was read and dropped."""
 
     @property
     def ok(self) -> bool:
-        """True if the command ended by itself, with 0."""
+        """True if the command ended by itself, with exit code 0."""
         return self.returncode == 0 and not self.timed_out
 
 
@@ -44,8 +44,8 @@ class Environment(Protocol):
     """A folder in which tools read, write and run commands.
 
     It is open from `open()` (or `async with`) until `close()`. If opening fails, nothing is left behind; closing twice
-    is fine. Before and after, everything else raises `EnvironmentNotOpenError`. `FolderEnvironment` implements the
-    protocol for a folder on this machine.
+    has no effect. While it is not open, everything else raises `EnvironmentNotOpenError`. `FolderEnvironment`
+    implements the protocol for a folder on this machine.
     """
 
     @property
@@ -112,13 +112,13 @@ class Environment(Protocol):
     async def fork(self) -> Environment:
         """Return an open environment with a copy of the present files.
 
-        The caller closes the copy. An environment without the capability "fork" raises `NotForkableError`.
+        The caller closes the copy. Raises `NotForkableError` without the capability "fork".
         """
 
     async def adopt(self, fork: Environment) -> None:
         """Replace the files here by copies of a fork's files.
 
-        An environment without the capability "fork" raises `NotForkableError`.
+        Raises `NotForkableError` without the capability "fork".
         """
 
     async def __aenter__(self) -> Self:

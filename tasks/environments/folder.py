@@ -1,6 +1,6 @@
 """Environments that are a folder on this machine.
 
-`host` uses the folder as it is; `FolderEnvironment` is also the base of environments that make their own folder.
+`host` uses an existing folder; `FolderEnvironment` is also the base of environments that make their own folder.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FolderEnvironment:
     @property
     def _why_not(self) -> str:
         if self._state == "closed":
-            return "was closed: the run it belonged to is over"
+            return "was closed: its run has ended"
         return "is not open yet: use `async with` on it"
 
     def path(self, relative: str | Path) -> Path:
@@ -96,9 +96,8 @@ class FolderEnvironment:
         """Run a command in the root, or in `cwd` inside it.
 
         `argv` is the program and its arguments, without a shell. The command gets few variables of this process (see
-        `child_env`), and `env`. It is killed with its children when `timeout` seconds have passed (the result says so),
-        when the call is cancelled, and when the environment closes. When the command ends, its background processes are
-        killed.
+        `child_env`), and `env`. It is killed with its children after `timeout` seconds (the result says so), when the
+        call is cancelled, and when the environment closes. When the command ends, its background processes are killed.
 
         Raises:
             CommandError: the command cannot be started.
@@ -161,7 +160,7 @@ class FolderEnvironment:
         return result
 
     def _closed_or(self, error: CommandError) -> Exception:
-        """Return the error to raise for a command that did not start.
+        """Return the error of a command that did not start.
 
         If the environment was closed meanwhile, that is the cause.
         """
@@ -173,7 +172,7 @@ class FolderEnvironment:
         If that fails or is cancelled, what was made is removed before the error is raised.
         """
         if self._state != "new":
-            raise EnvironmentNotOpenError(self.type, "can be opened once: make another")
+            raise EnvironmentNotOpenError(self.type, "can be opened only once: make another")
         try:
             self._root = await anyio.to_thread.run_sync(self._prepare)
             self._state = "open"
@@ -202,11 +201,11 @@ class FolderEnvironment:
         self._discard()
 
     async def fork(self) -> Environment:
-        """Raise `NotForkableError`, as the files of this environment are the only ones."""
+        """Raise `NotForkableError`: this environment's files are the only ones."""
         raise NotForkableError(self.type)
 
     async def adopt(self, fork: Environment) -> None:
-        """Raise `NotForkableError`, as only a copy may be replaced."""
+        """Raise `NotForkableError`: only the files of a copy may be replaced."""
         raise NotForkableError(self.type)
 
     async def __aenter__(self) -> Self:
@@ -223,7 +222,7 @@ class FolderEnvironment:
 
 
 class HostEnvironment(FolderEnvironment):
-    """A folder of this machine, used as it is, without forks.
+    """An existing folder of this machine, without forks.
 
     What tools write stays in the folder when the environment closes.
     """

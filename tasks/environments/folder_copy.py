@@ -21,9 +21,9 @@ def _never() -> None:
 def copy_tree(source: Path, target: Path, check: Callable[[], None] = _never) -> None:
     """Copy a file or folder to `target`.
 
-    `target` must not exist; for a folder, it may be an empty folder. Links are copied as links. A link whose text would
-    lead out of the copy, though its destination is inside the source, is rewritten as a relative one. Modes and times
-    are kept. `check` is called before each entry; it raises to stop the copy.
+    `target` must not exist; for a folder, it may be an empty folder. Links are copied as links; a link whose text would
+    lead out of the copy, though its destination is inside the source, becomes relative. Modes and times are kept.
+    `check` is called before each entry; it raises to stop the copy.
 
     Raises:
         CopyRefusedError: the source has a link that leads out of it, or a socket, pipe or device.

@@ -27,9 +27,9 @@ class Mount:
 
 
 def mount_issues(task: Task, root: Path) -> list[TaskValidationIssue]:
-    """Return what is wrong with a task's mounts in the workspace `root`.
+    """Return the problems of a task's mounts in the workspace `root`.
 
-    They are checked one by one, and against each other.
+    Each mount is checked by itself, and against the others.
     """
     issues = []
     mounts: list[Mount] = []

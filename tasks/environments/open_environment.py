@@ -1,4 +1,4 @@
-"""Open a task's environment with its mounts, and close it whatever happens."""
+"""Opens a task's environment with its mounts, and always closes it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ async def open_environment(
 ) -> AsyncIterator[Environment | None]:
     """Open the environment of `task`, with its resources mounted.
 
-    Yields None if the task has no `env_spec`. `tools` are the names that the module offers. With `resume`, content at
-    a mount's target is used as it is, as the resumed run may have changed it. The environment is closed on every way
-    out, also if opening it fails halfway.
+    Yields None if the task has no `env_spec`. `tools` are the names that the module offers. With `resume`, a mount's
+    target keeps its content, because the resumed run may have changed it. The environment is always closed, even if
+    opening it fails halfway.
 
     Raises:
-        EnvironmentMismatchError: the environment that the task asks for is not available; `issues` says why.
+        EnvironmentMismatchError: the environment is not available; `issues` says why.
     """
     if task.env_spec is None:
         yield None

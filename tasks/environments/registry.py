@@ -1,6 +1,6 @@
-"""The types of environments, and making one for a task.
+"""The types of environments, and their creation for a task.
 
-A task gets exactly what it asks for, or an error: never silently something less.
+A task gets exactly the environment that it requires, or an error.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def create_environment(
     if lacking := [name for name in _NEEDED if inspect.getattr_static(environment, name, _NEEDED) is _NEEDED]:
         what = type(environment).__name__
         message = (
-            f"the factory of {spec.type!r} gave a {what}, which is not an Environment: it has no {', '.join(lacking)}"
+            f"the factory of {spec.type!r} returned a {what}, which is no Environment: it has no {', '.join(lacking)}"
         )
         raise _mismatch("ENV_OPEN_FAILED", message)
     if missing := _capability_issues(spec, environment):
@@ -96,7 +96,7 @@ def create_environment(
 
 
 def check_environment(spec: EnvSpec, *, tools: Iterable[str], environment: Environment) -> list[TaskValidationIssue]:
-    """Return which required tools and capabilities are missing."""
+    """Return the issues of missing tools and capabilities."""
     offered = sorted(tools)
     issues = [
         _issue(

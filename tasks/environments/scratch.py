@@ -17,8 +17,8 @@ from .folder_copy import copy_tree, remove_tree
 class ScratchEnvironment(FolderEnvironment):
     """A copy of `source` in a temporary folder.
 
-    Closing removes it, unless `keep`: then `kept_at` is its path. Links are copied as links, and still lead to the same
-    place inside the copy. A source with links that lead out of it is refused, as is one with sockets, pipes or devices.
+    Closing removes it, unless `keep` is set: then `kept_at` is its path. Links are copied as links, and lead to the
+    same place inside the copy. A source with sockets, pipes, devices, or links that lead out of it is refused.
     """
 
     type = "scratch"
@@ -49,7 +49,7 @@ class ScratchEnvironment(FolderEnvironment):
     async def fork(self) -> Environment:
         """Return an open environment with a copy of the present files.
 
-        Commands that are running are not carried over.
+        Running commands are not copied.
         """
         child = ScratchEnvironment(self.root, keep=self._keep)
         await child.open()

@@ -1,4 +1,1 @@
-"""Task files: YAML, JSON and JSONL.
-
-They are read as plain data, with the line of each field.
-"""
+"""Task files: YAML, JSON and JSONL, with a line per field."""

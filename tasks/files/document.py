@@ -1,4 +1,4 @@
-"""Documents that know on which line each of their fields was written."""
+"""Documents with the line on which each field was written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .json_values import Path, render_path
 class Document:
     """A parsed document: its `value`, and the lines of its paths.
 
-    `lines()` maps paths to 1-based lines, of a key or an item. It is a function because finding the lines costs a
-    second pass, which only errors need.
+    `lines()` maps paths to 1-based lines of keys or items. It is a function because finding the lines takes a second
+    pass, which only errors need.
     """
 
     value: Any
@@ -29,10 +29,7 @@ class Document:
 
 
 class UnreadableError(Exception):
-    """Text that is not a document.
-
-    The loader turns it into a `TaskFileError`.
-    """
+    """Text that is not a document; the loader raises `TaskFileError` for it."""
 
     def __init__(self, line: int, message: str, path: Path = ()) -> None:
         super().__init__(message)

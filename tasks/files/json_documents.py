@@ -1,6 +1,6 @@
-"""Parse JSON text into a document with line numbers.
+"""Parses JSON text into a document with line numbers.
 
-The standard library parses; a scan of our own finds the lines, only when they are needed.
+The standard library parses the text; our own scan finds the lines, only when needed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class _Suspect(Exception):
-    """Something whose line the scan must find: a repeated key, a NaN."""
+    """A repeated key or a NaN, whose line the scan must find."""
 
 
 def parse_json(text: str, first_line: int = 1) -> Document:
     """Return the document in `text`, whose first line is `first_line`.
 
-    Lines are counted by U+000A alone, not by Unicode's other line breaks.
+    Only U+000A ends a line, not Unicode's other line breaks.
 
     Raises:
         UnreadableError: not JSON (RFC 8259), a repeated key in an object, a NaN or an infinity, nested too deeply.

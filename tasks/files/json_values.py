@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 SMALLEST, LARGEST, DEEPEST = -(2**63), 2**64 - 1, 200
-"""The smallest and largest integer of 64 bits, signed or unsigned, as orjson writes no others; and how deep values may
-nest. A record of a trace adds levels of its own, and orjson writes at most 254."""
+"""The smallest and largest integer of 64 bits, signed or unsigned, because orjson writes no others; and how deep values
+may nest. A record of a trace adds levels of its own, and orjson writes at most 254."""
 
 MOST_PROBLEMS = 20
 """How many problems of one value are listed, so that a message stays readable."""
@@ -55,9 +55,9 @@ def shown(value: object) -> str:
 def exact_json(value: object, path: Path, problems: list[tuple[Path, str]]) -> Any:
     """Return a fresh copy of a JSON value, with tuples as lists.
 
-    What is not exact JSON is added to `problems` with its path: NaN and infinities, integers beyond 64 bits, lone
-    surrogates, keys that are not text, subclasses of the plain types (an enum member would lose its class), every other
-    object, cycles, and nesting beyond 200 levels.
+    Values that are not exact JSON are added to `problems` with their paths: NaN and infinities, integers beyond 64
+    bits, lone surrogates, keys that are not text, subclasses of the plain types (an enum member would lose its class),
+    all other objects, cycles, and nesting beyond 200 levels.
     """
     if len(problems) >= MOST_PROBLEMS:
         return None

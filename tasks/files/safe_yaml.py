@@ -1,8 +1,8 @@
-"""Load a stranger's YAML as plain data, within limits.
+"""Loads a stranger's YAML as plain data, within limits.
 
-Aliases let a short text expand to a document of any size, and so does `<<`, which copies. Both are counted before
-anything is built. Texts mean what PyYAML's safe loader reads (YAML 1.1), as files of skills and capabilities are
-written that way; `yaml_documents` is stricter, and counts in the same way.
+Aliases and the merge key `<<` let a short text expand to a document of any size. Both are counted before anything is
+built. Scalars mean what PyYAML's safe loader reads (YAML 1.1), as in files of skills and capabilities; `yaml_documents`
+is stricter, and counts in the same way.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from ...errors import DefinitionError
 from .json_values import DEEPEST
 
 MOST_NODES = 300_000
-"""How many values a document may expand to. An alias counts as much as what it repeats, a long text as several."""
+"""How many values a document may expand to. An alias counts as much as its target, a long text as several values."""
 _TEXT_OF_A_NODE = 100
 _LONGEST_NUMBER = 100
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
@@ -57,10 +57,7 @@ def load_yaml(text: str) -> Any:
 
 
 def check_size(root: yaml.Node) -> None:
-    """Raise YAMLError for a document that is too large or too deep.
-
-    A document that contains itself is refused too.
-    """
+    """Raise YAMLError for a document that is too large, deep, or circular."""
     known: dict[int, tuple[int, int]] = {}
     under_way: set[int] = set()
 
@@ -70,7 +67,7 @@ def check_size(root: yaml.Node) -> None:
         if id(node) in known:
             return known[id(node)]
         if id(node) in under_way:
-            raise YAMLError(line, "it holds itself, through an alias")
+            raise YAMLError(line, "it contains itself, through an alias")
         if isinstance(node, yaml.ScalarNode):
             if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
                 raise YAMLError(line, "a number has too many digits: write it as text")

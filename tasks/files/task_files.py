@@ -1,4 +1,4 @@
-"""Load tasks from YAML, JSON and JSONL files.
+"""Loads tasks from YAML, JSON and JSONL files.
 
 Problems are reported with file, line and field.
 """
@@ -113,7 +113,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror or error}") from error
     try:
-        return data.removeprefix(BOM_UTF8).decode()  # "utf-8-sig" counts the place of an error without the mark
+        return data.removeprefix(BOM_UTF8).decode()  # "utf-8-sig" would count an error's place without the mark
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise TaskFileError(path, [FileProblem(line, None, "is not UTF-8 text: save the file as UTF-8")]) from error

@@ -1,8 +1,8 @@
-"""Parse YAML text into documents with line numbers.
+"""Parses YAML text into documents with line numbers.
 
-The documents hold the plain data of YAML 1.2. PyYAML's composer reads the text, and its constructors are not used.
-PyYAML speaks YAML 1.1, in which `no` is false, `12:30` is 750, `010` is 8 and `2024-01-01` a date. A scalar that the
-two versions read differently is refused with its place, and never guessed.
+The documents hold the plain data of YAML 1.2. PyYAML's composer reads the text, without PyYAML's constructors, which
+follow YAML 1.1: there `no` is false, `12:30` is 750, `010` is 8 and `2024-01-01` a date. A scalar that the two versions
+read differently is refused with its place.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ def _next(loader: _Loader) -> yaml.Node | None:
 def _hide_breaks(text: str) -> tuple[str, dict[int, str]]:
     """Replace U+0085, U+2028 and U+2029 by private, unused characters.
 
-    In YAML 1.2 they are plain text; PyYAML takes them for line breaks, folds them away and counts them as lines.
-    Returns the text, and the mapping back.
+    In YAML 1.2 they are plain text; PyYAML reads them as line breaks. Returns the text, and the mapping back.
     """
     present = [char for char in _BREAKS if char in text]
     free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
@@ -105,7 +104,7 @@ class _Build:
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self._mapping(node, path)
-        raise UnreadableError(line, f"the tag {node.tag} is not plain data: leave it out", path)
+        raise UnreadableError(line, f"the tag {node.tag} is not plain data: remove it", path)
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         own: dict[str, tuple[yaml.Node, int]] = {}
@@ -166,5 +165,5 @@ class _Build:
             case "tag:yaml.org,2002:merge":
                 message = "'<<' is not plain data here: quote it"
             case _:
-                message = f"the tag {node.tag} is not plain data: leave it out"
+                message = f"the tag {node.tag} is not plain data: remove it"
         raise UnreadableError(node.start_mark.line + 1, message, path)

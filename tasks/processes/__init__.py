@@ -1,5 +1,5 @@
 """Child processes: commands under a supervisor, and work that may never end.
 
-`commands` runs an environment's commands, each under the program `supervisor`, so that nothing outlives its command.
-`apart` gives work that cannot be cancelled a process of its own, which can be killed.
+`commands` runs an environment's commands, each under the program `supervisor`, so that no process outlives its command.
+`apart` runs work that cannot be cancelled in a child process, which can be killed.
 """

@@ -22,10 +22,10 @@ sys.path.append(sys.argv[1])
 from apart_worker import main
 main(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
 """
-"""As a module, unlike as a script, the worker is compiled only once."""
+"""A module, unlike a script, is compiled only once."""
 _FOLDER = str(Path(__file__).parent)
 _BYTES = 2_000_000_000
-"""How much memory the child may take, in bytes, so that it cannot fill the machine."""
+"""How many bytes of memory the child may use, so that it cannot fill the machine."""
 
 
 _at_work: dict[int, list["Apart"]] = {}
@@ -54,7 +54,7 @@ class Apart:
 
     def __init__(self, file: Path, seconds: float) -> None:
         self._until = time.monotonic() + seconds
-        # the child's own alarm, 2 s later, ends it if this process is killed first
+        # if this process is killed first, the child's own alarm ends the child 2 s later
         self._child = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _PROGRAM, _FOLDER, str(file), str(int(seconds) + 2), str(_BYTES)],
             bufsize=0,
@@ -96,7 +96,7 @@ class Apart:
         body = json.dumps(request).encode()
         try:
             left = memoryview(len(body).to_bytes(8, "big") + body)
-            while left:  # this cannot block for ever: the child reads the whole request before it works
+            while left:  # cannot block for ever: the child reads the whole request before it works
                 left = left[self._child.stdin.write(left) or 0 :]
             size = int.from_bytes(self._read(8), "big")
             return json.loads(self._read(size))

@@ -1,4 +1,4 @@
-"""The child process of `apart`; it imports nothing of refold itself."""
+"""The child process of `apart`; it imports nothing of refold."""
 
 import importlib
 import json

@@ -28,7 +28,7 @@ _INHERITED_WINDOWS = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPR
 def child_env(extra: Mapping[str, str] | None) -> dict[str, str]:
     """Return a command's variables: a few of this process, and `extra`.
 
-    They say where programs and home are, and which language is used. None of this process's secrets is among them.
+    The few variables are those for programs, home folder and language. None of them holds a secret of this process.
     """
     names = (*_INHERITED, *_INHERITED_WINDOWS) if sys.platform == "win32" else _INHERITED
     return {**{name: os.environ[name] for name in names if name in os.environ}, **(extra or {})}
@@ -45,7 +45,7 @@ class ChildProcess:
         self._child: Supervised | None = None
         self._killed = threading.Event()
         self._over = threading.Event()
-        """Set when `communicate` uses the descriptors no more."""
+        """Set when `communicate` no longer uses the descriptors."""
 
     @property
     def group_alive(self) -> bool:
@@ -53,7 +53,7 @@ class ChildProcess:
         return self._child is not None and not self._child.wait(0)
 
     def kill(self) -> None:
-        """Kill the command with all that it started.
+        """Kill the command with all processes that it started.
 
         A command that has not started yet will not start.
         """

@@ -1,4 +1,4 @@
-"""Search a text for a regular expression, in a child process.
+"""Searches a text for a regular expression, in a child process.
 
 Backtracking can take for ever, and a child process can be killed.
 """

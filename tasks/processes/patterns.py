@@ -1,4 +1,4 @@
-"""Search texts for users' regular expressions, with a time limit.
+"""Searches texts for users' regular expressions, with a time limit.
 
 A user's pattern is trusted, but `(a+)+b` takes for ever on a text that a model chooses. Python's `re` holds the
 interpreter's lock while it searches, which would freeze this process with all its timeouts.
@@ -11,18 +11,18 @@ from . import pattern_search
 from .apart import Apart, ApartError
 
 SECONDS = 10
-"""How long a search may take, in seconds: a backtracking search that takes longer would take hours."""
+"""How many seconds a search may take: a backtracking search that takes longer would take hours."""
 
 
 class PatternTimeoutError(TimeoutError):
-    """A search for a pattern that was given up.
+    """A search for a pattern took too long.
 
     `pattern` is the pattern, `characters` the length of the text.
     """
 
     def __init__(self, pattern: str, characters: int) -> None:
         super().__init__(
-            f"the search for {pattern!r:.200} in {characters} characters was given up after {SECONDS} s: "
+            f"the search for {pattern!r:.200} in {characters} characters was stopped after {SECONDS} s: "
             "write the pattern without nested repetition, such as (a+)+"
         )
         self.pattern = pattern
@@ -32,7 +32,7 @@ class PatternTimeoutError(TimeoutError):
 def is_found(pattern: re.Pattern[str], text: str) -> bool:
     """Return whether a child process finds the pattern in a text.
 
-    Raises PatternTimeoutError if the child process is still searching after `SECONDS`, or has ended without an answer.
+    Raises PatternTimeoutError if the search takes longer than `SECONDS`, or the child process ends without an answer.
     """
     flags = pattern.flags & ~re.DEBUG
     try:

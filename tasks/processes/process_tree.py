@@ -1,4 +1,4 @@
-"""Kill a process group, and its descendants in other groups."""
+"""Kills a process group, and its descendants in other groups."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ def kill_group(group: int, *, leader_alive: bool, with_signal: int | None) -> bo
     """Signal a process group; return whether it had any process.
 
     With None, no signal is sent. While the leader lives, its descendants in other sessions are found by their parents
-    (on Linux, from /proc) and get the signal too. After the leader was waited for, its number stays reserved as long as
-    the group has members. So if a process has that number, the group is gone and the number was given to another
-    process, which must not be touched.
+    (on Linux, from /proc) and signalled, too. After the leader was waited for, the group's number stays reserved while
+    the group has members. So if a process has that number then, it is another process, which must not be touched.
     """
     if not leader_alive and _exists(group):
         return False
     try:
         if with_signal is not None and leader_alive:
-            os.killpg(group, signal.SIGSTOP)  # so that no process starts others during the search
+            os.killpg(group, signal.SIGSTOP)  # so that no process starts another one during the search
             for pid in _outsiders(group):
                 _send(pid, with_signal)
         os.killpg(group, with_signal or 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # macOS: only zombies are left; elsewhere: not ours to signal
+        return True  # on macOS, only zombies are left; elsewhere, this process may not signal the group
     return True
 
 

@@ -1,4 +1,4 @@
-"""Blocking work in a thread that a cancellation stops, and waits for."""
+"""Blocking work in a thread, which a cancellation stops and awaits."""
 
 import math
 import threading
@@ -11,15 +11,15 @@ import anyio.to_thread
 
 T = TypeVar("T")
 _LOOK_SECONDS = 0.005
-"""How often `_stopped` looks whether the work is over. It polls, as an event of a thread cannot be awaited."""
+"""How often `_stopped` checks whether the work has ended. It polls, because a thread's event cannot be awaited."""
 
 
 async def run_stoppable(work: Callable[[], T], stop: Callable[[], None]) -> T:
     """Run `work` in a worker thread that a cancellation stops.
 
     Returns the result of `work`, or raises its error. When cancelled, in any way and at any moment, it calls `stop`
-    and waits until `work` is over, if that has started. Then it raises the cancellation, whatever `work` and `stop`
-    did. `work` never starts after that. `stop` is called from the event loop and must not block.
+    and waits until `work` has ended, if it has started. Then it raises the cancellation, regardless of `work` and
+    `stop`. `work` never starts after that. `stop` is called from the event loop and must not block.
     """
     job = _Job(work)
     try:
@@ -28,7 +28,7 @@ async def run_stoppable(work: Callable[[], T], stop: Callable[[], None]) -> T:
         last = await _stopped(job, stop)
         raise (cancelled if last is None else last) from None
     finally:
-        if not job.withdrawn() and not job.over.is_set():  # the coroutine is being closed: no await any more
+        if not job.withdrawn() and not job.over.is_set():  # the coroutine is being closed and can no longer await
             stop()
     return job.outcome()
 
@@ -36,7 +36,7 @@ async def run_stoppable(work: Callable[[], T], stop: Callable[[], None]) -> T:
 async def _stopped(job: "_Job[T]", stop: Callable[[], None]) -> CancelledError | None:
     """Stop the work; return the last cancellation that arrived meanwhile, if any.
 
-    Only asyncio's own cancellations can arrive, as they pierce a shield.
+    Only asyncio's own cancellations can arrive, because only they pass a shield.
     """
     came: CancelledError | None = None
     if job.withdrawn():
@@ -54,7 +54,7 @@ async def _stopped(job: "_Job[T]", stop: Callable[[], None]) -> CancelledError |
 
 
 class _Job(Generic[T]):
-    """Work that is started at most once, by the thread.
+    """Work that a thread starts at most once.
 
     `_free` is a lock that is never released. The thread or `withdrawn` acquires it first, and thereby decides.
     """

@@ -24,22 +24,22 @@ from .supervisor import descendants, packed
 
 _FOLDER = str(Path(__file__).parent)
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); import supervisor; supervisor.main(int(sys.argv[2]))"
-"""As a module, unlike as a script, the supervisor is compiled only once."""
+"""A module, unlike a script, is compiled only once."""
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that Python itself may need to start; the supervisor gets no others of this process."""
+"""Variables that Python itself may need to start; the supervisor gets no other variables of this process."""
 PATIENCE_SECONDS = 8.0
-"""How many seconds the supervisor may take to kill everything before this process does it."""
+"""How many seconds the supervisor may take to kill everything before this process does so."""
 
 
 class Supervised:
     """A running command.
 
-    `poll`, `kill`, `wait` and `destroy` can be called from any thread. `stdin`, `stdout` and `stderr` are this side's
-    ends of the pipes, None without a pipe. `pass_fds` stay open in the command. `most` is how many processes the
-    command may have at once; if it has more, all of them are killed.
+    Any thread may call `poll`, `kill`, `wait` and `destroy`. `stdin`, `stdout` and `stderr` are this side's ends of the
+    pipes, None without a pipe. `pass_fds` stay open in the command. `most` is how many processes the command may have
+    at once; if it has more, all of them are killed.
 
     Raises:
-        CommandError: it cannot be started.
+        CommandError: the command cannot be started.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Supervised:
         self.killed: frozenset[int] | None = None
         """The processes that had to be killed, without the command itself; None until no process is left."""
         self.overrun = False
-        """Whether the command was killed because it had too many processes."""
+        """True if the command was killed because it had too many processes."""
         self._socket, theirs = socket.socketpair()
         try:
             with theirs:
@@ -104,13 +104,13 @@ class Supervised:
     def poll(self) -> int | None:
         """Return the command's exit code; None while it is running.
 
-        Processes that it started may still be running, see `killed`.
+        Processes that it started may still be running: see `killed`.
         """
         self._look(0)
         return self.returncode
 
     def kill(self) -> None:
-        """Kill the command with all that it started, without waiting: see `wait`."""
+        """Kill the command and all it started, without waiting: see `wait`."""
         with suppress(OSError):  # everything has ended already
             self._socket.send(b"k", socket.MSG_DONTWAIT)
         if self.killed is None:
@@ -136,14 +136,14 @@ class Supervised:
                     self._bereft()
 
     def end(self) -> None:
-        """Do as `destroy` does, and close the descriptors."""
+        """Destroy the command as `destroy` does, and close the descriptors."""
         self.destroy()
         self.close()
 
     def close(self) -> None:
         """Close the descriptors; no other thread may be using them.
 
-        The supervisor then kills the processes that are left, and ends.
+        The supervisor then kills the remaining processes, and ends.
         """
         self._socket.close()
         self.close_pipes()
@@ -192,7 +192,7 @@ class Supervised:
                     self.killed = frozenset(map(int, numbers))
 
     def _bereft(self) -> None:
-        """Kill what can be found of a command whose supervisor was killed."""
+        """Kill the processes that can be found after the supervisor was killed."""
         if self.killed is None and self.pid:
             kill_group(self.pid, leader_alive=self.returncode is None, with_signal=signal.SIGKILL)
         self.returncode = -signal.SIGKILL if self.returncode is None else self.returncode
@@ -203,7 +203,7 @@ def _check(argv: Sequence[str], env: Mapping[str, str]) -> None:
     if isinstance(argv, str | bytes) or not argv:
         raise CommandError([str(argv)], "argv must be a list of the program and its arguments, such as ['ls', '-l']")
     if any("\0" in str(each) for each in (*argv, *env, *env.values())):
-        raise CommandError(argv, "a NUL character is in no argument and no variable")
+        raise CommandError(argv, "an argument or a variable has a NUL character")
     if bad := [name for name in env if not name or "=" in name]:
         raise CommandError(argv, f"{bad[0]!r} is not a name of a variable")
 
@@ -212,7 +212,7 @@ def _start_problem(cwd: Path, env: Mapping[str, str], number: int | None) -> str
     if number is None:
         return "its supervisor was killed before it started"
     if not cwd.is_dir():
-        return f"{cwd} is not there; check the name"
+        return f"{cwd} does not exist; check the name"
     if number == errno.ENOENT:
         return f"no such program on PATH={env.get('PATH', '')}; check the name, or give its full path"
     return os.strerror(number)

@@ -1,16 +1,14 @@
-"""The program that runs each command, so that nothing outlives it.
+"""The program that runs each command, so that no process outlives it.
 
-It runs in a process of its own, and imports nothing of refold, nor what takes long to import: a command waits for its
-supervisor, and half of a Python's start can be imports. On Linux it is a "child subreaper"
-(prctl(2)): a process that loses its parent becomes a child of the supervisor, even a daemon with a cleared environment
-and a session of its own. So when the supervisor has no children, no process is left. A second supervisor watches the
-first one, in case the command kills its supervisor.
+It runs in a process of its own. It imports nothing of refold, and nothing slow: a command waits for its supervisor, and
+imports can take half of Python's start. On Linux it is a "child subreaper" (prctl(2)): a process that loses its parent
+becomes a child of the supervisor, even a daemon with a cleared environment and a session of its own. So when the
+supervisor has no children, no process is left. A second supervisor watches the first one, in case the command kills it.
 
 The supervisor and its parent talk through a socket. When the socket closes, for example because the parent was killed,
-the command is killed too:
+the command is killed, too:
 
-    parent      `<length>
-` and the request: arguments, folder and variables, see `packed`; later `k`: kill all
+    parent      a line with the length, and the request, see `packed`; later `k`: kill all
     supervisor  `pid <n>`; `began 0` or `error <errno>`; `exit <code>` once the command has ended; `over <n>` if it had
                 more than its n processes; `gone <pid> <pid> ...` once no process is left, with those that it killed
 """
@@ -26,10 +24,10 @@ _SUBREAPER = 36
 _GIVE_UP_SECONDS = 5.0
 """How many seconds to wait for processes that cannot be killed (another user's, or stuck in the kernel)."""
 _LOOK_SECONDS = 1.0
-"""How often the supervisor checks that its parent is alive, as a copy of the socket may keep the socket open."""
+"""How often the supervisor checks that its parent is alive, because a copy of the socket may keep the socket open."""
 _COUNT_SECONDS = 0.02
 """How often processes are counted, if their number is limited. The limit of setrlimit(2) would not apply to root, and
-would count the processes of all of a user's commands."""
+would count all processes of the user."""
 
 
 def packed(argv: list[str], cwd: str, env: dict[str, str], most: int | None = None) -> bytes:
@@ -72,7 +70,7 @@ class Supervisor:
         body = self._request()
         if body is None or not self._start(body):
             return
-        for number in (0, 1, 2):  # if the supervisor held them, the command's output would not end
+        for number in (0, 1, 2):  # if the supervisor kept them open, the command's output would not end
             os.close(number)
         while not self._reap():
             self._wait()
@@ -108,7 +106,7 @@ class Supervisor:
                     _send(os.getpid(), signal.SIGKILL)
                 os.setsid()
                 signal.set_wakeup_fd(-1)
-                for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
+                for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these
                     signal.signal(getattr(signal, name), signal.SIG_DFL)
                 os.chdir(cwd)
                 os.execvpe(argv[0], argv, env)
@@ -251,7 +249,8 @@ def _stand_by(supervisor: int) -> None:
 def _childless() -> bool:
     """Reap ended children; return whether none is left.
 
-    Only the kernel knows. /proc is read process by process: who starts another one and ends meanwhile hides it.
+    Only the kernel knows. /proc is read process by process, so a process that starts another one and ends meanwhile
+    hides it.
     """
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:

@@ -43,8 +43,8 @@ BOMBS = {
     "merges in merges": nested_merging(40),
     "a long text often": "t: &t " + "y" * 10_000 + "\nall: [" + "*t, " * 5_000 + "]",
     "wide": "w: &w [" + "1, " * 1000 + "]\nv: &v [" + "*w, " * 1000 + "]",
-    "holds itself": "a: &a [*a]",
-    "holds itself in a merge": "a: &a {<<: *a}",
+    "contains itself": "a: &a [*a]",
+    "contains itself in a merge": "a: &a {<<: *a}",
     "deep": "a: " + "[" * 400 + "]" * 400,
     "very deep": "a: " + "[" * 5_000,
     "a number": "a: " + "9" * 5_000,
@@ -65,7 +65,7 @@ BODY = "schema: 1\nname: bomb\nversion: 1.0.0\ndescription: d\n"
 WRITABLE = {name: text for name, text in BOMBS.items() if name not in ("half a surrogate", "two documents")}
 
 
-READ_EVERYWHERE = {name: WRITABLE[name] for name in ("merging", "holds itself", "deep", "a tag")}
+READ_EVERYWHERE = {name: WRITABLE[name] for name in ("merging", "contains itself", "deep", "a tag")}
 """One of each way to be refused: by size, by a circle, by depth, by a tag; all readers share `load_yaml`."""
 
 
@@ -120,7 +120,7 @@ def test_values_of_the_wrong_type_are_told_of_briefly(tmp_path: Path, bomb: str)
 
 
 def test_settings_of_a_policy_are_no_way_round() -> None:
-    with pytest.raises(ValueError, match="holds itself"):
+    with pytest.raises(ValueError, match="contains itself"):
         policy_from_text("headless max_steps=[&a [*a]]")
 
 

@@ -160,8 +160,8 @@ async def test_evaluators_of_ones_own() -> None:
     assert (await verdict("full: because", mine)).evidence == "because"
     for criterion, evidence in {
         "broken:": "raised RuntimeError: no \\ud800 luck",
-        "silent:": "cannot tell",
-        "odd:": "gave a int",
+        "silent:": "cannot decide",
+        "odd:": "returned a int",
     }.items():
         result = await verdict(criterion, mine)
         assert result.passed is None

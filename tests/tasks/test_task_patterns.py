@@ -35,12 +35,12 @@ async def test_a_criterion_that_backtracks_without_end_is_not_evaluated() -> Non
     task = Task(objective="x", success_criteria=[f"final_result matches: {BACKTRACKING}", "final_result contains: b"])
     result = await evaluate_task(RunView(task=task, status="completed", stop_reason="final", final_result=TEXT))
     assert [each.passed for each in result.criteria] == [None, True]
-    assert "was given up after 1 s: write the pattern without nested repetition" in result.criteria[0].evidence
+    assert "was stopped after 1 s: write the pattern without nested repetition" in result.criteria[0].evidence
 
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("pattern", [BACKTRACKING, re.compile(BACKTRACKING)])
 def test_a_stop_hook_that_backtracks_without_end_raises(pattern: str | re.Pattern[str]) -> None:
-    with pytest.raises(patterns.PatternTimeoutError, match="in 51 characters was given up") as caught:
+    with pytest.raises(patterns.PatternTimeoutError, match="in 51 characters was stopped") as caught:
         matcher(pattern, regex=True)(TEXT)
     assert (caught.value.pattern, caught.value.characters) == (BACKTRACKING, 51)
