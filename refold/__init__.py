@@ -1,8 +1,8 @@
 """A deterministic state-machine engine for LLM agents.
 
-What a module needs is importable from here; each name is loaded on its first use, so that `import refold` stays cheap.
-More stands in the rooms: `refold.engine` for who extends the engine, `refold.traces`, `refold.tasks`, `refold.errors`,
-`refold.testing`, and `refold.modules.agent` for the Agent.
+This package exports the names that a module needs; each is loaded on first use, so that `import refold` is fast.
+Further names are in `refold.engine` (to extend the engine), `refold.traces`, `refold.tasks`, `refold.errors`,
+`refold.testing`, and `refold.modules.agent` (the Agent).
 """
 
 from importlib import import_module
@@ -223,13 +223,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker shall refuse a name that is not there
+if not TYPE_CHECKING:  # with a __getattr__, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Load a name on its first use.
-
-        Errors can be imported from here, too; their home is `refold.errors`.
-        """
+        """Load a name on first use; errors of `refold.errors` are found, too."""
         room = _ROOM_OF.get(name)
         if room is None:
             errors = import_module(".errors", __name__)
@@ -245,5 +242,5 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-# `Trace.view` shows the page of `refold view`, which only this facade may know beside the traces
+# Only this package may import both the traces and the viewer, which makes the page of `Trace.view`.
 register_page_maker(lambda trace: import_module(".view.exported", __name__).page_of(trace))

@@ -11,10 +11,7 @@ class _Named(EnumType):
     if not TYPE_CHECKING:  # with a __getattr__, type checkers would accept any name
 
         def __getattr__(cls, name):
-            """Raise AttributeError, with a hint for a name in capitals.
-
-            The hint is the name in small letters.
-            """
+            """Raise AttributeError, with a hint if the name is in capitals."""
             hint = f"; write {cls.__name__}.{name.lower()}" if name.lower() in cls.__members__ else ""
             raise AttributeError(f"{cls.__name__} has no {name!r}{hint}")
 
@@ -34,7 +31,7 @@ class RunStatus(StrEnum, metaclass=_Named):
 
 
 class StopReason(StrEnum, metaclass=_Named):
-    """The reason why a run ended; ENDINGS has the meaning of each."""
+    """The reason why a run ended; `ENDINGS` describes each."""
 
     success = "success"
     final = "final"
@@ -58,7 +55,7 @@ class StopReason(StrEnum, metaclass=_Named):
     def of(cls, reason: "StopReason | str") -> "StopReason":
         """Return the reason of this name.
 
-        Raises ValueError, with a list of all names, for any other.
+        Raises ValueError, with a list of all names, for any other name.
         """
         try:
             return cls(reason)
@@ -67,9 +64,9 @@ class StopReason(StrEnum, metaclass=_Named):
 
     @classmethod
     def _missing_(cls, value: object) -> "StopReason | None":
-        """Raise ValueError, with a hint for a name in capitals.
+        """Raise ValueError, with a hint if the name is in capitals.
 
-        Other libraries write the names in capitals; the hint is the name in small letters.
+        Other libraries write the names in capitals.
         """
         if isinstance(value, str) and value != value.lower() and value.lower() in cls.__members__:
             raise ValueError(f"{value!r} is not a stop reason; write {value.lower()!r}, or StopReason.{value.lower()}")
@@ -78,10 +75,7 @@ class StopReason(StrEnum, metaclass=_Named):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The meaning of a stop reason.
-
-    It has the run's status, and the exit code of the command line.
-    """
+    """A stop reason's status, exit code of the command line, and meaning."""
 
     status: RunStatus
     exit_code: int

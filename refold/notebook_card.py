@@ -1,8 +1,7 @@
-"""A small HTML card for notebooks.
+"""A small HTML card for notebooks: title, facts, blocks to open.
 
-It has a title, facts, and blocks that open on a click. This is the one place that makes HTML of the project's objects.
-All text is escaped and cut here; there is no script, no link, no image and no style sheet: colours are those of the
-page around it, thinned, so that both themes are served.
+No other file makes HTML of the project's objects. All text is escaped and cut here. There is no script, link, image or
+style sheet; colours are the page's own at lower opacity, so that cards fit light and dark themes.
 """
 
 import html
@@ -15,24 +14,21 @@ from typing import Any
 from .printable import printable, printable_json
 
 LINE = 160
-"""How many characters of a value stand in a line."""
+"""How many characters of a value fit in a line."""
 BLOCK = 4000
-"""How many characters of a value stand in a block."""
+"""How many characters of a value fit in a block."""
 ROWS = 20
-"""How many rows a card has at most."""
+"""The largest number of rows in a card."""
 
 
 def short_text(value: object) -> str:
-    """Return a value's text for a notebook.
-
-    The notebook saves the text beside the card.
-    """
+    """Return a value's text, which the notebook saves beside the card."""
     text = repr(value)
     return text if len(text) <= BLOCK else f"{text[: BLOCK - 1]}…"
 
 
 _WHOLE = 32
-"""Up to how many characters a cell is not broken into lines."""
+"""Up to this many characters, a cell is not broken into lines."""
 
 _MARKS = {
     "completed": ("●", "#2c8a57"),
@@ -57,7 +53,7 @@ _PRE = (
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A longer text under a label, closed until somebody opens it."""
+    """A longer text under a label, closed until clicked."""
 
     label: str
     text: str
@@ -75,7 +71,7 @@ class Card:
     rows: tuple[tuple[str, ...], ...] = ()
     """Lines of a table without headings."""
     more: str = ""
-    """What the rows leave out, in words."""
+    """A note on the rows left out."""
     blocks: tuple[Block, ...] = ()
 
     def html(self) -> str:
@@ -102,7 +98,7 @@ class Card:
 
 
 def short(value: Any) -> str:
-    """Return a JSON value in a line; a text without quotes."""
+    """Return a JSON value in one line; a text has no quotes."""
     return value if isinstance(value, str) else _json(value)
 
 
@@ -112,10 +108,7 @@ def block_of(label: str, value: Any, *, open: bool = False) -> Block:
 
 
 def rows_of(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return a document's members as facts, as many as fit.
-
-    Also returns the number of the others.
-    """
+    """Return a document's members as facts; a note counts the rest."""
     shown = tuple((name, short(value)) for name, value in islice(document.items(), ROWS))
     left = len(document) - len(shown)
     return (*shown[: ROWS - 1], ("…", f"and {left + 1:,} more")) if left else shown
@@ -133,7 +126,7 @@ def _table(rows: Iterable[str]) -> str:
 
 
 def _row(cells: Sequence[str], first: str, others: str) -> str:
-    """Return a row of a table.
+    """Return a table row.
 
     Short cells before the last one are not broken.
     """

@@ -1,7 +1,4 @@
-"""Values as plain text that is safe to print.
-
-They are JSON; durations are in words.
-"""
+"""Values as JSON and durations as words, safe to print."""
 
 import json
 from typing import Any
@@ -10,17 +7,14 @@ from .printable import printable_json
 
 
 def value_text(value: Any, *, indent: int | None = None) -> str:
-    """Return a JSON value as text.
-
-    The text is one line, unless `indent` is set.
-    """
+    """Return a JSON value as text; without `indent`, in one line."""
     return printable_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a duration in words, such as 3.4 s.
+    """Return a duration in words.
 
-    Other forms are 12 ms, 2 min 05 s and 1 h 05 min.
+    The forms are 12 ms, 3.4 s, 2 min 05 s and 1 h 05 min.
     """
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"

@@ -1,24 +1,24 @@
-"""Make other people's text safe for a terminal.
+"""Makes foreign text safe for a terminal.
 
-This is the one place that says which characters are escaped.
+Only this file decides which characters are escaped.
 """
 
 import json
 import re
 
 _CONTROL = "\x00-\x1f\x7f-\x9f"
-"""Characters that steer a terminal: ESC, the CSI and OSC of C1, carriage returns, line feeds."""
+"""Characters that control a terminal: ESC, the CSI and OSC of C1, carriage returns, line feeds."""
 _UNSEEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff"
     "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Characters that reverse text, have no width, or are noncharacters: Unicode's Default_Ignorable_Code_Point without the
-emoji variation selector, line separators, lone surrogates, noncharacters.
+"""Characters that are invisible or reverse text: Unicode's Default_Ignorable_Code_Point without the emoji variation
+selector, line separators, lone surrogates, noncharacters.
 """
 _UNSAFE = re.compile(f"[{_CONTROL}{_UNSEEN}]")
 _UNSAFE_BUT_LINES = re.compile(f"[{_CONTROL}{_UNSEEN}]".replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{_UNSEEN}]")
-"""What JSON does not escape itself; it escapes the other control characters already."""
+"""The unsafe characters that JSON does not escape itself."""
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -32,10 +32,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def printable_json(document: str) -> str:
-    """Return a JSON document with such characters escaped, as JSON escapes.
-
-    The document still parses to the same value.
-    """
+    """Return a JSON document with unsafe characters escaped, and equal value."""
     if document.isascii() and "\x7f" not in document:
         return document
     return _UNSAFE_IN_JSON.sub(lambda found: _as_json(found), document)
@@ -51,10 +48,7 @@ def _as_json(found: re.Match[str]) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return an exception's message as text in UTF-8.
-
-    The function works even if the exception's own `__str__` fails.
-    """
+    """Return an exception's message in UTF-8, even if its `__str__` fails."""
     return _message(error, "replace")
 
 
@@ -68,16 +62,13 @@ def _message(error: BaseException, surrogates: str) -> str:
 def error_line(error: BaseException) -> str:
     """Return an exception's class and message, as a traceback's last line.
 
-    Lone surrogates are escaped. The function works even if the exception's own `__str__` fails.
+    Lone surrogates are escaped. The exception's own `__str__` may fail.
     """
     return f"{type(error).__name__}: {_message(error, 'backslashreplace')}"
 
 
 def repr_of(value: object) -> str:
-    """Return the `repr` of a stranger's object.
-
-    If the object's own `__repr__` fails, return its class and the failure's.
-    """
+    """Return the `repr` of a foreign object, even if its `__repr__` fails."""
     try:
         return repr(value)
     except Exception as failed:  # noqa: BLE001 - a stranger's __repr__

@@ -1,9 +1,9 @@
 """The pytest plugin: traces in a folder are tests of today's code.
 
 `pytest --refold-traces DIR`, or `refold_traces = ["DIR"]` in the configuration, tests each `*.trace.jsonl` in DIR: it
-checks the trace's chain, and verifies the trace with the module that its header names. The option's folders are always
-tested, the configuration's only when pytest is called without files to test. The plugin imports nothing of refold until
-a test runs.
+checks the trace, and verifies it with the module that its header names. The option's folders are always tested, the
+configuration's only when pytest is called without files to test. The plugin imports nothing of refold until a test
+runs.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _FOLDERS = pytest.StashKey[list[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option and the setting of the configuration."""
+    """Add the option and the configuration's setting."""
     about = "a folder whose traces (*.trace.jsonl) are tests of today's code"
     group = parser.getgroup("refold")
     group.addoption("--refold-traces", action="append", default=[], metavar="DIR", help=f"{about}; repeatable")
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "refold_eval(evaluation, fail_under=None): run an Evaluation, a function that makes one, or an EVAL.yaml; the "
-        "test fails if a verdict is missing or the pass rate is lower, and gets the result as `eval_result`",
+        "test fails if a verdict is missing or the pass rate is too low, and has the result as `eval_result`",
     )
     here = config.invocation_params.dir
     asked = [(here / each).resolve() for each in config.getoption("refold_traces")]
@@ -63,7 +63,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "TraceFile
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let each marked test use the fixture.
 
-    The test is then gated without asking for the result.
+    The test is then run even if it does not request the result.
     """
     for item in items:
         names = getattr(item, "fixturenames", None)
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def eval_result(request: pytest.FixtureRequest) -> Any:
-    """The result of the evaluation that the marker `refold_eval` names."""
+    """The result of the evaluation in the marker `refold_eval`."""
     mark = request.node.get_closest_marker("refold_eval")
     if mark is None or len(mark.args) != 1 or set(mark.kwargs) - {"fail_under"}:
         raise pytest.UsageError("write @pytest.mark.refold_eval(EVALUATION, fail_under=0.9) to use eval_result")
@@ -115,7 +115,7 @@ class TraceItem(pytest.Item):
     """A test that passes if today's code does what the trace recorded."""
 
     def runtest(self) -> None:
-        """Check and verify the trace; one of another schema version is skipped."""
+        """Check and verify the trace; skip one of another schema version."""
         from .testing.golden import TraceTestError, check_golden
 
         try:

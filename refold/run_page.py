@@ -1,7 +1,7 @@
 """The page of a run, embedded in a notebook.
 
-`Trace.view` stands in a room that knows nobody above it, and the page is made far above, in `refold.view`. So the
-facade, which may know both, registers the maker of the page here; nothing is imported until somebody asks for a page.
+`Trace.view` shows the page, but `refold.traces` may not import `refold.view`, which makes it. So the package `refold`,
+which may import both, registers the page's maker here; the viewer is imported when a page is first needed.
 """
 
 import base64
@@ -14,27 +14,21 @@ _makers: list[PageMaker] = []
 
 
 def register_page_maker(maker: PageMaker) -> None:
-    """Let traces show the page that `maker` makes.
-
-    The maker that was registered last is used.
-    """
+    """Make `maker` the one that makes pages; the last call counts."""
     _makers.append(maker)
 
 
 def page_of(trace: Any) -> str | None:
-    """Return the page of a trace.
-
-    Returns None if the trace has no complete record.
-    """
+    """Return a trace's page; None without a complete record."""
     return _makers[-1](trace)
 
 
 class RunView:
     """A run's page in a notebook.
 
-    It is shown in its own frame, without access to the notebook. The frame may run the page's own script. It is of no
-    origin (`sandbox` without `allow-same-origin`), so that a script can reach neither the notebook, nor its server,
-    nor what the browser stores for either.
+    The page is in a frame of its own, without access to the notebook. The frame may run the page's own script. It has
+    no origin (`sandbox` without `allow-same-origin`), so a script can reach neither the notebook, nor its server, nor
+    the browser's storage for either.
     """
 
     def __init__(self, run_id: str, page: str, height: int) -> None:
@@ -43,7 +37,7 @@ class RunView:
         self.height = int(height)
 
     def _repr_html_(self) -> str:
-        # In a `srcdoc`, relative addresses are the notebook's: the page could not move between its own (`#/run/…`).
+        # In a `srcdoc`, relative addresses are the notebook's, so links within the page (`#/run/…`) would leave it.
         page = base64.b64encode(self.page.encode("utf-8", "replace")).decode()
         return (
             f'<iframe sandbox="allow-scripts" src="data:text/html;charset=utf-8;base64,{page}" title="a run of refold" '

@@ -121,8 +121,8 @@ def resume(
 ) -> int:
     """Resume a run from the last record of its trace.
 
-    Calls that have an outcome are not made again. Of a folder, resume the newest
-    run that has not completed.
+    Calls that have an outcome are not made again. Of a folder, the newest run
+    that has not completed is resumed.
     """
     from ..engine import UNANSWERED
     from .commands.resume import resume_trace
@@ -186,7 +186,7 @@ def fork(
 ) -> int:
     """Run from a state of another run, with changes.
 
-    The other run stays as it is.
+    The other run stays unchanged.
     """
     from .commands.fork import fork_trace, read_edits
     from .commands.resume_and_fork import Fork
@@ -251,7 +251,7 @@ add_agent_commands(app)
 @app.command()
 def replay(
     trace: o.TraceName = "",
-    step: Annotated[int | None, typer.Option(metavar="K", help="Print step K alone.", show_default=False)] = None,
+    step: Annotated[int | None, typer.Option(metavar="K", help="Print only step K.", show_default=False)] = None,
     all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
     full: o.Full = False,
     plain: Annotated[
@@ -301,7 +301,7 @@ def top(
     folder: Annotated[
         str, typer.Argument(metavar="[DIR|URL]", help="The folder of traces, or the URL of a store.")
     ] = str(RUNS),
-    once: Annotated[bool, typer.Option("--once", help="Print how the runs stand now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the present status of the runs, and end.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
     json: o.Json = False,
 ) -> int:
@@ -371,7 +371,7 @@ def export(
         str | None, _target("OpenTelemetry spans: OTLP as JSON, or sent to an OTLP/HTTP endpoint.", "FILE|URL")
     ] = None,
     parquet: Annotated[str | None, _target("A table with a row for each step.")] = None,
-    chat: Annotated[str | None, _target("An Agent's run: roles and texts alone, a line for each run.")] = None,
+    chat: Annotated[str | None, _target("An Agent's run: only roles and texts, a line for each run.")] = None,
     openai: Annotated[str | None, _target("An Agent's run: the messages, as OpenAI's API takes them.")] = None,
     jsonl: Annotated[str | None, _target("An Agent's run: a record for training, a line for each run.")] = None,
     full: o.Full = False,

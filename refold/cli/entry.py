@@ -37,10 +37,9 @@ def main() -> None:
 
 
 def _unwritable(error: OSError, code: int) -> int:
-    """Report that output could not be written.
+    """Report that output could not be written; return the exit code.
 
-    Nothing is reported if the reader has closed the pipe. Returns the exit code: `code` after a closed pipe, otherwise
-    `BAD_INPUT`.
+    After a closed pipe, nothing is reported, and the code is `code`; otherwise it is `BAD_INPUT`.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):
@@ -52,7 +51,7 @@ def _unwritable(error: OSError, code: int) -> int:
 def _open_the_closed() -> None:
     """Open the null device for each standard stream that was closed (`>&-`).
 
-    Otherwise the next file that is opened, such as a trace, would get the stream's number, and child processes would
+    Otherwise the next file to be opened, such as a trace, would get the stream's number, and child processes would
     print into it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

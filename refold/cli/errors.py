@@ -34,9 +34,9 @@ class InputError(UsageError):
 
 
 def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") -> int:
-    """Report an expected error on stderr, or as JSON on stdout.
+    """Report an expected error; return the command's exit code.
 
-    Returns the command's exit code.
+    The report goes to stderr, or as JSON to stdout.
     """
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     message = _in_words(one_line(text).replace("Value error, ", ""))
@@ -54,10 +54,7 @@ def tell(error: Exception, *, as_json: bool, traceback: bool, hint: str = "") ->
 
 
 def _in_words(message: str) -> str:
-    """Return a message about an option's value in refold's own words.
-
-    The words of the library that checked the value are removed.
-    """
+    """Return a message in refold's words, without those of pydantic."""
     for theirs, ours in _WORDS:
         message = theirs.sub(ours, message)
     return message

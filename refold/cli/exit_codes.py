@@ -19,7 +19,7 @@ def exit_code(reason: str) -> int:
 def meaning(reason: str) -> str:
     """Return the meaning of a stop reason in a few words.
 
-    It is empty for a reason that this refold does not know: a trace may be a newer one's, or a stranger's.
+    It is empty for an unknown reason: the trace may come from a newer refold, or from a stranger.
     """
     return ENDINGS[StopReason(reason)].meaning if reason in list(StopReason) else ""
 

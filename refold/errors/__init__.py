@@ -1,23 +1,23 @@
 """All errors of refold, in eight families.
 
-Each family says whose fault an error is and what to do.
+Each family says who is to blame and what to do.
 
 | family | who is to blame | what to do |
 |---|---|---|
 | `DefinitionError` | the author of a class, tool, skill, capability or configuration | correct the definition |
-| `UsageError` | the caller | correct the call, its arguments, or the place where it is made |
+| `UsageError` | the caller | correct the call, its arguments, or where it is made |
 | `StateError` | the author of a hook, most often of `reduce` | correct the hook; its step is not committed |
 | `ExternalError` | the world: a provider, server, program, package, person | retry, or handle it in `decide` |
-| `RunAbortedError` | nobody: the run cannot go on | clean up and let it pass; resume or fork later |
+| `RunAbortedError` | nobody: the run cannot continue | clean up and let it pass; resume or fork later |
 | `TraceError` | the file of a trace | look at the file: another writer, a full disk, a corrupt line |
 | `TaskError` | the task: its document, environment, workspace, or run | correct the task |
-| `DivergenceError` | the code, which is not the code of the trace | restore the code, or fork the run |
+| `DivergenceError` | the code, which has changed since the trace was written | restore the code, or fork the run |
 
 All derive from `RefoldError`. The errors of the core are here; the errors of a module (`refold.modules.mcp`, …) are
-in that module, and belong to the same families. Every error's name ends in `Error`, and nothing else's does, apart from
-events of the Agent under the names that dreadnode gave them.
+in that module, and belong to the same families. Every error's name ends in `Error`. No other name does, except the
+Agent's events that dreadnode has named so.
 
-`EffectError` is no family: code that expects a failed effect should not catch a misuse of the engine.
+`EffectError` is not a family: code that expects a failed effect should not catch a misuse of the engine.
 """
 
 from .engine import (

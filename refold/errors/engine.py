@@ -18,7 +18,7 @@ class StateDefinitionError(DefinitionError, TypeError):
 
 
 class StateValueError(StateError, ValueError):
-    """A value that a state, an argument or a result cannot hold.
+    """A value that a state, argument or result cannot hold.
 
     `path` is a JSON Pointer to it.
     """
@@ -29,10 +29,7 @@ class StateValueError(StateError, ValueError):
         self.path = path
 
     def under(self, token: object) -> "StateValueError":
-        """Return this error with `token` in front of its path.
-
-        The token is a key, an index or a field.
-        """
+        """Return this error with a key, index or field before its path."""
         self.path = f"/{str(token).replace('~', '~0').replace('/', '~1')}{self.path}"
         return self
 
@@ -43,8 +40,8 @@ class StateValueError(StateError, ValueError):
 class CircularValueError(StateValueError):
     """A value contains itself.
 
-    `path` leads to the first place at which it does. `beyond` is the number of levels entered below this place, which
-    add nothing to the path.
+    `path` leads to the first place where it does. `beyond` is the number of levels entered below this place; these
+    levels add nothing to the path.
     """
 
     def __init__(self, beyond: int) -> None:
@@ -52,7 +49,7 @@ class CircularValueError(StateValueError):
         self.beyond = beyond
 
     def under(self, token: object) -> "StateValueError":
-        """Return this error, with `token` added in front of its path.
+        """Return this error with `token` before its path.
 
         Levels beyond the place of the cycle are only counted down.
         """
@@ -63,9 +60,9 @@ class CircularValueError(StateValueError):
 
 
 class FrozenStateError(StateError, TypeError):
-    """An attempt to change a frozen value.
+    """An attempt to change a frozen value, named by `field`.
 
-    The value is committed, or is new and outside a draft. `field` names it.
+    The value is committed, or new and not a draft.
     """
 
     def __init__(self, field: str, attempt: str) -> None:
@@ -96,10 +93,7 @@ class EngineOwnedFieldError(StateError, AttributeError):
 
 
 class StateMigrationError(StateError, ValueError):
-    """No registered migrations lead to a state's current schema version.
-
-    The state's document has another version than its class.
-    """
+    """No registered migrations lead to a state's current schema version."""
 
 
 class DecisionError(UsageError, ValueError):
@@ -107,16 +101,13 @@ class DecisionError(UsageError, ValueError):
 
 
 class ModuleDefinitionError(DefinitionError, TypeError):
-    """An AgentModule has invalid hooks or tools.
-
-    The engine cannot call them, or their results have another type.
-    """
+    """An AgentModule has hooks or tools that the engine cannot call."""
 
 
 class ReduceError(StateError, RuntimeError):
     """reduce() broke its contract.
 
-    It returned another value than a state, or changed the draft and returned another state.
+    It returned a value that is not a state, or both changed the draft and returned another state.
     """
 
 
@@ -139,24 +130,24 @@ class EffectError(ExternalError):
 
 
 class NoRunError(UsageError, RuntimeError):
-    """An effect was performed in a thread without a run.
+    """An effect in a thread without a run, while runs are live.
 
-    Other runs are live at that time. `bind(fn)` gives the thread its run.
+    `bind(fn)` gives the thread its run.
     """
 
 
 class RunClosedError(RunAbortedError, RuntimeError):
     """The run of this effect has ended.
 
-    Refold records and starts nothing more for it.
+    Nothing more is recorded or started for it.
     """
 
 
 class CallClosedError(UsageError, RuntimeError):
-    """The hook or call of this effect is over.
+    """The hook or call of this effect has ended.
 
-    Refold records and starts nothing more for it. Raised in a thread that a timeout has abandoned, and in a task that
-    nobody awaited.
+    Nothing more is recorded or started for it. Raised in a thread that a timeout has abandoned, and in a task that was
+    never awaited.
     """
 
 
@@ -168,7 +159,7 @@ class ChildRunError(RunAbortedError, RuntimeError):
 
 
 class NoThreadError(RunAbortedError, RuntimeError):
-    """The process can start no thread, and none can become free.
+    """The process can start no thread, and none will become free.
 
     The run fails, and can be resumed.
     """
@@ -183,13 +174,13 @@ class BudgetExceededError(RunAbortedError, RuntimeError):
 
 
 class WaitAnsweredError(UsageError, ValueError):
-    """An answer without an open request, or of another schema."""
+    """An answer has no open request, or does not fit its schema."""
 
 
 class ExplorationError(RunAbortedError, RuntimeError):
     """Every candidate of a branch failed.
 
-    `lost` has the reason for each, by its place in the tree.
+    `lost` maps each candidate's place in the tree to the reason.
     """
 
     def __init__(self, lost: dict[str, str]) -> None:
@@ -199,9 +190,9 @@ class ExplorationError(RunAbortedError, RuntimeError):
 
 
 class RunNotCompletedError(TaskError, RuntimeError):
-    """A run has not completed; `raise_for_status` raises this error.
+    """A run has not completed; `result` says how it ended.
 
-    Its attribute `result` says how the run ended.
+    `raise_for_status` raises this error.
     """
 
     def __init__(self, message: str, result: Any) -> None:

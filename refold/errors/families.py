@@ -1,7 +1,4 @@
-"""The base of all errors, and the eight families below it.
-
-The docstring of `refold.errors` describes each family in a table.
-"""
+"""The base of all errors, and the eight families in `refold.errors`."""
 
 from typing import Any
 
@@ -26,16 +23,16 @@ class UsageError(RefoldError):
 
 
 class StateError(RefoldError):
-    """A hook gave its state an invalid value or change.
+    """A hook set an invalid value, or wrote where it must not.
 
-    The state cannot hold the value, or the hook wrote where it must not. Correct the hook.
+    Correct the hook.
     """
 
 
 class ExternalError(RefoldError):
     """Something outside refold failed: provider, server, program, package or person.
 
-    Retry, or look for the cause in what failed.
+    Retry, or look for the cause there.
     """
 
 
@@ -63,10 +60,9 @@ class TaskError(RefoldError):
 class DivergenceError(RefoldError):
     """The code no longer does what its trace recorded.
 
-    Restore the code, or fork the run. `divergences` are the places, in their order, and empty if none could be
-    determined. `result` is the resumed run's result if the divergence was found only while the run continued,
-    otherwise None. If a child run has diverged, `fork_at` is the number of the state before the step that started the
-    child, otherwise None.
+    Restore the code, or fork the run. `divergences` are in order, and empty if none could be determined. `result` is
+    the resumed run's result if the divergence was found only while the run continued, and otherwise None. If a child
+    run has diverged, `fork_at` is the number of the state before the step that started the child, and otherwise None.
     """
 
     result: Any = None

@@ -11,10 +11,7 @@ from .families import TaskError
 
 
 class Issue(Protocol):
-    """A problem of a task or its environment.
-
-    It is a `refold.tasks.TaskValidationIssue`, as these errors see it.
-    """
+    """A problem of a task or its environment: a `TaskValidationIssue`."""
 
     @property
     def code(self) -> str:
@@ -26,10 +23,7 @@ class Issue(Protocol):
 
     @property
     def field(self) -> str:
-        """The field's path in the task document.
-
-        It is empty for the whole document.
-        """
+        """The field's path in the task document; "" for the whole document."""
 
     @property
     def details(self) -> dict[str, Any]:
@@ -37,14 +31,11 @@ class Issue(Protocol):
 
     @property
     def place(self) -> str:
-        """The field with a colon, or nothing for the whole document."""
+        """The field with a colon; "" for the whole document."""
 
 
 class TaskInvalidError(TaskError):
-    """A document is not a valid task.
-
-    `issues` has all problems of the document, each with a code and a field.
-    """
+    """A document is not a valid task; `issues` has all its problems."""
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
@@ -55,7 +46,7 @@ class TaskInvalidError(TaskError):
 class FileProblem:
     """A problem in a task file.
 
-    `line` counts from 1; `line` and `field` are None if the problem has none.
+    `line` counts from 1. `line` and `field` are None if unknown.
     """
 
     line: int | None
@@ -66,7 +57,7 @@ class FileProblem:
 class TaskFileError(TaskError):
     """A task file cannot be used.
 
-    `line` and `field` are those of the first of its `problems`. The message has one line a problem: `tasks.yaml:7:
+    `line` and `field` are those of the first of its `problems`. The message has a line for each problem: `tasks.yaml:7:
     budget.max_steps: must be at least 1 (got 0)`.
     """
 
@@ -116,7 +107,7 @@ class NoEnvironmentError(TaskError):
 class EnvironmentNotOpenError(TaskError):
     """An environment was used before opening or after closing.
 
-    A command that was running when it was closed was killed.
+    Closing kills a running command.
     """
 
     def __init__(self, type_: str, why: str) -> None:
@@ -140,10 +131,7 @@ _SHOWN = 300
 
 
 class CommandError(TaskError):
-    """A command could not be started.
-
-    The effects of a started command are in its `ExecResult`.
-    """
+    """A command could not be started; for a started command, see `ExecResult`."""
 
     def __init__(self, argv: Sequence[str], reason: str) -> None:
         self.argv = list(argv)

@@ -7,10 +7,7 @@ from .families import ExternalError, TraceError
 
 
 class TraceNotFoundError(TraceError):
-    """A trace, or a blob of a trace, was not found.
-
-    `path` is the place at which refold looked.
-    """
+    """A trace, or a trace's blob, was not found at `path`."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -18,10 +15,7 @@ class TraceNotFoundError(TraceError):
 
 
 class TraceExistsError(TraceError):
-    """A trace cannot be created because its file exists.
-
-    `path` is the path of the file.
-    """
+    """A trace cannot be created because its file `path` exists."""
 
     def __init__(self, path: object) -> None:
         super().__init__(f"{path} exists already: give the run another id, or continue this trace with resume")
@@ -31,7 +25,7 @@ class TraceExistsError(TraceError):
 class TraceLockedError(TraceError):
     """Another writer holds the trace at `path`.
 
-    `pid` is its process, or None if the system does not provide it.
+    `pid` is its process, or None if the system does not say.
     """
 
     def __init__(self, path: object, pid: int | None = None, holder: str | None = None) -> None:
@@ -54,10 +48,9 @@ class TraceWriteError(TraceError):
 
 
 class TraceTakenError(TraceWriteError):
-    """Another process holds the run or its task now.
+    """Another process, `holder`, now holds the run or its task.
 
-    `holder` names that process. This process must not write any more. The lease of the process ran out, or another
-    process has claimed the task. The records of the trace are whole.
+    This process's lease ran out, and it must not write any more. The records of the trace are complete.
     """
 
     def __init__(self, what: str, holder: str | None = None) -> None:
@@ -67,7 +60,7 @@ class TraceTakenError(TraceWriteError):
 
 
 class StoreError(ExternalError):
-    """A store cannot be opened, reached, or keep its promises.
+    """A store cannot be opened or reached, or breaks its promises.
 
     The message names the store and says what to do.
     """
@@ -81,10 +74,9 @@ class RecordError(TraceError):
 
 
 class TraceCorruptError(TraceError):
-    """A line of the trace is not what was written.
+    """A line of the trace is not as it was written.
 
-    `line` is the line's number, from 1 (0 for a blob); `expected` and `actual` are the value that should be there and
-    the value that is.
+    `line` is the line's number, from 1 (0 for a blob); `expected` and `actual` are the correct and the found value.
     """
 
     def __init__(
@@ -103,7 +95,7 @@ class TraceCorruptError(TraceError):
         self.actual = actual
 
     def at(self, path: Path | None) -> "TraceCorruptError":
-        """Return the same error, with the path of the trace's file."""
+        """Return this error with the path of the trace's file."""
         return TraceCorruptError(self.reason, self.line, path=path, expected=self.expected, actual=self.actual)
 
 
@@ -119,10 +111,10 @@ class NotATraceError(TraceCorruptError):
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__("this is not a refold trace", 1, path=path)
-        self.args = (f"{path or 'what was given'} is not a refold trace: it holds no record",)
+        self.args = (f"{path or 'the given data'} is not a refold trace: it holds no record",)
 
     def at(self, path: Path | None) -> "NotATraceError":
-        """Return the same error with the path of its file."""
+        """Return this error with the path of its file."""
         return NotATraceError(path)
 
 
@@ -141,10 +133,7 @@ class PatchError(TraceError):
 
 
 class ExportError(TraceError):
-    """A trace cannot be exported, or the export cannot be written.
-
-    `path` is the file, if there is one.
-    """
+    """A trace cannot be exported, or its file `path` not written."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -152,10 +141,7 @@ class ExportError(TraceError):
 
 
 class ExtraMissingError(ExternalError, ImportError):
-    """A package of an extra is not installed.
-
-    The message has the command that installs it.
-    """
+    """An extra's package is not installed; the message has the command."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'refold[{extra}]'")

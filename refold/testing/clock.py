@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that only a test moves."""
 
 
 class FakeClock:
@@ -20,7 +20,7 @@ class FakeClock:
         return self._elapsed
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass; raise ValueError for less than 0."""
+        """Advance the time by `seconds`; raise ValueError for a negative number."""
         if not seconds >= 0:
             raise ValueError(f"a clock goes forward: advance(seconds) takes 0 or more, got {seconds!r}")
         self._elapsed += seconds

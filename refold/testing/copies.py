@@ -1,6 +1,6 @@
 """Copies of a trace as a crash might have left it.
 
-A copy is cut at any byte and comes with the files that belong to it.
+A copy is cut at any byte and comes with its blobs and relatives.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from ..traces.stores.copy import all_runs, copy_run
 class Copies(Protocol):
     """A kind of store of traces, and its copies.
 
-    A copy has the blobs of the original, and those relatives that existed when the trace was as long as the copy: its
+    A copy has the blobs of the original, and the relatives that existed when the trace was as long as the copy: its
     ancestors, the children that it had opened, and their children.
     """
 
@@ -107,7 +107,7 @@ class StoreCopies:
 
 
 def _there(trace: Trace, relatives: dict[str, Trace]) -> list[Trace]:
-    """Return the relatives that existed when the trace was as it is.
+    """Return the relatives that existed when the trace had this length.
 
     These are all relatives except children that the trace has not opened yet.
     """

@@ -1,4 +1,4 @@
-"""The evaluation of a file that the marker `refold_eval` names."""
+"""The evaluation of an EVAL.yaml in the marker `refold_eval`."""
 
 import sys
 from importlib import import_module
@@ -14,8 +14,8 @@ from ..modules.run_sets.plan import load_module
 def evaluation_of_file(path: Path) -> tuple[Evaluation, float | None]:
     """Return the evaluation of an EVAL.yaml, and the file's `fail_under`.
 
-    A FILE.py that the file names is looked for beside the EVAL.yaml, then in the current folder. Raises UsageError for
-    code that is not there, and EvaluationFileError or DatasetError for files that are not valid.
+    A FILE.py named in the file is looked for beside the EVAL.yaml, then in the current folder. Raises `UsageError` for
+    missing code, and `EvaluationFileError` or `DatasetError` for invalid files.
     """
 
     def load(name: str) -> Any:
@@ -34,10 +34,7 @@ def evaluation_of_file(path: Path) -> tuple[Evaluation, float | None]:
 
 
 def _importable(name: str, beside: Path) -> tuple[str, str]:
-    """Return the module's name and the attribute.
-
-    The folder of a file is put on the import path.
-    """
+    """Return module name and attribute, and make a file importable."""
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise UsageError(f"{name!r} is not MODULE:NAME; write for example mymodule:Solver or solver.py:Solver")

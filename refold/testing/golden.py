@@ -28,7 +28,7 @@ class TraceTestError(DivergenceError, AssertionError):
 def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
     """Check a trace file, and verify it with its module.
 
-    The module is the one that the header names, or the one that `make` returns.
+    The module is the one that `make` returns, or else the one that the header names.
 
     Raises:
         TraceTestError: the code diverges from the trace, or the module cannot be made.
@@ -45,7 +45,7 @@ def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
 
 
 def _module(named: str) -> AgentModule[Any]:
-    """Return a module from its import path, such as `package.module:Class`."""
+    """Return the module of an import path such as `package.module:Class`."""
     place, _, qualname = named.partition(":")
     try:
         found: Any = import_module(place)
@@ -54,7 +54,7 @@ def _module(named: str) -> AgentModule[Any]:
     except (ImportError, AttributeError) as error:
         raise TraceTestError(
             f"the module that wrote the trace, {named}, cannot be imported: {type(error).__name__}: {error}. "
-            "Put it on the import path, or give a module in the hook pytest_refold_module."
+            "Put it on the import path, or return a module from the hook pytest_refold_module."
         ) from error
     if not (isinstance(found, type) and issubclass(found, AgentModule)):
         raise TraceTestError(f"the module that wrote the trace, {named}, is not an AgentModule today")
@@ -62,7 +62,7 @@ def _module(named: str) -> AgentModule[Any]:
         return found()
     except TypeError as error:
         raise TraceTestError(
-            f"{named} cannot be made without arguments: {error}. Give one in the hook pytest_refold_module."
+            f"{named} cannot be made without arguments: {error}. Return one from the hook pytest_refold_module."
         ) from error
 
 
@@ -70,8 +70,8 @@ def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
     first = divergences[0]
     if first.phase == "schema_version":
         return (
-            f"the states of {trace.run_id} are of schema version {first.expected} from step {first.step} on, and those "
-            f"of {named} of {first.actual}: verify cannot run them again. Record the run again; `refold resume` and "
+            f"the states of {trace.run_id} have schema version {first.expected} from step {first.step} on, and those "
+            f"of {named} have {first.actual}: verify cannot run them again. Record the run again; `refold resume` and "
             "`refold fork` migrate it."
         )
     lines = [f"{named} no longer does what {trace.run_id} recorded; first at step {first.step}, in {first.phase}:"]
@@ -79,7 +79,7 @@ def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
     if len(divergences) > 1:
         lines.append(f"{len(divergences) - 1} more:")
         lines += [f"  {divergence}" for divergence in divergences[1:_SHOWN]]
-    lines.append("If the change is meant, record the run again. Raising the state's schema_version skips old traces.")
+    lines.append("If the change is intended, record the run again. A new schema_version of the state skips old traces.")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 class Limits:
     """The limits of a value: bounds, sizes, and a text's pattern.
 
-    `above` and `below` say that the bound itself is excluded.
+    `above` and `below` exclude the bound itself.
     """
 
     low: Any = None
@@ -64,7 +64,7 @@ class Limits:
 
 
 def _named(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the single limits in metadata with their names: `("ge", 0)`."""
+    """Yield the limits in metadata with their names: `("ge", 0)`."""
     for each in metadata:
         if isinstance(each, FieldInfo):
             yield from _named(each.metadata)

@@ -1,7 +1,4 @@
-"""Fold a trace with another JSON Patch library.
-
-This is what a reader in any other language would do.
-"""
+"""Folds a trace with another JSON Patch library, like any other reader."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +17,7 @@ Document = dict[str, Any]
 
 
 class Folded(NamedTuple):
-    """The states that the patches give.
+    """The states made by the patches.
 
     `states` holds states 0 … n, as `trace.state(k)` returns them; `final` is the last document.
     """

@@ -1,4 +1,4 @@
-"""Run a module as after crashes, each time with a new engine."""
+"""Runs a module after simulated crashes, each with a new engine."""
 
 import copy
 import time
@@ -31,17 +31,14 @@ class Recovery:
         self.copies = copies
         self.options = options
         self.most_rounds = 1000
-        """How many rounds of answers a run may need before the check gives up."""
+        """How many rounds of answers a run may need before the check stops with an error."""
         self._make = make
         self._answers = answers
         self._fates = fates
 
     @property
     def time_stands_still(self) -> bool:
-        """True if no deadline passes by itself.
-
-        That is so if the clock is a test's.
-        """
+        """True if no deadline passes by itself: a test moves the clock."""
         return self.options.get("clock") is not None
 
     def engine(self, **options: Any) -> Engine:
@@ -49,7 +46,7 @@ class Recovery:
         return Engine(self._make(), traces=self.copies.folder, **self.options, **options)
 
     async def undisturbed(self, task: Task | str) -> RunResult:
-        """Run the task, with answers given at once."""
+        """Run the task, with answers at once."""
         return await self.engine(on_wait=self._answer).arun(task)
 
     async def resumed(self, trace: Trace) -> RunResult:
@@ -68,7 +65,7 @@ class Recovery:
     async def go_on(self, result: RunResult) -> RunResult:
         """Answer a run's requests with another engine.
 
-        If no answer is given, let the earliest deadline pass.
+        Without an answer, let the earliest deadline pass.
         """
         given = self.given(result.waiting)
         if given:
@@ -109,8 +106,8 @@ class Recovery:
 def maker(module: Module[Any] | MakesModule | Callable[[], Module[Any]]) -> Callable[[], Module[Any]]:
     """Return a function that makes a module for each engine.
 
-    It is the given function; for an Agent, the Agent's module; for a module, a copy, or the module itself if it cannot
-    be copied.
+    It is the given function; for an Agent, it makes the Agent's module; for a module, it returns a copy, or the module
+    itself if it cannot be copied.
     """
     if not isinstance(module, Module):
         return module if callable(module) else lambda: module_of(module)

@@ -1,4 +1,4 @@
-"""One assertion that a module's run can be folded again."""
+"""One assertion that a module's run replays."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ def assert_replays(
 
     `module` is a module or an Agent. `engine_options` are options of `Engine`. The assertions:
 
-    - the trace's hash chain and structure hold;
+    - the trace's hash chain and structure are correct;
     - `init_state`, `decide` and `reduce` do the same again (`verify`);
-    - the patches, folded with jsonpatch, give each state;
+    - the patches, folded with jsonpatch, make each state;
     - each state can be read back from its document;
-    - a second run with the same seed gives an equal trace (`twice=False` for tools that answer differently each time).
+    - a second run with the same seed makes an equal trace (`twice=False` for tools that answer differently each time).
 
     A run that fails is not an error here: check `result.status`. Raises AssertionError with the first divergence or
-    difference, and TraceCorruptError for a trace whose chain or structure does not hold.
+    difference, and TraceCorruptError for a corrupt trace.
     """
     __tracebackhide__ = True
     module = module_of(module)
@@ -40,8 +40,8 @@ def assert_replays(
         if difference:
             raise AssertionError(
                 f"two runs of {_name(module)} with the same seed differ: {difference}\n"
-                "What decides must come from the state, or through perform(), now(), rng() or new_id(). "
-                "If a tool answers differently each time, say twice=False."
+                "Decisions must come from the state, or through perform(), now(), rng() or new_id(). "
+                "If a tool answers differently each time, pass twice=False."
             )
     return result
 

@@ -1,8 +1,8 @@
 """The resume contract as a test: six properties, at every possible crash.
 
 The task is run once, undisturbed. Then a copy of its trace is cut after each record, as a crash could have left it, and
-each copy is resumed to the end by a new engine with a new copy of the module. The six `PROPERTIES` are checked on the
-way; a violation names the property, the store and the place of the cut.
+a new engine with a new copy of the module resumes each copy to the end. Each step checks the six `PROPERTIES`; a
+violation names the property, the store and the place of the cut.
 """
 
 from collections import Counter
@@ -28,9 +28,9 @@ PROPERTIES = {
     1: "what was committed stays",
     2: "an outcome is used once, and an effect that ended never runs again",
     3: "two forks from one step with the same answers are equal",
-    4: "every record boundary can be resumed from",
+    4: "the run can be resumed from every record boundary",
     5: "an answer is consumed once, bound to the request that was shown",
-    6: "recovering twice gives what recovering once gives",
+    6: "recovering twice has the same result as recovering once",
 }
 
 
@@ -48,12 +48,8 @@ def check_resume(
     """Assert that a run of `task` can be cut anywhere and resumed.
 
     Returns the result of the undisturbed run. For each store, the trace is cut after each of its records and resumed
-    from there to the end, by another engine with another copy of the module. The six `PROPERTIES` are checked: what
-    was committed stays; an outcome is used once; two forks from a step are equal; every boundary can be resumed from,
-    to the same end; an answer is consumed once, even if two engines bring it at the same moment; recovering twice
-    changes nothing.
-
-    Tools run once for each boundary before them, so use harmless ones.
+    from there to the end, by another engine with another copy of the module. The six `PROPERTIES` are checked. Tools
+    run once for each boundary before them, so use harmless tools.
 
     Args:
         module: a module (copied for each engine if possible), an Agent, or a function that makes a module.
@@ -75,7 +71,7 @@ def check_resume(
         if name in engine_options:
             raise TypeError(f"check_resume() sets {name} itself; give {instead}")
     if not stores or not all(store in ("memory", "file") or callable(store) for store in stores):
-        raise ValueError(f"stores are 'memory', 'file' or functions that open one, not {stores!r}")
+        raise ValueError(f"stores must be 'memory', 'file' or functions that open one, got {stores!r}")
     make = maker(module)
     result: RunResult
     for store in stores:
@@ -191,7 +187,7 @@ class _Check:
         for name, value in recovery.given(waiting.waiting).items():
             went_on, told = await self._at_the_same_moment(recovery.copies.copy(waiting.trace, data), name, value)
             if len(went_on) != 1 or not all(isinstance(e, TraceLockedError | WaitAnsweredError) for e in told):
-                self._fail(5, place, f"of two engines that answered at once {len(went_on)} went on; told: {told}")
+                self._fail(5, place, f"of two engines that answered at once {len(went_on)} continued; told: {told}")
             records = went_on[0].trace.records
             given = Counter(request for r in records if r.kind == "input" for request in r["answers"])
             if given[name] != 1:
@@ -246,13 +242,13 @@ class _Check:
         self._fail(
             number,
             place,
-            f"it ends otherwise: {changes}. What decides must be in the state, or come through perform(), now(), rng() "
-            "or new_id(); if a tool answers differently each time, say same=False.",
+            f"it ends differently: {changes}. Decisions must come from the state, or through perform(), now(), rng() "
+            "or new_id(); if a tool answers differently each time, pass same=False.",
         )
 
     @contextmanager
     def _property(self, number: int, place: str) -> Iterator[None]:
-        """Turn refold's errors into the report that a property does not hold."""
+        """Report refold's errors as a property that does not hold."""
         try:
             yield
         except RefoldError as error:
@@ -264,22 +260,22 @@ class _Check:
         raise AssertionError(self._report(number, place, what))
 
     def _report(self, number: int, place: str, what: str) -> str:
-        return f"({number}) {PROPERTIES[number]}: not so with the {self._store} store, {place}: {what}"
+        return f"({number}) {PROPERTIES[number]}: not true with the {self._store} store, {place}: {what}"
 
 
 def _assert_ended(result: RunResult) -> None:
     if result.status is RunStatus.waiting:
         asked = ", ".join(repr(request.prompt) for request in result.waiting)
-        raise AssertionError(f"the run waits, and answers= says nothing that fits to {asked}")
+        raise AssertionError(f"the run waits, and answers= has no fitting answer to {asked}")
     if result.status not in (RunStatus.completed, RunStatus.stopped):
         told = f"{result.status}: {result.error}"
         raise AssertionError(f"only a run that ends without failing can be checked; this one is {told}")
 
 
 def _spread(size: int, most: int | None) -> list[int]:
-    """Return `most` of the numbers 1 to `size`, evenly spread.
+    """Return `most` of the numbers 1 to `size`, evenly spread, `size` included.
 
-    If `size` is smaller than `most`, all of the numbers are returned. The last number is always included.
+    If `size` is smaller than `most`, return all of the numbers.
     """
     if most is None or most >= size:
         return list(range(1, size + 1))

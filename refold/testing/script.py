@@ -1,6 +1,6 @@
 """A module that plays given decisions.
 
-It tries tools, stop criteria and budgets without a solver or a model.
+With it, tools, stop criteria and budgets can be tried without a solver or a model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,9 +10,9 @@ from ..engine import AgentModule, Decision, Observation, StateSchema
 
 
 class ScriptState(StateSchema):
-    """The results that a script has seen, for each step.
+    """The results of a script's steps.
 
-    `seen` holds results as `ActionResult.to_dict()`. `answers` holds the answer of each wait; None if its deadline
+    `seen` holds results as `ActionResult.to_dict()`. `answers` holds the answer of each wait, or None if its deadline
     passed.
     """
 

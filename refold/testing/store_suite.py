@@ -8,8 +8,8 @@
         def open(self, url):
             return MyStore(url)
 
-`url` is the address of a new, empty store for each test, and `open` opens it; a test opens it twice where two processes
-would. Each test is one promise of `TraceStore` or `TaskTable`.
+`url` is the address of a new, empty store for each test, and `open` opens it; a test with two processes opens it twice.
+Each test checks one promise of `TraceStore` or `TaskTable`.
 """
 
 import threading
@@ -39,7 +39,7 @@ from .resume_contract import check_resume
 
 _LEASE = 60.0
 _OVER = -1.0
-"""The length of a lease that has run out when it is given: no test waits."""
+"""A lease length that has run out from the start, so that no test waits."""
 
 
 class SuiteState(StateSchema):
@@ -66,13 +66,13 @@ class SuiteModule(AgentModule[SuiteState]):
     @staticmethod
     @effect(idempotent=True)
     def look(at: int) -> str:
-        """Return something large enough for a blob."""
+        """Return a text large enough for a blob."""
         return f"{at}" * 100_000
 
     tools = {"look": look}
 
     def reduce(self, state: SuiteState, decision: Decision, observation: Any) -> None:
-        """Record what came of the step."""
+        """Record the step's result."""
         if decision.mode != "final":
             found = observation.value if decision.mode == "wait" else len(observation.results[0].output)
             state.seen.append(found)
@@ -87,7 +87,7 @@ class StoreSuite:
     BOUNDARIES: int | None = 4
     """After how many records `check_resume` cuts; None means all."""
     TASKS = 40
-    """For how many tasks the workers race."""
+    """The number of tasks for which the workers race."""
 
     def open(self, url: str) -> TraceStore:
         """Open the store at a URL."""
@@ -115,7 +115,7 @@ class StoreSuite:
     # traces
 
     def test_lines_come_back_as_they_were_written(self, store: TraceStore, other: TraceStore) -> None:
-        """Read a trace whole, and from each position."""
+        """Read a trace completely, and from each position."""
         with TraceWriter.create(RunRef(store, "one")) as writer:
             for number in range(5):
                 writer.append("header" if not number else "event", 0, 1.5, _members("one", number))
@@ -149,7 +149,7 @@ class StoreSuite:
         other.open("one").close()
 
     def test_a_trace_goes_on_where_it_ended(self, store: TraceStore, other: TraceStore) -> None:
-        """Reopen a trace and append to it; the chain of hashes holds."""
+        """Reopen a trace and append; the chain of hashes stays correct."""
         _write(store, "one")
         writer, found = TraceWriter.reopen(RunRef(other, "one"))
         with writer:
@@ -170,7 +170,7 @@ class StoreSuite:
             other.blobs("one").get("0" * 32)
 
     def test_a_run_is_removed_and_set_aside(self, store: TraceStore, other: TraceStore) -> None:
-        """Remove a run with its blobs; give another id to one."""
+        """Remove a run with its blobs; set another one aside."""
         _write(store, "one")
         _write(store, "two")
         with TraceWriter.reopen(RunRef(store, "one"))[0] as writer:
@@ -189,7 +189,7 @@ class StoreSuite:
         assert [row.run_id for row in store.runs().rows] == ["one.1"]
 
     def test_a_run_is_found_by_its_very_name(self, store: TraceStore) -> None:
-        """Take no id for a pattern, and find all child runs."""
+        """Take ids literally, not as patterns, and find all child runs."""
         names = ["q[0]", "issue#12", "50%", "a b", "{x}", "~", "日本"]
         for name in names:
             _write(store, name)
@@ -287,7 +287,7 @@ class StoreSuite:
         assert sorted(claimed) == [f"k{number:02}" for number in range(self.TASKS)]
 
     def test_a_lease_that_ran_out_is_claimed_again(self, store: TraceStore, other: TraceStore) -> None:
-        """Raise the epoch, and refuse the holder before."""
+        """Raise the epoch, and refuse the previous holder."""
         table = store.tasks("set")
         table.add([NewTask("k", {"n": 1}, model="m")])
         [first] = table.claim("first", 1, _OVER)
@@ -306,7 +306,7 @@ class StoreSuite:
         assert (row.status, row.figures.score, row.figures.result, row.owner) == ("completed", 0.5, {"a": [1]}, None)
 
     def test_a_heartbeat_extends_all_leases_of_an_owner(self, store: TraceStore) -> None:
-        """Extend leases that nobody else has taken."""
+        """Extend leases that no other owner has claimed."""
         table = store.tasks("set")
         table.add(NewTask(f"k{number}") for number in range(4))
         table.claim("one", 3, _OVER)
@@ -314,7 +314,7 @@ class StoreSuite:
         assert [lease.key for lease in table.claim("two", 4, _LEASE)] == ["k3"]
 
     def test_tasks_are_released_and_queued_again(self, store: TraceStore) -> None:
-        """Put a task back; queue what failed."""
+        """Put a task back; queue failed tasks."""
         table = store.tasks("set")
         table.add(NewTask(f"k{number}") for number in range(3))
         one, two, three = table.claim("w", 3, _LEASE)
@@ -329,9 +329,9 @@ class StoreSuite:
             table.requeue(["running"])
 
     def test_any_text_is_kept(self, store: TraceStore) -> None:
-        """Keep texts that a database has no form for.
+        """Keep any text, as exactly as a database can.
 
-        Such a text may be an exception's message; it is kept as exactly as the database can.
+        Such a text may be an exception's message.
         """
         table = store.tasks("set")
         table.add([NewTask("k", {"n": "a\0b"}, group="g\0", model="m\ud800")])
@@ -355,7 +355,7 @@ class StoreSuite:
     # zombies
 
     def test_a_zombie_cannot_write(self, store: TraceStore, other: TraceStore) -> None:
-        """Refuse each append of a worker whose task somebody else has claimed."""
+        """Refuse each append of a worker whose task another worker has claimed."""
         lease, writer = self._leased(store)
         writer.append("event", 0, 2.0, {"name": "alive"})
         there = store.read("run")
@@ -462,7 +462,7 @@ class StoreSuite:
     def test_copies_are_byte_exact(self, store: TraceStore, tmp_path: Path) -> None:
         """Copy runs and blobs byte by byte, and continue cut-off copies.
 
-        A run that differs from the one in the target is refused.
+        A run that differs from the target's run is refused.
         """
         result = Engine(SuiteModule(), on_wait=lambda request: "this", traces=store).run("go")
         run_id, folder = result.trace.run_id, open_store(tmp_path / "copied")
@@ -483,7 +483,7 @@ class StoreSuite:
             copy_run(store, folder, "same")
 
     def test_a_copy_cuts_nothing_off(self, store: TraceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Leave what another process has written between the comparison and the copy."""
+        """Keep what another process has written between comparison and copy."""
         source = open_store(tmp_path / "source")
         _write(source, "run", end="completed")
         copy_run(source, store, "run", size=source.read("run").index(b"\n") + 1)
@@ -506,7 +506,7 @@ class StoreSuite:
     def test_copies_of_sets_can_be_continued(self, store: TraceStore, tmp_path: Path) -> None:
         """Copy tables of sets without leases, and continue their copies.
 
-        Figures and documents are copied, too. A task that was continued in the target is left alone.
+        Figures and documents are copied, too. A task that was continued in the target stays unchanged.
         """
         table, folder = store.tasks("a set"), open_store(tmp_path / "copied")
         table.add([NewTask(f"k{number}", {"n": number}, group="g", model="m") for number in range(3)])
@@ -547,10 +547,7 @@ class StoreSuite:
         assert [(row.run_id, row.set_id) for row in store.runs().rows] == [("run", "a set")]
 
     def test_retention_keeps_what_kept_runs_need(self, store: TraceStore) -> None:
-        """Remove old runs, but no parent, child or source of another.
-
-        Only those of runs that are kept count.
-        """
+        """Remove old runs, except parents, children and sources of kept runs."""
         _write(store, "old", at=1.0, end="completed")
         _write(store, "source", at=2.0, end="completed")
         _write(store, "fork", at=50.0, end="completed", parent="source", kind="fork")

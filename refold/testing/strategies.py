@@ -56,7 +56,7 @@ def states(cls: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[M]:
 
     Text has no lone surrogates, integers fit 64 bits, floats are finite. Limits of a field (`ge`, `max_length`,
     `pattern`, …) are kept. Values that a validator of the class refuses are drawn again. If it refuses most of them,
-    give that field its own strategy: `states(Order, total=st.just(0))`.
+    pass a strategy for that field: `states(Order, total=st.just(0))`.
 
     Raises TypeError for a name in `fields` that is not a field of the class.
     """
@@ -76,13 +76,13 @@ def _instance(cls: type[StateModel], values: dict[str, Any]) -> StateModel:
 class _Maker:
     """The strategies of one class and its nested types.
 
-    The dictionary `made` holds a strategy for each class, so that models may be recursive.
+    `made` holds a strategy for each class, so that models may be recursive.
     """
 
     def __init__(self) -> None:
         self.made: dict[type, SearchStrategy[Any]] = {}
         self.open: set[type] = set()
-        """The classes whose strategy is being made; a container of one of them makes a model recursive."""
+        """The classes whose strategies are being made; a container of one of them makes a model recursive."""
 
     def model(self, cls: type[StateModel], given: dict[str, SearchStrategy[Any]]) -> SearchStrategy[Any]:
         drawn = {
@@ -131,10 +131,9 @@ class _Maker:
     def _empty(self, kind: Any, annotation: Any, limits: Limits) -> Callable[[], Any] | None:
         """Return the function that makes an empty container, or None.
 
-        It is used if the container's items may be of a model that is being made.
-
-        Four of five such containers are empty. Otherwise a tree would on average have more than one branch at each
-        node, and most would grow until Hypothesis gives up.
+        It is used if the container's items may be of a model that is being made. Four of five such containers are
+        empty. Otherwise a tree would on average have more than one branch at each node, and most would grow until
+        Hypothesis stops.
         """
         if limits.sizes(default=4).get("min_size") or not any(each in self.open for each in _parts(annotation)):
             return None

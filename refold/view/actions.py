@@ -1,8 +1,8 @@
 """The page's actions: answers, forks, resumes, verification.
 
-They are off unless the command turns them on. The server accepts actions only with the token of the address that it
+They are off unless the command turns them on. The server accepts actions only with the token in the address that it
 printed. The code to run is chosen as on the command line: the module that the user names; otherwise the one that the
-trace names, from trusted folders, and after a person has said yes to a question.
+trace names, from trusted folders, and only after a person has agreed.
 """
 
 import hmac
@@ -23,7 +23,7 @@ from .pages.problems import ProblemError, not_here, wrong
 
 _logger = logging.getLogger("refold.view")
 _BEGUN = 30.0
-"""The number of seconds that an action may take until its run writes something: a resume verifies the run first."""
+"""For how many seconds an action may write nothing to its run: a resume verifies the run first."""
 _DIVERGENCES = 50
 
 Observer = Callable[[Record], None]
@@ -59,28 +59,26 @@ class Runner(Protocol):
         """Fork a run into the folder `home`."""
 
     def verify(self, trace: Trace) -> Sequence[Divergence]:
-        """Run the hooks of a trace again, and return where they differ."""
+        """Run the hooks of a trace again, and return the differences."""
 
 
 class Modules(Protocol):
-    """Knows which code carries out the actions on a run."""
+    """The code that carries out the actions on a run."""
 
     @property
     def named(self) -> str | None:
         """The module named by the user.
 
-        It is None if each trace names its own.
+        None if each trace names its own.
         """
 
     def refusal(self, module: str, state: str) -> str | None:
-        """Return why the code does not act on such runs, or None."""
+        """Return why such runs have no actions, or None."""
 
     def question(self, trace: Trace) -> str | None:
-        """Return the question before code is loaded, or None.
+        """Return the question to answer before code is loaded, or None.
 
-        Returns None if the user named the code.
-
-        Raises `RefoldError` if the code may not be loaded, or cannot be.
+        Returns None if the user named the code. Raises `RefoldError` if the code may not or cannot be loaded.
         """
 
     def runner(self, trace: Trace, *, verifying: bool = False) -> Runner:
@@ -91,8 +89,8 @@ class Actions:
     """The actions of one server.
 
     Args:
-        folder: what is viewed.
-        modules: which code carries out the actions.
+        folder: the folder shown.
+        modules: the code that carries out the actions.
     """
 
     def __init__(self, folder: Folder, modules: Modules) -> None:
@@ -103,14 +101,11 @@ class Actions:
         self._loading = threading.Lock()
 
     def fits(self, token: str | None) -> bool:
-        """Return whether this is the token.
-
-        The check takes the same time for each wrong one.
-        """
+        """Return whether this is the token, in constant time."""
         return hmac.compare_digest((token or "").encode(), self.token.encode())
 
     def refusal(self, module: str, state: str) -> str | None:
-        """Return why there are no actions on such runs, or None."""
+        """Return why such runs have no actions, or None."""
         return self._modules.refusal(module, state)
 
     def named(self, name: str) -> Callable[[Json], Any] | None:
@@ -125,10 +120,7 @@ class Actions:
         }.get(name)
 
     def offered(self, body: Json) -> Json:
-        """Answer `offered`: the module to run, and any question first.
-
-        The question has to be answered before the module is loaded.
-        """
+        """Answer `offered`: the module to run, and the question to answer first."""
         name, trace = self._trace(body)
         named = self._modules.named
         try:
@@ -142,10 +134,7 @@ class Actions:
         }
 
     def agree(self, body: Json) -> None:
-        """Answer `agree`: a person has said yes to a question.
-
-        The question is as `offered` returned it.
-        """
+        """Answer `agree`: a person has agreed to the question of `offered`."""
         name, trace = self._trace(body)
         question = _text(body, "question")
         if question != self._modules.question(trace):
@@ -237,7 +226,7 @@ class Actions:
     def _started(self, name: str | None, work: Callable[[Observer], None]) -> Json:
         """Do the work in the background.
 
-        Return once its run has written something, or has failed before.
+        Returns once its run has written something, or has failed before.
         """
         begun: Future[str | None] = Future()
 
@@ -284,13 +273,13 @@ def _text(body: Json, name: str) -> str:
 
 
 def _no_module(error: RefoldError) -> ProblemError:
-    hint = "Mend the module, or start the viewer again with another --allow-actions MODULE:NAME, or with ask."
+    hint = "Correct the module, or start the viewer again with another --allow-actions MODULE:NAME, or with ask."
     return ProblemError(409, "no_module", str(error).removesuffix("; --traceback shows all of it"), hint)
 
 
 def _refused(error: RefoldError) -> ProblemError:
     if isinstance(error, TraceLockedError):
-        return ProblemError(409, "locked", str(error), "Wait until that process is done, or stop it.")
+        return ProblemError(409, "locked", str(error), "Wait until that process has ended, or stop it.")
     if isinstance(error, WaitAnsweredError):
         return ProblemError(400, "answer_refused", str(error))
     if isinstance(error, DivergenceError):

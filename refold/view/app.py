@@ -1,6 +1,6 @@
 """The server's addresses: the page's files, and questions under `/api/`.
 
-Each question of `Source` in `client/api.d.ts` is a GET with its arguments as the query.
+Each method of `Source` in `client/api.d.ts` is a *question*: a GET request with its arguments as the query.
 """
 
 import contextlib
@@ -40,26 +40,26 @@ from .security import Guard
 
 _logger = logging.getLogger("refold.view")
 _SCAN = 0.2
-"""Seconds for which the list of files counts as fresh."""
+"""The number of seconds for which the list of files counts as fresh."""
 
 _SLICE = 0.05
-"""The number of seconds for which a question extends its run's index before it is answered from the present index."""
+"""For how many seconds a question extends its run's index before it is answered from the present index."""
 _QUICK = 8
 """The number of questions answered at once: a page asks about six together."""
 _LONG = 2
-"""The number of long questions answered at once, beside the others: each keeps a core busy."""
+"""The number of long questions answered at once, in addition to the others: each occupies a core."""
 _LONG_ONES = frozenset(("history", "compare", "evaluations", "evaluation", "evaluation_diff"))
 """Questions that may read a whole trace, or all samples of an evaluation."""
 _PART = 1.0
-"""The number of seconds for which a long question is answered: the page shows the results so far, and asks for more."""
+"""The number of seconds after which a long question is answered with its results so far; the page asks for the rest."""
 _ACTING = 4
 """The number of actions started at once."""
 _GONE = 499
 """The status of an answer that nobody reads; the number is nginx's."""
 _TRIES = 3
-"""The number of times that an unfit index is rebuilt for one question: another viewer may be rebuilding it, too."""
+"""How often an unfit index is rebuilt for one question: another viewer may be rebuilding it, too."""
 _TOGETHER = 12
-"""The number of questions in one request: a page asks at most about six at once."""
+"""The number of questions in one request: a page asks about six at once."""
 _BODY = 1 << 24
 """The largest action, in bytes: an edit may set a large value."""
 
@@ -70,12 +70,12 @@ Answer = Callable[[Question], Any]
 class UnindexedError(Exception):
     """A question needs steps that are not indexed yet.
 
-    The question is repeated among the long ones.
+    It is repeated among the long ones.
     """
 
 
 class Viewer:
-    """The server's state: a folder, and whether it is about to stop."""
+    """The server's state: a folder, and whether it is stopping."""
 
     def __init__(self, folder: Folder, actions: Actions | None = None) -> None:
         self.folder = folder
@@ -106,10 +106,7 @@ class Viewer:
         return self.folder.open(self.known(query), _SLICE)
 
     def known(self, query: Question, name: str = "id") -> str:
-        """Return the run id in a question.
-
-        Raises `ProblemError` if no run here has it.
-        """
+        """Return the run id in a question, or raise `ProblemError`."""
         run_id = query.get(name)
         if run_id is None:
             raise wrong(f"{name} is missing")
@@ -144,7 +141,7 @@ class Viewer:
         return {**found, "seen": seen}
 
     def _why_not(self, trace: IndexedTrace) -> str | None:
-        """Return why the page does not act on a run, or None."""
+        """Return why the page has no actions for a run, or None."""
         if self.folder.store is not None:
             return "The viewer only reads a store. Run the command in a terminal."
         if self.actions is None:
@@ -243,7 +240,7 @@ class Viewer:
         """
         asked = query.several("ask")
         if not 1 <= len(asked) <= _TOGETHER:
-            raise wrong(f"ask is given 1 to {_TOGETHER} times, not {len(asked)}")
+            raise wrong(f"ask must be given 1 to {_TOGETHER} times, got {len(asked)}")
         answers, found = self.answers(), list[Any]()
         for each in asked:
             name, _, given = each.partition("?")
@@ -319,7 +316,7 @@ def make_app(viewer: Viewer, port: int) -> ASGIApp:
 def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint of one question.
 
-    It stops reading when the page has gone.
+    It stops reading when the page is gone.
     """
 
     async def endpoint(request: Request) -> Response:
@@ -356,7 +353,7 @@ def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], 
 
 
 def _answered(answer: Answer, question: Question, viewer: Viewer) -> tuple[int, bytes]:
-    """Return the status and the JSON of the answer to a question.
+    """Return the status and JSON of an answer.
 
     An error in reading a trace is an answer, too.
     """
@@ -399,7 +396,7 @@ def _acting(viewer: Viewer, actions: Actions) -> Callable[[Request], Awaitable[R
 async def _body(request: Request) -> dict[str, Any]:
     """Return a request's JSON object.
 
-    Raises `ProblemError` for anything else, and for one that is too large.
+    Raises `ProblemError` for any other body, and for one that is too large.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise wrong("an action must be sent as application/json")
@@ -409,7 +406,7 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(data) > _BODY:
             raise wrong(f"an action must have at most {_BODY} bytes")
     try:
-        orjson.loads(data)  # strict, but it rounds an integer beyond 64 bits, which the engine has to see to refuse it
+        orjson.loads(data)  # strict; but it rounds integers beyond 64 bits, which the engine must see to refuse them
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise wrong(f"the action is not JSON: {error}") from None
@@ -419,7 +416,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _problem(error: Exception) -> ProblemError:
-    """Return an error in the form that the page gets."""
+    """Return an error in the page's form."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, IndexError):
@@ -441,7 +438,7 @@ def _problem(error: Exception) -> ProblemError:
     if isinstance(error, OSError):
         return ProblemError(409, "unreadable", f"the trace cannot be read: {error.strerror}")
     _logger.error("a question could not be answered", exc_info=error)
-    return ProblemError(500, "internal", f"the server failed: {type(error).__name__}", "Its log says more.")
+    return ProblemError(500, "internal", f"the server failed: {type(error).__name__}", "Its log has the details.")
 
 
 def _typed(folder: Folder, name: str) -> str:

@@ -1,9 +1,9 @@
 """The page's files as one script and one style sheet.
 
-A page from the disk cannot import modules, and the server's page loads faster without requests for sixty files. So each
+A page on the disk cannot import modules, and the server's page loads faster without requests for sixty files. So each
 module becomes a function that is called once, in the order of the imports, with the exports of the modules before it.
-This needs no general bundler, because the page's own files use only the plain forms of `import` and `export`; other
-forms are refused. Their doc comments, which hold types for the checker, are left out: they are a seventh of the page.
+No general bundler is needed, because the page's own files use only the plain forms of `import` and `export`; other
+forms are refused. Doc comments, which hold types for the checker, are left out: they are a seventh of the page.
 """
 
 import re
@@ -46,7 +46,7 @@ def sheet() -> str:
 
 @cache
 def shell() -> str:
-    """Return the page with these two in place of its files."""
+    """Return the page with one script and one style sheet."""
     text = _SHEETS.sub("", (CLIENT / "index.html").read_text("utf-8"))
     one = '<link rel="stylesheet" href="/page.css">\n<script defer src="/page.js"></script>'
     return text.replace(f'<script type="module" src="/{_MAIN}"></script>', one)
@@ -59,7 +59,7 @@ def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:
     if name in above:
         raise ValueError(f"the page's modules import each other in a circle: {' -> '.join([*above, name])}")
     source = (CLIENT / name).read_text("utf-8")
-    if not name.startswith(_LIBRARIES):  # theirs hold licences
+    if not name.startswith(_LIBRARIES):  # comments of libraries hold licences
         source = _DOC.sub("", source)
     folder = PurePosixPath(name).parent
     exported: list[tuple[str, str]] = []

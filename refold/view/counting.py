@@ -1,18 +1,15 @@
-"""A background count of errors and shapes of large traces.
-
-Only traces without these counts are read.
-"""
+"""Counts errors and shapes of large traces in the background."""
 
 import threading
 
 from ..traces.index.folder import Folder
 
 _EVERY = 0.25
-"""Seconds between two looks for rows that have become partial."""
+"""The number of seconds between two searches for partial rows."""
 
 
 class Counting(threading.Thread):
-    """The thread that counts; `stop` ends it."""
+    """The counting thread; `stop` ends it."""
 
     def __init__(self, folder: Folder) -> None:
         super().__init__(name="refold view: counting", daemon=True)
@@ -29,6 +26,6 @@ class Counting(threading.Thread):
                 self._folder.complete((name,))
 
     def stop(self) -> None:
-        """Stop counting, and wait until the trace under way is done."""
+        """Stop counting, and wait for the current trace."""
         self._stop_asked.set()
         self.join()

@@ -1,7 +1,7 @@
 """Runs as one HTML file that opens from the disk.
 
-The file has the page, its style, and the compressed runs. The file's Content-Security-Policy names its two scripts by
-their hashes and lets it fetch nothing. The runs are base64: nothing in a trace can end the element that holds it.
+The file has the page, its style, and the compressed runs. Its Content-Security-Policy allows only its two scripts, by
+their hashes, and no requests. The runs are in base64, so no text of a trace can end the element that holds it.
 """
 
 import gzip
@@ -34,12 +34,10 @@ _START = """\
 
 
 def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = False, comparison: bool = False) -> int:
-    """Write traces as one page.
+    """Write traces as one page, and count large values without room.
 
-    Return how many large values had no room. The page is about a run, its family, or two runs compared. It shows such
-    values by their size.
-
-    Raises as `Trace.load` does for a file that is no trace.
+    The page shows a run, its family, or two runs compared. Returns the number of values that the page shows only by
+    their size. Raises as `Trace.load` does.
     """
     for path in paths:
         Trace.load(path)
@@ -70,10 +68,7 @@ def write_page(paths: Sequence[Path], out: BinaryIO, *, with_family: bool = Fals
 
 
 def page_of(trace: Trace) -> str | None:
-    """Return the page of one trace, for a notebook.
-
-    Returns None for a run that ended before its first state.
-    """
+    """Return a trace's page for a notebook; None without a first state."""
     if not trace.size:
         return None
     page = io.BytesIO()

@@ -23,13 +23,13 @@ _TYPES = {
 }
 _SHELL = "index.html"
 _MADE = {"page.js": script, "page.css": sheet, _SHELL: shell}
-"""Files that are made of the others, by name."""
+"""Files that are generated from the others, by name."""
 
 
 def client_file(request: Request) -> Response:
     """Answer a request for a file of the page.
 
-    Every other address gets the page itself. A file is looked up by its name among those that are there: an address is
+    Every other address returns the page itself. A file is looked up by its name among the page's files: an address is
     never used as a path.
     """
     name = request.url.path.lstrip("/")
@@ -46,7 +46,7 @@ def client_file(request: Request) -> Response:
 
 @cache
 def _files_of(client: Path) -> dict[str, Path]:
-    """The places of the page's files, by name."""
+    """The paths of the page's files, by name."""
     return {path.relative_to(client).as_posix(): path for path in client.rglob("*") if path.suffix in _TYPES}
 
 

@@ -1,6 +1,6 @@
-"""Keeps a mirror of a store up to date in the background.
+"""Keeps a mirror of a store current in the background.
 
-It looks again and again, as no store reports its changes.
+It polls, because no store reports its changes.
 """
 
 import logging
@@ -12,13 +12,13 @@ from ..traces.stores.mirror import Mirror
 
 _logger = logging.getLogger("refold.view")
 _EVERY = 1.0
-"""Seconds between two looks at a store that answers at once."""
+"""The number of seconds between two polls of a store that answers at once."""
 _SHARE = 4
-"""A look that took long is followed by a pause this many times as long: the store has others to serve."""
+"""A poll that took long is followed by a pause this many times as long, because the store has other clients."""
 
 
 class Following(threading.Thread):
-    """The thread that looks; `stop` ends it."""
+    """The polling thread; `stop` ends it."""
 
     def __init__(self, mirror: Mirror) -> None:
         super().__init__(name="refold view: following", daemon=True)
@@ -26,7 +26,7 @@ class Following(threading.Thread):
         self._stop_asked = threading.Event()
 
     def run(self) -> None:
-        """Refresh the mirror again and again.
+        """Refresh the mirror repeatedly.
 
         While the store cannot be read, the mirror keeps its files.
         """
@@ -43,6 +43,6 @@ class Following(threading.Thread):
             took = time.monotonic() - begin
 
     def stop(self) -> None:
-        """Stop looking, and wait until the look under way is over."""
+        """Stop polling, and wait for the current poll."""
         self._stop_asked.set()
         self.join()

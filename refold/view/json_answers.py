@@ -1,4 +1,4 @@
-"""Answers as JSON, whatever is in them."""
+"""Answers as JSON, for any content."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _LARGEST = 2**63
 def dump(document: Any) -> bytes:
     """Return an answer's JSON.
 
-    A name of a file may be no text, and a sum of a stranger's figures may exceed 64 bits: neither makes an answer fail.
+    A file's name need not be text, and a sum of a stranger's figures may exceed 64 bits: neither makes an answer fail.
     """
     try:
         return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
@@ -21,7 +21,7 @@ def dump(document: Any) -> bytes:
 
 
 def _writable(value: Any) -> Any:
-    """Return a value in a form that orjson can write.
+    """Return a value that orjson can write.
 
     Surrogates are escaped, and integers beyond 64 bits become floats.
     """

@@ -1,11 +1,11 @@
 """Server-sent events: changes in the folder, or in one run.
 
-One watch looks at the folder, however many pages listen, and each run with listeners is looked at by one look at a
-time. All listeners get the results. A page that does not read its events loses them and gets another `hello`, after
-which it asks again.
+One watch polls the folder for all listening pages, and each run with listeners is polled once at a time. All listeners
+receive the results. A page that does not read its events loses them and receives another `hello`, after which it asks
+again.
 
-Each event has a mark: how many of the folder's changes are in it. An answer with the same mark, or a later one, has all
-that was told up to this event, so that a page that has just asked need not ask again because its stream begins.
+Each event has a mark: how many of the folder's changes it includes. An answer with the same mark, or a later one,
+includes all events up to this one. So a page that has just asked need not ask again when its stream starts.
 """
 
 import asyncio
@@ -28,31 +28,26 @@ from .pages.problems import ProblemError
 
 _logger = logging.getLogger("refold.view")
 _EVERY = 0.25
-"""Seconds between two looks: rows come at most four times a second."""
+"""The number of seconds between two polls: rows are sent at most four times a second."""
 _QUIET = 15.0
-"""Seconds after which something is sent in any case, so that both sides notice a connection that is gone."""
+"""The number of seconds after which something is sent in any case, so that both sides notice a lost connection."""
 _SLICE = 0.2
-"""The number of seconds for which one look extends the index of a run."""
+"""For how many seconds one poll extends the index of a run."""
 _ROWS = 500
-"""The number of rows in one event: of more changes, the pages are told to ask anew."""
+"""The number of rows in one event: after more changes, the pages must ask again."""
 _BACKLOG = 32
-"""The number of events that wait for a page that does not read; at four a second, the page has been gone for
-seconds.
-"""
+"""The number of events kept for a page that does not read: at four a second, eight seconds' worth."""
 _LISTENERS = 400
-"""A connection is a file of this process, which often may have 1,024; further pages are told to close some."""
+"""A connection uses a file descriptor, of which a process often has 1,024; further pages are refused."""
 _AT_ONCE = 2
-"""The number of runs looked at at once: indexing keeps a core busy, and questions need one, too."""
+"""The number of runs polled at once: indexing occupies a core, and questions need one, too."""
 
 
 class Listener:
-    """One page that listens; `run` is None for the folder's events."""
+    """A listening page; `run` is None for the folder's events."""
 
     def __init__(self, run: str | None, hello: bytes, anew: bytes | None = None) -> None:
-        """Listen.
-
-        `hello` is sent first, and `anew` in place of events that were not read.
-        """
+        """Listen: send `hello` first, and `anew` in place of unread events."""
         self.run = run
         self.closed = False
         self._anew = anew or hello
@@ -88,7 +83,7 @@ class Listener:
 
 @dataclass
 class _Looked:
-    """The facts of a run at the last look."""
+    """The facts of a run at the last poll."""
 
     file: tuple[object, ...] = ()
     offset: int = 0
@@ -101,9 +96,9 @@ class Live:
     """The watch of one server.
 
     Args:
-        folder: what is viewed.
+        folder: the folder shown.
         server: the id of this start of the server.
-        stopping: returns whether the server is about to stop.
+        stopping: returns whether the server is stopping.
     """
 
     def __init__(self, folder: Folder, server: str, stopping: Callable[[], bool]) -> None:
@@ -117,13 +112,13 @@ class Live:
         self._several = anyio.CapacityLimiter(_AT_ONCE)
 
     def mark(self, changes: int) -> str:
-        """Return the mark of what holds so many of the folder's changes."""
+        """Return the mark of an answer that includes this many changes."""
         return f"{self._server}:{changes}"
 
     async def join(self, run: str | None) -> Listener:
-        """Let a page listen, until `leave`; raises `ProblemError` if too many do.
+        """Add a listening page, until `leave`; raises `ProblemError` beyond the limit.
 
-        The first look is over then: what comes later is an event.
+        The first poll is over when this returns: later changes are events.
         """
         if len(self.listeners) >= _LISTENERS:
             hint = "Close some of them, or start a second server."
@@ -154,7 +149,7 @@ class Live:
             self._runs.pop(listener.run, None)
 
     async def _watching(self) -> None:
-        """Look repeatedly, as long as somebody listens."""
+        """Poll repeatedly while pages listen."""
         try:
             while self.listeners and not self._stopping():
                 changed, event = await anyio.to_thread.run_sync(self._look_at_folder, limiter=self._one)
@@ -196,10 +191,10 @@ class Live:
         return changed, {"type": "runs", "rows": rows, "removed": removed, "seen": self.mark(self._seen)}
 
     def _look_at(self, run: str) -> None:
-        """Look at a run in the background, unless it is looked at."""
+        """Poll a run in the background, unless a poll is under way."""
         looked = self._runs[run]
         if looked.look is not None and not looked.look.done():
-            looked.complete = False  # and look again afterwards
+            looked.complete = False  # poll again afterwards
             return
 
         async def look() -> None:
@@ -217,7 +212,7 @@ class Live:
             trace = folder.open(run, _SLICE)
             file, offset, count = (trace.header.hash, trace.file.key), trace.walk.offset, trace.count
             if file != looked.file or offset < looked.offset:
-                steps = 0  # another file has its place
+                steps = 0  # another file has replaced it
             looked.file, looked.offset, looked.steps, looked.complete = file, offset, count, trace.is_complete
         except StaleIndexError as error:
             folder.recover(run, error)

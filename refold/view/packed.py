@@ -2,14 +2,14 @@
 
 `client/local.js` reads these lines, one object each:
 
-    {"kind": "runs"}     the list of the runs inside, their families, and what was compared
-    {"kind": "run"}      a run: what `run` answers, its first state, and the patch of its end
-    {"kind": "step"}     one step of it: its row, what `step`, `changes` and `chat` answer, and its patches
+    {"kind": "runs"}     the list of the runs inside, their families, and a comparison
+    {"kind": "run"}      a run: the answer of `run`, its first state, and the patch of its end
+    {"kind": "step"}     a step: its row, the answers of `step`, `changes` and `chat`, and its patches
     {"kind": "tail"}     patches and texts after the last step, if no step is under way
-    {"kind": "values"}   long texts of the run, and which of them stands at a place
+    {"kind": "values"}   long texts of the run, and the places where each occurs
 
-The answers are the server's own. States and histories are computed on the page from the patches, and searches from the
-texts of each record, which are those that the server searches. A long text is kept once: its number stands for it.
+The answers are the server's own. The page computes states and histories from the patches, and searches from the texts
+of each record, which the server searches, too. A long text is kept once, and its number stands for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +31,11 @@ from .pages.nodes import Json
 
 _COLUMNS = 700
 _LONGEST = 1 << 24
-"""The number of units of one text in the file; the rest of a longer text stays in the trace."""
+"""The largest number of UTF-16 units of one text in the file; the rest of a longer text stays in the trace."""
 _ROOM = 1 << 26
-"""The bytes of all blobs of one run in the file; further blobs are shown by their size."""
+"""The bytes of all blobs of one run in the file; only the size of further blobs is shown."""
 _SHORT = 200
-"""The largest number of units of a text that is written in its line."""
+"""The largest number of UTF-16 units of a text that is written in its line."""
 _EXACT = 2**53
 _CUT = frozenset(("text", "object", "array"))
 """Kinds of values of which a line may have only a part."""
@@ -50,9 +50,9 @@ def pack(
 ) -> Iterator[bytes]:
     """Yield the lines for these traces.
 
-    The first trace is the page that is opened. `with_family` adds what each trace comes from and all that comes from
-    that, as far as its traces are found. `comparison` compares the first two. `left_out` is told how many large values
-    of each run had no room.
+    The first trace is the page that is opened. `with_family` adds each trace's ancestors and all runs that come from
+    them, as far as their traces are found. `comparison` compares the first two. `left_out` is called with the number of
+    large values of each run that had no room.
     """
     files = _with_families(paths) if with_family else list(dict.fromkeys(path.absolute() for path in paths))
     root = _home(files[0])
@@ -63,11 +63,11 @@ def pack(
         places = {name: folder.path(name).absolute() for name in folder.rows}
         given = [path.absolute() for path in paths]
         opened = sorted((name for name in places if places[name] in given), key=lambda name: given.index(places[name]))
-        # a called run belongs to the call that made it, and comes along; candidates and forks are many, and do not
+        # a called run belongs to its call, and is included; candidates and forks are many, and are not
         called = [name for name in families.rows if _is_called(families, name)]
         names = list(dict.fromkeys([*opened, *(n for n in places if places[n] in files or n in called)]))
         roots = dict.fromkeys(families.root(name) for name in names)
-        folder.complete(names)  # errors and shapes of large traces, which are counted later where a folder is served
+        folder.complete(names)  # counts errors and shapes of large traces, which a server counts in the background
         first: Json = {
             "kind": "runs",
             "rows": [families.run_row(name) for name in names],
@@ -170,9 +170,9 @@ def _turns(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> list[A
 
 
 def _records(trace: IndexedTrace, k: int) -> list[Record]:
-    """Return the records between the commits of two steps.
+    """Return the records of step k, its commit last.
 
-    They run from the commit before step k to its own, or to the end of the trace.
+    Without a commit, they go to the end of the trace.
     """
     with trace.lock:
         start = trace.one(k - 1).stop if k else 0
@@ -181,7 +181,7 @@ def _records(trace: IndexedTrace, k: int) -> list[Record]:
 
 
 def _amended(records: Sequence[Record], k: int) -> list[Any]:
-    """Return patches that belong to step k beside its commit.
+    """Return the patches of step k other than its commit's.
 
     They are those of resumes before step k and of ends that were resumed.
     """
@@ -199,7 +199,7 @@ _FILE = "This file only shows. Run the command beside the run's trace; if its fo
 class _Long:
     """The long texts of a run.
 
-    `numbers` has each text once, and `places` says where a value is cut off in the lines. A container is kept as JSON.
+    `numbers` has each text once, and `places` says where the lines cut a value off. A container is kept as JSON.
     """
 
     def __init__(self) -> None:
@@ -234,10 +234,7 @@ class _Long:
                 stack += each.values()
 
     def values(self, trace: IndexedTrace) -> Json:
-        """Return the texts that are not in a state.
-
-        Texts of states are in the run's patches.
-        """
+        """Return the texts of no state; patches hold those of states."""
         places = (at for at in self.places if not at.startswith("s:"))
         return {at: self.kept(values.value(trace, at, 0, _LONGEST)["text"]) for at in places}
 
@@ -249,8 +246,8 @@ def _line(document: Json) -> bytes:
 def _safe(value: Any) -> Any:
     """Return a value with large integers as `{"$integer": text}`.
 
-    Those are integers that JavaScript cannot hold. An object of this form that the data have is written as
-    `{"$object": [name, value]}`; likewise one of that form.
+    JavaScript cannot hold these integers. An object in the data that has this form, or the form `{"$object": [name,
+    value]}`, is written as `{"$object": [name, value]}`.
     """
     if type(value) is int and abs(value) > _EXACT:
         return {"$integer": str(value)}

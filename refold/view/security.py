@@ -1,8 +1,8 @@
 """Access to the server, and limits on browsers.
 
-The server is on loopback, where every page of every site can send requests. Requests are accepted only under the
-server's own name (`Host`), so that another name for this address (DNS rebinding) is refused, and only from the server's
-own pages (`Origin`, `Sec-Fetch-Site`). A page of another site can only have a link that a person follows.
+The server is on loopback, to which every page of every site can send requests. It accepts only requests to its own name
+(`Host`), so that another name for this address (DNS rebinding) is refused, and only from its own pages (`Origin`,
+`Sec-Fetch-Site`). A page of another site can only have a link that a person follows.
 """
 
 from collections.abc import MutableMapping
@@ -28,10 +28,7 @@ _HEADERS = (
 
 
 class Guard:
-    """Refuses foreign requests, and adds the security headers.
-
-    Foreign are requests that do not come from the server's own pages. All answers get the headers.
-    """
+    """Refuses requests of foreign pages, and adds security headers to all answers."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app
@@ -57,7 +54,7 @@ class Guard:
             await JSONResponse(body, 403)(scope, receive, guarded)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> str | None:
-        """Return why a request is refused; None if it is not."""
+        """Return why a request is refused, or None."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:

@@ -1,7 +1,4 @@
-"""Runs the server on a port of loopback until Ctrl-C.
-
-It prints the address and opens the browser.
-"""
+"""Runs the server on a loopback port until Ctrl-C."""
 
 import errno
 import socket
@@ -31,12 +28,10 @@ class PortTakenError(UsageError):
 def bind(port: int | None) -> socket.socket:
     """Return a socket that listens on loopback.
 
-    Its port is `port`, otherwise the first free one from `PORT` on.
-
-    Raises `PortTakenError` if the requested port cannot be used.
+    Its port is `port`, otherwise the first free one from `PORT` on. Raises `PortTakenError` if `port` cannot be used.
     """
     for wanted in [port] if port is not None else [*range(PORT, PORT + _TRIES), 0]:
-        # With its protocol named, asyncio turns off Nagle's algorithm, which would hold each answer for 40 ms.
+        # With its protocol named, asyncio turns off Nagle's algorithm, which would delay each answer by 40 ms.
         found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             if sys.platform != "win32":  # there, this option would let two servers share a port
@@ -48,7 +43,7 @@ def bind(port: int | None) -> socket.socket:
             if port is None:
                 continue
             reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-            raise PortTakenError(f"port {port} {reason}; leave out --port, and refold takes a free one") from None
+            raise PortTakenError(f"port {port} {reason}; omit --port, and refold takes a free one") from None
         return found
     raise PortTakenError(f"no port of {PORT} to {PORT + _TRIES} is free; name one with --port")
 
@@ -64,10 +59,10 @@ def serve(
     tell: Callable[[str], None] = print,
     store: TraceStore | None = None,
 ) -> None:
-    """Serve a folder of traces, or some traces of it, until Ctrl-C.
+    """Serve a folder of traces, or some of its traces, until Ctrl-C.
 
     `page` is the place in the page to print and to open; `modules` carry out actions, which are off without them.
-    `store` is the store whose mirror the folder is. Raises `PortTakenError`.
+    `store` is the store that the folder mirrors. Raises `PortTakenError`.
     """
     listening = bind(port)
     number = listening.getsockname()[1]
@@ -100,9 +95,9 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that opens the browser and ends its streams.
+    """A server that opens the browser once it answers.
 
-    It opens the browser once it answers, and ends streams when it is told to stop.
+    It ends its streams when it is stopped.
     """
 
     def __init__(self, config: uvicorn.Config, viewer: Viewer, started: Callable[[], object]) -> None:

@@ -94,7 +94,7 @@ def test_a_replay_is_judged_as_its_evaluation_was(folder: Path, capsys: pytest.C
     assert "runs/hands was scored by criteria, quick; give the same scorers" in capsys.readouterr().err
     assert not (folder / "runs" / "hands-replay").exists()
     assert cli(["eval", "replay", "EVAL.yaml", "--module", "solver.py:Solver", "--scorer", "criteria"]) == 2
-    assert "EVAL.yaml names its scorers; leave --scorer out" in capsys.readouterr().err
+    assert "EVAL.yaml names its scorers; omit --scorer" in capsys.readouterr().err
     (folder / "EVAL.yaml").write_text(FILE + "fail_under: 0.6\n")
     assert cli(["eval", "replay", "EVAL.yaml", "--module", "solver.py:Solver"]) == 1
     assert "the pass rate 0.5 is below 0.6" in capsys.readouterr().err

@@ -79,7 +79,7 @@ def test_a_tool_that_answers_differently_each_time_needs_to_be_said() -> None:
     def fresh() -> int:
         return next(numbers)
 
-    with pytest.raises(AssertionError, match=r"(?s)with the same seed differ.*step 0, act.*say twice=False"):
+    with pytest.raises(AssertionError, match=r"(?s)with the same seed differ.*step 0, act.*pass twice=False"):
         assert_replays(Counter(fresh=fresh), "count")
     assert assert_replays(Counter(fresh=fresh), "count", twice=False).status == "completed"
 

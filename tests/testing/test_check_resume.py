@@ -223,12 +223,12 @@ def forget() -> None:
     [
         (
             Forgets,
-            r"\(4\) every record boundary .* memory store, cut after record \d+ of \d+ \(.*, step \d\).*: it ends",
+            r"\(4\) the run can be .* memory store, cut after record \d+ of \d+ \(.*, step \d\).*: it ends",
         ),
-        (Rolls, r"\(4\) every record boundary"),
-        (Differs, r"\(4\) .*it ends otherwise: /state/notes/0/0 is \d+\. What decides must be in the state"),
+        (Rolls, r"\(4\) the run can be resumed from every record boundary"),
+        (Differs, r"\(4\) .*it ends differently: /state/notes/0/0 is \d+\. Decisions must come from the state"),
         (Depends, r"the run asks again and again, now 'question \d+'"),
-        (Stumbles, r"\(4\) .*it ends otherwise"),
+        (Stumbles, r"\(4\) .*it ends differently"),
     ],
 )
 def test_a_module_that_breaks_the_contract_is_found(module: type[AgentModule[Any]], match: str) -> None:
@@ -254,7 +254,7 @@ def test_1_records_that_change_are_found(monkeypatch: pytest.MonkeyPatch) -> Non
         )
 
     monkeypatch.setattr(MemoryCopies, "copy", copy)
-    with pytest.raises(AssertionError, match=r"\(1\) what was committed stays: not so"):
+    with pytest.raises(AssertionError, match=r"\(1\) what was committed stays: not true"):
         check_resume(scripted([Decision.wait(prompt="?")]), "t", answer)
 
 

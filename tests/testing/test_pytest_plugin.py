@@ -83,7 +83,7 @@ def test_a_trace_of_another_schema_version_is_skipped_with_the_reason(session: S
     code, output = session.run("--refold-traces", "golden", "-rs")
     assert code == 0
     assert "1 skipped" in output
-    assert "are of schema version 1 from step 0 on, and those of refold.modules.game_of_24:GameOf24 of 2" in output
+    assert "have schema version 1 from step 0 on, and those of refold.modules.game_of_24:GameOf24 have 2" in output
 
 
 def test_a_module_that_cannot_be_imported_is_named(session: Session) -> None:

@@ -1,4 +1,1 @@
-"""`refold agent` and `refold tools`.
-
-An Agent is built from options, or rebuilt from the trace of an earlier run.
-"""
+"""`refold agent` and `refold tools`: an Agent from options or a trace."""

@@ -38,7 +38,7 @@ _FILES = ("scripted", "cassette")
 
 @dataclass(frozen=True)
 class Made:
-    """An Agent, and the config that it was made from."""
+    """An Agent, and the config from which it was made."""
 
     agent: Agent
     config: AgentConfig
@@ -73,10 +73,8 @@ class Made:
 def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = None, toolbox: bool = False) -> Made:
     """Return the Agent of a config.
 
-    Raises InputError if something that the config names is missing.
-
-    With `recorded`, the Agent serves to verify a trace, so that it needs neither model nor servers. A `toolbox` needs
-    no model either, as only its tools are listed.
+    Raises InputError if something that the config names is missing. With `recorded`, the Agent serves to verify a trace
+    and needs neither model nor servers. A `toolbox` needs no model, because only its tools are listed.
     """
     if (config.module or config.tools) and config.is_elsewhere and config.folder not in sys.path:
         sys.path.append(config.folder)  # the config's modules were found from there
@@ -110,9 +108,7 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
 
 
 def agent_at(path: str, why: str = "") -> Agent:
-    """Return the Agent at MODULE:NAME.
-
-    A function or class there is called, and must return an Agent.
+    """Return the Agent at MODULE:NAME; call a function or class there.
 
     Raises InputError for anything else.
     """
@@ -129,8 +125,8 @@ class Recorded:
         self.model = model
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        """Raise, as verifying a trace never asks a model."""
-        raise RefoldError(f"{self.model} was asked while a trace was verified")
+        """Raise, because verifying a trace never calls a model."""
+        raise RefoldError(f"{self.model} was called while a trace was verified")
 
 
 class DescribedRecorded(Recorded):
@@ -138,7 +134,7 @@ class DescribedRecorded(Recorded):
 
     async def capabilities(self) -> Capabilities:
         """Raise, as `generate` does."""
-        raise RefoldError(f"{self.model} was asked while a trace was verified")
+        raise RefoldError(f"{self.model} was called while a trace was verified")
 
 
 def _model(config: AgentConfig) -> Generator:
@@ -170,7 +166,7 @@ def _model(config: AgentConfig) -> Generator:
 def _wants_any_key(generator: Generator, identifier: str) -> bool:
     """Return whether litellm needs a made-up key for a local server.
 
-    The user's own server takes any key, and litellm makes no request without one.
+    The user's own server accepts any key, and litellm makes no request without one.
     """
     if not isinstance(generator, LiteLLMGenerator) or not generator.model.startswith("openai/"):
         return False
@@ -180,7 +176,7 @@ def _wants_any_key(generator: Generator, identifier: str) -> bool:
 def _equipped(agent: Agent, config: AgentConfig) -> Agent:
     """Return the agent with skills, capabilities and a policy.
 
-    Capabilities are applied first, so that a policy that they define can be named.
+    Capabilities are applied first, because one may define the policy.
     """
     folder = Path(config.folder)
     if config.skills:

@@ -1,7 +1,4 @@
-"""The options that make an Agent.
-
-Each run's trace keeps them, so that the Agent can be rebuilt.
-"""
+"""The options that make an Agent, kept in each run's trace."""
 
 import os
 import re
@@ -27,8 +24,8 @@ _SECRET = re.compile(r"[,\s]\s*(?:[\w.-]*[._])?api_key=(?:\"[^\"]*\"|'[^']*'|[^,
 class AgentConfig:
     """The options of `refold agent` that say what the Agent is.
 
-    The options of a run, such as limits and seed, are in the trace's header instead. Paths are as they were typed;
-    relative ones start in `folder`.
+    The options of a run, such as limits and seed, are in the trace's header instead. Paths are as typed; relative ones
+    start in `folder`.
 
     Attributes:
         module: MODULE:NAME of an Agent made in Python, on which the other options build.
@@ -43,7 +40,7 @@ class AgentConfig:
         skills: folders of skills.
         capabilities: folders of capabilities, or their names.
         as_agent: the capability's agent to use.
-        policy: a policy and its settings, as a text.
+        policy: a policy and its settings, as text.
         subagents: whether the agent can hand tasks to agents like itself.
         sandbox: where commands run.
         workspace: the folder of file tools and commands; "." if none was given.
@@ -88,9 +85,7 @@ class AgentConfig:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any], why: str = "") -> Self:
-        """Return the config of a JSON form.
-
-        Secrets of commands are taken from the environment.
+        """Return the config of a JSON form, with secrets from the environment.
 
         Raises InputError for members that this version of refold does not know, and for values of the wrong type.
         """
@@ -120,7 +115,7 @@ def without_secrets(command: str) -> str:
     """Return a server's command or URL without its secrets.
 
     Secrets are recognised by their names: values of `TOKEN=…` and `--api-key …`, and logins such as `user:…@`. A mark
-    keeps the name of a value, so that the value can be taken from the environment later.
+    keeps the name of a value, so that the environment can supply the value later.
     """
     for named in reversed(list(_NAME.finditer(command))):
         value = _VALUE.match(command, named.end())
@@ -130,10 +125,7 @@ def without_secrets(command: str) -> str:
 
 
 def _from_environment(mark: re.Match[str]) -> str:
-    """Return the secret behind a mark.
-
-    If the environment lacks the secret, the mark itself is returned.
-    """
+    """Return a mark's secret from the environment, otherwise the mark."""
     return os.environ.get(mark[1], mark[0])
 
 

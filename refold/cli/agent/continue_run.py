@@ -1,6 +1,6 @@
 """`refold resume` and `refold fork` for the run of an Agent.
 
-They enter the Agent's tools and servers, show the run, and ask for the answers it waits for.
+Both enter the Agent's tools and servers, show the run, and ask its open requests.
 """
 
 from functools import partial
@@ -22,10 +22,7 @@ from .view import AgentView
 
 
 def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: RuntimeBudget | None, manner: Manner) -> int:
-    """Resume a run; return the exit code.
-
-    If no answer is given, the person at the terminal is asked.
-    """
+    """Resume a run, asking the person without `--value`; return the exit code."""
     request = wanted.request if wanted.value is not UNANSWERED else None
 
     async def work(agent: Agent) -> Trajectory:
@@ -82,9 +79,10 @@ def _shown(
 
 
 def settled(session: Session, turn: Turn, **options: Any) -> Turn:
-    """Resume a turn for as long as the person's answers are refused.
+    """Resume a turn while the person's answers are refused.
 
-    An answer can be refused later than typed, such as a result that a tool cannot return. The run then waits again.
+    An answer can be refused after it was typed: for example, a result that a tool cannot return. The run then waits
+    again.
     """
     while turn.summary.trace is not None and session.answered & {str(each["id"]) for each in turn.summary.waiting}:
         path = turn.summary.trace

@@ -24,10 +24,7 @@ from .view import AgentView
 
 @dataclass(frozen=True)
 class Limits:
-    """The options of each run.
-
-    They are the folder or store of traces, the budget, the seed and the durability.
-    """
+    """The options of each run: place of traces, budget, seed, durability."""
 
     traces: str
     budget: dict[str, Any] = field(default_factory=dict)
@@ -36,16 +33,13 @@ class Limits:
 
     @cached_property
     def home(self) -> str | TraceStore:
-        """The folder or store of the traces.
-
-        A store is opened once for all turns of a chat.
-        """
+        """The folder or store of the traces, opened once for all turns."""
         return open_store(self.traces) if is_url(self.traces) else self.traces
 
     def options(self, made: Made) -> dict[str, Any]:
         """Return the limits as options of the engine.
 
-        Limits of the command line take the place of those in the Agent's own budget.
+        Limits of the command line replace those in the Agent's own budget.
         """
         config = made.config
         options: dict[str, Any] = {"traces": self.home, "durability": self.durability}
@@ -84,29 +78,25 @@ def one_turn(session: Session, goal: str, limits: Limits, manner: Manner, *, res
 
 
 def task_of(goal: str, made: Made) -> Task:
-    """Return the goal as a task.
-
-    The task's metadata says what the Agent is made of.
-    """
+    """Return the goal as a task; its metadata has the config."""
     if not goal.strip():
         raise InputError('give the agent a goal: refold agent "GOAL"; without one, a chat starts')
     return Task.from_dict({"objective": goal, "metadata": {KEY: made.config.to_dict()}})
 
 
 def introduce(made: Made) -> None:
-    """Say that answers are scripted, if they are.
-
-    Nobody should take them for a model's.
-    """
+    """Say that answers are scripted, lest they pass for a model's."""
     if made.is_scripted:
         script = clean(str(made.agent.model_name)).removeprefix("scripted:")
-        say(console(), Text(f"The answers are scripted, by {script}: no model is asked. The tools are real.", "yellow"))
+        say(
+            console(), Text(f"The answers are scripted, by {script}: no model is called. The tools are real.", "yellow")
+        )
 
 
 def tell_turn(turn: Turn, manner: Manner) -> None:
     """Report how a run ended.
 
-    The answer was shown as it came, so that it is printed again only with `quiet`.
+    The answer was shown as it arrived, so it is printed again only with `quiet`.
     """
     if manner.as_json:
         write_json(turn.summary.to_dict())

@@ -27,12 +27,12 @@ from ...modules.agent.tools import action_for
 from ..render.text import brief, clean, cut, seconds_text, value_text
 
 RESULT_LINES = 6
-"""The number of lines shown of a result: its first ones; of an error, the first and last half."""
+"""How many lines of a result are shown: its first ones, but of an error the first and last half."""
 _WIDTH = 160
 
 
 def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
-    """Yield the lines of an event, if it is worth any.
+    """Yield the lines of an event, if it has any.
 
     `alone` says that no other call is in progress, so that the result needs no name.
     """
@@ -115,10 +115,7 @@ def _compacted(event: CompactionEvent) -> str:
 
 
 def _is_denial(event: ReactStep) -> bool:
-    """Return whether a reaction denied a call.
-
-    The line of the call reports that.
-    """
+    """Return whether a reaction denied a call, which the call's line reports."""
     return isinstance(event.reaction, RetryWithFeedback) and event.reaction.tool_call_id is not None
 
 

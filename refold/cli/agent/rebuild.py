@@ -30,8 +30,8 @@ def recalled(
     """Return the Agent of a trace, to resume, fork or verify it.
 
     It is `found` if `module` is given. Otherwise it is rebuilt from the trace's config, with code from `trusted`
-    folders only; `before` gets the rows that describe the Agent, before any of its code is loaded. When `verifying`, no
-    model and no server is needed. Raises InputError if the Agent cannot be rebuilt.
+    folders only; `before` is called with the rows that describe the Agent, before any of its code is loaded. Verifying
+    needs neither model nor server. Raises InputError if the Agent cannot be rebuilt.
     """
     if module is not None:
         agent: Agent = found
@@ -62,8 +62,8 @@ def recalled(
 def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
     """Return the agent's tools in recorded order.
 
-    MCP tools get their recorded definitions: only a connected server can say which tools it offers, and verifying a
-    trace connects to none.
+    MCP tools use their recorded definitions: only a connected server can list its tools, and verifying connects to
+    none.
     """
     if not any(isinstance(item, MCPServers) for item in agent.tools):
         return agent.tools
@@ -82,9 +82,9 @@ def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
 
 
 def recorded_state(trace: Trace) -> AgentState | None:
-    """Return the first state of an Agent's run.
+    """Return the first state of an Agent's run, or None.
 
-    Returns None if the trace has no state; raises StateValueError if the state is not an Agent's.
+    Raises StateValueError if the state is not an Agent's.
     """
     return None if trace.first_state is None else AgentState.from_dict(trace.first_state)
 

@@ -15,10 +15,7 @@ from .chat.session import Session
 
 
 def list_tools(made: Made, as_json: bool) -> int:
-    """List the tools; return 0.
-
-    MCP servers are connected for it, as they are for a run.
-    """
+    """List the tools, connecting MCP servers as for a run; return 0."""
     with hushed(Manner(as_json=as_json)), Session(made, asks=False) as session:
         found = offered(session.agent)
     if as_json:
@@ -37,7 +34,7 @@ def list_tools(made: Made, as_json: bool) -> int:
 
 
 def offered(agent: Agent) -> list[Tool[..., Any]]:
-    """Return the tools that the agent's model is offered."""
+    """Return the tools that the agent offers its model."""
     return agent.all_tools if agent.policy is None else list(agent.policy.offered(agent.all_tools))
 
 

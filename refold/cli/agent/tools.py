@@ -33,8 +33,8 @@ _NAMED = re.compile(r"([A-Za-z][\w-]*)=(.+)", re.DOTALL)
 def tool_at(path: str, why: str = "") -> list[Any]:
     """Return the tools at MODULE:NAME.
 
-    That is a function, a Tool, a Toolset or its class, an object with tool methods, or a list. Raises InputError for
-    anything else.
+    The object is a function, a Tool, a Toolset or its class, an object with tool methods, or a list. Raises InputError
+    for anything else.
     """
     found = load_object(path, "NAME", _offers, why)
     if isinstance(found, type):
@@ -58,7 +58,7 @@ def tool_at(path: str, why: str = "") -> list[Any]:
 def standard_tools(names: Iterable[str]) -> list[Any]:
     """Return standard tools by name, in any case.
 
-    An unknown name raises `InputError`, which suggests a similar name or lists all.
+    Raises `InputError` for an unknown name, with a similar name or all names.
     """
     names = list(names)
     if not names:
@@ -111,7 +111,7 @@ def mcp_servers(given: Sequence[str], folder: Path) -> Toolset:
 
 
 def server_name(words: Sequence[str]) -> str:
-    """Return a server's name, taken from its command.
+    """Return a server's name from its command.
 
     For example, the command `uvx mcp-server-time` starts the server `mcp-server-time`.
     """

@@ -43,13 +43,13 @@ _OWN_EVENTS = (BEAT, "tool_output", "generation_retry", "compaction", "hook_fail
 class AgentView:
     """A thread-safe observer of one run and listener of its model.
 
-    Only the generations that the Agent itself asks for are shown word by word, not those of judges, summaries and
-    sub-agents. If output can no longer be written, the view goes silent.
+    Only the Agent's own generations are shown word by word, not those of judges, summaries and sub-agents. If output
+    can no longer be written, the view goes silent.
 
     Args:
         out: where to print.
         earlier: the run's records so far.
-        asks: whether someone else puts the run's questions to the person.
+        asks: whether a session asks the person the run's requests.
         headed: whether to print a line when the run starts.
     """
 
@@ -80,7 +80,7 @@ class AgentView:
 
     @property
     def answer(self) -> str:
-        """The model's last words that were shown, stripped."""
+        """The model's last words shown, stripped."""
         return self._said.strip()
 
     def __call__(self, record: Record) -> None:
@@ -107,10 +107,7 @@ class AgentView:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep the screen free within the block.
-
-        The view shows the run's progress after the block.
-        """
+        """Keep the screen free within the block, then show the progress."""
         with self._lock:
             self._break()
             self._rest()
@@ -129,7 +126,7 @@ class AgentView:
             self._break()
             self._rest()
 
-    # what is shown of records and events
+    # records and events
 
     def _do(self, show: Callable[[], None]) -> None:
         if self._held is not None:
@@ -184,7 +181,7 @@ class AgentView:
         if isinstance(event, GenerationRetry | GenerationError):
             if self._streamed:
                 self._break()
-                self._line(Text("  the answer broke off; what it said does not count", "yellow"))
+                self._line(Text("  the answer broke off; its text does not count", "yellow"))
             self._between()
         if isinstance(event, ToolStart):
             self._between()

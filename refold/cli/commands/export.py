@@ -1,6 +1,6 @@
 """`refold export`: write runs in the formats of other programs.
 
-`FORMATS` is the one table of them; each format's code is imported when it is used.
+`FORMATS` lists them; a format's code is imported when it is used.
 """
 
 import sys

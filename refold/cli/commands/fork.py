@@ -79,10 +79,7 @@ def read_edits(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _source(named: str, traces: str | None) -> TracePlace:
-    """Return the trace to fork.
-
-    `--traces` names the fork's folder or store, and is searched too.
-    """
+    """Return the trace to fork, also looked for in `--traces`."""
     if traces is None or is_url(named):
         return find_run(named, str(RUNS), "write")
     if is_url(traces):
@@ -93,10 +90,7 @@ def _source(named: str, traces: str | None) -> TracePlace:
 
 
 def _home(path: TracePlace, traces: str | None) -> Path | TraceStore:
-    """Return the folder or store of the fork's trace.
-
-    It is the one of `--traces`, otherwise the one of the forked run.
-    """
+    """Return the place of the fork's trace: `--traces`, or the source's."""
     if traces is not None:
         home = open_store(traces) if is_url(traces) else Path(traces)
     else:

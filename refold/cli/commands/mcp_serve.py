@@ -61,7 +61,7 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
 def tools_at(target: str) -> list[Any]:
     """Return the tools of a module, an object, or a capability's folder.
 
-    A target without tools raises `InputError`.
+    Raises `InputError` for a target without tools.
     """
     from ...modules.capabilities import CapabilityError, load_capability
 

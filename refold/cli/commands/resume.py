@@ -61,7 +61,7 @@ def resume_trace(path: Path | RunRef, module: str | None, wanted: Resume, manner
 def refuse_arguments(trace: Trace) -> None:
     """Raise InputError if the run's module was made with arguments.
 
-    A trace has their names alone, and a module made without them would do something else in the run's name.
+    A trace has only their names, and a module made without them would behave differently in the same run.
     """
     given = trace.header.get("arguments")
     if isinstance(given, list) and given:
@@ -84,8 +84,8 @@ def runner_of(
 ) -> "AgentModule[Any] | Made":
     """Return the AgentModule or the Agent that can resume a run.
 
-    It is the one at `module` if that is given, otherwise the one that the trace names, which is loaded only from
-    trusted folders. `before` gets the rows that describe what is about to be loaded, before anything is.
+    It is the one at `module`, otherwise the one that the trace names, which is loaded only from trusted folders.
+    `before` is called with the rows that describe the code, before any is loaded.
     """
     named = str(trace.header["module"])
     trusted = trusted_folders(trust)

@@ -38,7 +38,7 @@ class Manner:
 
     @property
     def mute(self) -> bool:
-        """True if nothing is shown while the run is at work."""
+        """True if nothing is shown during the run."""
         return self.quiet or self.as_json
 
 
@@ -53,10 +53,7 @@ class Options:
 
 
 def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: Manner) -> int:
-    """Run tasks one after the other.
-
-    Returns the exit code of the worst.
-    """
+    """Run tasks in turn; return the exit code of the worst."""
     folder(options.traces)
     ended: list[Summary] = []
     with hushed(manner):
@@ -96,7 +93,7 @@ def watched(
 ) -> Summary:
     """Run `work` and show the run; return how it ended.
 
-    A run that Ctrl-C or SIGTERM cancelled is a result too. Raises KeyboardInterrupt or SystemExit if the signal came
+    A run that Ctrl-C or SIGTERM cancelled is a result, too. Raises KeyboardInterrupt or SystemExit if the signal came
     before the run had started.
     """
     with hushed(manner), contextlib.ExitStack() as stack:
@@ -161,9 +158,9 @@ def module_path(task: Task, given: str | None) -> str:
 
 
 def folder(path: Path | str) -> None:
-    """Create the folder of traces.
+    """Create the folder of traces, if `path` is no store.
 
-    Raises InputError if that fails. A store needs no folder.
+    Raises InputError if that fails.
     """
     if is_url(path):
         return

@@ -25,13 +25,13 @@ from .watched_run import Standing, WatchedFolder
 _HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "steps/min", "time", "objective")
 _NUMBERS = (2, 4, 5, 6, 7)
 _DROPPED = ("objective", "steps/min", "reason", "cost", "doing", "tokens", "time")
-"""What a narrow screen goes without, in this order, so that each run can be told from the others."""
+"""The columns that a narrow screen omits, in this order, so that the runs remain distinguishable."""
 _FLEXIBLE = ("run", "objective")
 """The columns that are cut first."""
 _RUN = (22, 36)
 """The least and the largest width of a run's id: the start of the task's name, and six characters of the end."""
 _OBJECTIVE = 24
-"""The least width at which an objective says something."""
+"""The least useful width of an objective."""
 _GAP = 2
 """The characters between two columns."""
 
@@ -60,7 +60,7 @@ def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> in
         if as_json:
             write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
         elif (rows := [[cell.plain for cell in _cells(each, 60)] for each in found]) != printed:
-            printed = rows  # a pipe or a log gets new facts only: repeated tables would fill it
+            printed = rows  # only new facts are written to a pipe or a log: repeated tables would fill it
             _print(out, runs, found)
         if once:
             return 0
@@ -101,7 +101,7 @@ def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: 
 def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], bool, int]:
     """Return what fits into a screen.
 
-    That is the columns, whether a status has its reason, and the width of a run's id.
+    The results are the columns, whether a status has its reason, and the width of a run's id.
     """
     widths = [max([len(name), *(row[number].cell_len for row in rows)]) for number, name in enumerate(_HEADINGS)]
     bare = max([len("status"), *(len(row[1].plain.partition(" (")[0]) for row in rows)])
@@ -120,7 +120,7 @@ def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], boo
 
 
 def _short_id(run_id: str, most: int) -> str:
-    """Return an id of at most so many characters, with its end.
+    """Return an id cut to so many characters, with its end.
 
     Runs of one task differ at the end of their ids.
     """

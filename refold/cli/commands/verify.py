@@ -73,8 +73,9 @@ def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Ite
     if found[-1].phase == "schema_version":
         yield Text(
             clean(
-                f"{path}: its states are of schema version {found[-1].expected} from step {found[-1].step} on, and the "
-                f"module's of {found[-1].actual}: they cannot run again; `refold resume` and `refold fork` migrate them"
+                f"{path}: its states have schema version {found[-1].expected} from step {found[-1].step} on, "
+                f"and the module's have {found[-1].actual}: they cannot run again; "
+                "`refold resume` and `refold fork` migrate them"
             )
         )
         return

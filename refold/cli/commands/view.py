@@ -34,13 +34,10 @@ def view(
     actions: str | None = None,
     trust: Sequence[Path] = (),
 ) -> int:
-    """Serve a folder, a store, or some traces, until Ctrl-C.
-
-    Returns the exit code of the command.
-    """
+    """Serve a folder, a store, or some traces; return the exit code."""
     if is_url(traces) or any(is_url(each) for each in named):
         if actions is not None:
-            raise InputError("the viewer only reads a store: leave out --allow-actions, and use refold resume or fork")
+            raise InputError("the viewer only reads a store: omit --allow-actions, and use refold resume or fork")
         return _view_store(named, traces, port=port, open_browser=open_browser)
     return _view_files(named, Path(traces), port=port, open_browser=open_browser, actions=actions, trust=trust)
 
@@ -60,7 +57,7 @@ def _view_store(named: Sequence[str], traces: str, *, port: int | None, open_bro
     with closing(store), Mirror(store, chosen) as mirror:
         mirror.refresh()  # a store that cannot be read is reported here
         if len(mirror) == NEWEST:
-            print(f"refold: of {store.url}, the newest {NEWEST} runs are shown; name another one: URL#RUN", file=stderr)
+            print(f"refold: the newest {NEWEST} runs of {store.url} are shown; name another one: URL#RUN", file=stderr)
         following = Following(mirror)
         following.start()
         try:
@@ -112,7 +109,7 @@ def _view_files(
 
 
 def _evaluations(folders: Sequence[Path]) -> tuple[Path, str] | None:
-    """Return the folder and page of evaluations, None for other folders.
+    """Return folder and page of evaluations, or None.
 
     There may be one evaluation, or two in one folder.
     """

@@ -1,7 +1,4 @@
-"""Actions of `refold view`, and the code that they load.
-
-The code is loaded in the same way as by the other commands.
-"""
+"""Actions of `refold view`, with code loaded as by other commands."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,7 +26,7 @@ Observer = Callable[[Record], None]
 
 
 _AGENTS = "refold.modules.agent."
-"""How the paths of an Agent's module and state begin."""
+"""The start of the import paths of an Agent's module and state."""
 
 
 class _AskedError(Exception):
@@ -37,7 +34,7 @@ class _AskedError(Exception):
 
 
 class CommandModules:
-    """Loads the module that the command or otherwise a trace names."""
+    """Loads the module that the command names, or otherwise the trace."""
 
     def __init__(self, named: str | None, trust: Sequence[Path]) -> None:
         self.named = named
@@ -57,7 +54,7 @@ class CommandModules:
     def _state(self) -> str | None:
         """The state class of the named module.
 
-        `_AGENTS` for an Agent, None if the module can't be loaded now.
+        It is `_AGENTS` for an Agent, and None if the module cannot be loaded now.
         """
         assert self.named is not None
         try:
@@ -67,9 +64,9 @@ class CommandModules:
             return None
 
     def question(self, trace: Trace) -> str | None:
-        """Return the question before code is loaded, or None.
+        """Return the command line's question before code is loaded, or None.
 
-        The text is the same as on the command line. None if the user has named the code.
+        None if the user has named the code.
         """
         refused = self.refusal(str(trace.header.get("module") or ""), str(trace.header.get("state") or ""))
         if refused is not None:

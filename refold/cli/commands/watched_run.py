@@ -1,7 +1,4 @@
-"""The standing of a watched run, read from its trace.
-
-Only the two ends of the file are read.
-"""
+"""The standing of a watched run, from both ends of its trace."""
 
 import os
 import time
@@ -40,10 +37,7 @@ class Standing:
     """Steps per minute: over the last seconds if the run is running, otherwise over the whole run."""
 
     def to_dict(self, url: str | None = None) -> dict[str, Any]:
-        """Return the JSON form.
-
-        `url` is that of the run's store, if it is in one.
-        """
+        """Return the JSON form; `url` is that of the run's store."""
         summary = self.summary
         return {
             "run_id": summary.run_id,
@@ -77,10 +71,7 @@ class WatchedFolder:
         self._runs: dict[Path, _WatchedRun] = {}
 
     def look(self) -> list[Standing]:
-        """Return the state of each run.
-
-        Running ones come first, then those that wait, then the newest.
-        """
+        """Return the standing of each run: running, then waiting, then newest."""
         if self._mirror is not None:
             self._mirror.refresh()
         paths = sorted(self.folder.glob("*" + SUFFIX))
@@ -143,10 +134,7 @@ def _per_minute(steps: int, seconds: float) -> float | None:
 
 
 def _tail_progress(path: Path) -> Progress | None:
-    """Fold a trace's records from its last commit on.
-
-    Returns None if the records cannot be read.
-    """
+    """Return the progress from a trace's last commit on, or None."""
     try:
         with open(open_file(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size

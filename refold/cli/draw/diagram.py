@@ -40,9 +40,9 @@ class Edge:
 
 @dataclass(slots=True)
 class Diagram:
-    """Boxes by row, from above, and arrows between them.
+    """Rows of boxes, from the top, and arrows between them.
 
-    The ids are plain words made by refold.
+    refold makes the boxes' ids.
     """
 
     title: str

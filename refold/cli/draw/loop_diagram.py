@@ -1,6 +1,6 @@
 """The engine's loop as a diagram of all its transitions.
 
-Each transition is tried, with each kind of answer that the loop can receive.
+Each transition is found by sending the loop each kind of answer.
 """
 
 from collections import deque
@@ -78,10 +78,7 @@ def loop_diagram() -> Diagram:
 
 
 def _follow(way: tuple[tuple[type, str], ...]) -> tuple[type | None, list[tuple[str, str, str]]]:
-    """Send the loop these answers; return the next request and transition.
-
-    The transition is the last one made.
-    """
+    """Send the loop these answers; return the next request and last transition."""
     reduced: list[bool] = []
 
     class Reducing(AgentModule[StateSchema]):

@@ -28,10 +28,7 @@ def _lines(diagram: Diagram) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text as Mermaid's entities.
-
-    No part of it is then read as syntax, Markdown or HTML.
-    """
+    """Return text as Mermaid's entities, so that none of it is syntax."""
     return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", clean(text))
 
 

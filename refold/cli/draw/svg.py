@@ -1,7 +1,4 @@
-"""Diagrams as SVG, with rows of boxes, arrows and both themes.
-
-The SVG runs no script and fetches nothing.
-"""
+"""Diagrams as SVG for light and dark themes, without scripts or requests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,7 +66,7 @@ def svg(diagram: Diagram) -> str:
 
 
 class _Drawing:
-    """The layout: rows of boxes in the middle, lanes beside them.
+    """The layout: rows of boxes in the middle, lanes on both sides.
 
     Long arrows run down in the lanes on the left and up in the lanes on the right.
     """

@@ -26,7 +26,7 @@ Row = tuple[str, str]
 
 
 def trusted_folders(given: Sequence[Path] | None) -> tuple[Path, ...]:
-    """Return the folders whose code a trace may name.
+    """Return the folders from which a trace may name code.
 
     They are the current folder, those of PYTHONPATH, and those `given` by `--trust`; all are put on `sys.path`. Raises
     InputError if a given folder does not exist.
@@ -43,8 +43,8 @@ def trusted_folders(given: Sequence[Path] | None) -> tuple[Path, ...]:
 def check_module(path: str, trusted: Sequence[Path]) -> None:
     """Raise InputError if a trace names a module that is not trusted.
 
-    Trusted are refold's own modules and those in the trusted folders. The module is located without being imported, as
-    importing runs it. A module that cannot be found passes: its import reports that.
+    Trusted are refold's own modules and those in the trusted folders. The module is located without importing it, which
+    would run it. A module that cannot be found passes: its import reports that.
     """
     name = path.rpartition(":")[0]
     place: Path | None = None
@@ -66,8 +66,8 @@ def check_module(path: str, trusted: Sequence[Path]) -> None:
 def check_sources(config: "AgentConfig", trusted: Sequence[Path]) -> None:
     """Raise InputError if a trace's Agent names code that is not trusted.
 
-    Its files, such as skills, must be in the trusted folders too. A trace must not decide where code is loaded from.
-    Otherwise reading a stranger's trace would run a stranger's code.
+    Its files, such as skills, must be in the trusted folders, too. Otherwise reading a stranger's trace would run a
+    stranger's code.
     """
     modules = [*([config.module] if config.module is not None else []), *config.tools]
     for each in modules:

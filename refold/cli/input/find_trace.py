@@ -38,11 +38,11 @@ def no_folder(named: Path | str, hint: str) -> InputError:
 
 
 def find_run(named: str, traces: str, access: Access = "read", *, unfinished: bool = False) -> TracePlace:
-    """Return the trace file or store's run with a given name.
+    """Return the trace file, or the store's run, with a given name.
 
-    A run of a store is named like `sqlite:///runs.db#RUN`. A folder, or a store without a run, means its newest run; so
-    does an empty name, of `traces`. With `unfinished`, a run that has completed is taken only if there is no other.
-    `access` says what may be done with a store. Raises `InputError` if there is none.
+    A run of a store is named like `sqlite:///runs.db#RUN`. A folder, or a store without a run, means its newest run; an
+    empty name means the newest of `traces`. With `unfinished`, a completed run is chosen only if there is no other.
+    `access` is that of the store. Raises `InputError` if there is no run.
     """
     if is_url(named):
         url, run_id = split_run(named)
@@ -58,7 +58,7 @@ def find_run(named: str, traces: str, access: Access = "read", *, unfinished: bo
 def load_trace(place: TracePlace) -> Trace:
     """Load a trace, and report a corrupt line.
 
-    The trace is shown nevertheless: much of it may be whole.
+    The trace is shown nevertheless: much of it may be sound.
     """
     trace = Trace.load(place)
     try:
@@ -90,7 +90,7 @@ def find_runs(named: Sequence[str], traces: str, *, all: bool = False) -> list[T
 def find_trace(named: str, traces: Path) -> Path:
     """Return the trace file that `named` means.
 
-    If there is none, `InputError` says where it was looked for and, if one is near, the id of a run.
+    Without one, `InputError` names the places searched, and a similar run id if there is one.
     """
     path = Path(named)
     if path.is_dir():
@@ -108,19 +108,19 @@ def find_trace(named: str, traces: Path) -> Path:
         raise InputError(f"there is no trace and no folder at {named}; {hint}")
     known = [each.name.removesuffix(SUFFIX) for each in traces.glob(f"*{SUFFIX}")]
     near = get_close_matches(named, known, 1, 0.8)
-    hint = f"; did you mean {near[0]}?" if near else "; `refold trace ls` shows the runs there are"
+    hint = f"; did you mean {near[0]}?" if near else "; `refold trace ls` lists the runs"
     raise InputError(f"there is no trace and no folder at {named}, and no run of that id in {traces}{hint}")
 
 
 def newest(folder: Path, unfinished: bool = False) -> Path:
     """Return the newest trace of a folder.
 
-    With `unfinished`, it is the newest of a run that has not completed, if there is one. If there are several, report
-    the number of traces and the chosen one. Raises InputError if there is none.
+    With `unfinished`, a run that has not completed is preferred. If there are several traces, report their number and
+    the chosen one. Raises InputError if there is none.
     """
     found = [summary for summary in list_traces(folder) if summary.status != "corrupt"] if folder.is_dir() else []
     if not found:
-        raise InputError(f"there are no traces in {folder}; name a trace, or the folder they are in with --traces")
+        raise InputError(f"there are no traces in {folder}; name a trace, or their folder with --traces")
     left = [summary for summary in found if summary.status != "completed"] if unfinished else []
     chosen = (left or found)[-1].path
     if len(found) > 1:
@@ -133,11 +133,11 @@ def newest(folder: Path, unfinished: bool = False) -> Path:
 def _in_store(store: TraceStore, run_id: str, unfinished: bool = False) -> RunRef:
     """Return a run of a store, by default its newest.
 
-    With `unfinished`, it is the newest that has not completed, if there is one. Raises InputError if there is none.
+    With `unfinished`, a run that has not completed is preferred. Raises InputError if there is none.
     """
     if run_id:
         if not store.has(run_id):
-            shown = f"`refold trace ls {store.url}` shows the runs there are"
+            shown = f"`refold trace ls {store.url}` lists the runs"
             raise InputError(f"there is no run {run_id} in {store.url}; {shown}")
         return RunRef(store, run_id)
     first = next(listed_runs(store), None)
@@ -152,8 +152,8 @@ def _in_store(store: TraceStore, run_id: str, unfinished: bool = False) -> RunRe
 
 
 def listed_runs(store: TraceStore) -> Iterator[RunRow]:
-    """Yield the runs of a store that are listed, newest first.
+    """Yield the runs of a store to list, newest first.
 
-    Child runs and candidates are not listed: they are parts of another run.
+    Child runs and candidates are left out: they are parts of other runs.
     """
     return (row for row in all_runs(store, page=100) if row.parent_kind not in ("candidate", "call"))

@@ -20,7 +20,7 @@ _SKIPPED: Any = object()
 
 
 def fill(schema: Schema | None, out: Console, read: Read = input) -> Any:
-    """Return a value that fits the schema, as a person types it.
+    """Return a value that fits the schema, typed by a person.
 
     Raises EOFError if the person ends the input (Ctrl-D) instead.
     """
@@ -35,10 +35,7 @@ class _Refused(Exception):
 
 
 class _Form:
-    """A form for one schema.
-
-    The whole schema is kept for the definitions in it.
-    """
+    """A form for one schema, which is kept for its definitions."""
 
     def __init__(self, root: Schema, out: Console, read: Read) -> None:
         self.root = root
@@ -46,10 +43,7 @@ class _Form:
         self.read = read
 
     def value(self, schema: Schema, label: str, optional: bool = False, depth: int = 0) -> Any:
-        """Return a value that fits, or `_SKIPPED` for one left out.
-
-        Only an optional value can be left out.
-        """
+        """Return a value that fits, or `_SKIPPED` for an omitted optional one."""
         default = resolved(schema, self.root).get("default", _SKIPPED)
         plain, empty = or_nothing(schema, self.root)
         if default is _SKIPPED and empty and optional:
@@ -159,10 +153,7 @@ def _number(typed: str) -> int | float:
 
 
 def _any(typed: str, schema: Mapping[str, Any]) -> Any:
-    """Return the typed JSON value.
-
-    Text that is not JSON is returned as text if the schema allows text.
-    """
+    """Return the typed JSON value; other text if the schema allows text."""
     try:
         return strict_json(typed)
     except ValueError as error:

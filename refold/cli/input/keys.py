@@ -1,4 +1,4 @@
-"""Read single keys, and restore the terminal in every case."""
+"""Reads single keys, and restores the terminal in every case."""
 
 import contextlib
 import os
@@ -59,7 +59,7 @@ else:
     def keyboard() -> Iterator[ReadKey]:
         """Yield a function that reads keys.
 
-        The terminal's mode is restored at the end, on SIGTERM too. Ctrl-C and Ctrl-Z arrive as keys: within the block,
+        The terminal's mode is restored at the end, also on SIGTERM. Ctrl-C and Ctrl-Z arrive as keys: within the block,
         the terminal sends no signals for them.
         """
         fd = sys.stdin.fileno()

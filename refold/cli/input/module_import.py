@@ -1,4 +1,4 @@
-"""Import a module, or say in one line why that fails."""
+"""Imports a module, or reports in one line why that fails."""
 
 import importlib
 import os
@@ -24,10 +24,7 @@ def load_module(path: str, why: str = "") -> AgentModule[Any]:
 
 
 def as_module(found: Any, path: str, why: str = "") -> AgentModule[Any]:
-    """Return `found`, the object at `path`.
-
-    Raises InputError if it is not an AgentModule.
-    """
+    """Return `found` at `path`; raises InputError if it is no AgentModule."""
     if isinstance(found, AgentModule):
         return found
     if is_agent(found):
@@ -47,8 +44,9 @@ def _is_agent_class(found: type) -> bool:
 def thing_at(path: str, why: str = "") -> Any:
     """Return the object at `package.module:NAME` or `FILE.py:NAME`.
 
-    A module's class or a function is called without arguments, and what it returns is the object. `why` says where the
-    path comes from, for error messages. Raises InputError if nothing is there, or if importing or calling it fails.
+    If it is a function or a class of the module, it is called without arguments, and the result is the object. `why`
+    says where the path comes from, for error messages. Raises InputError if nothing is there, or if importing or
+    calling fails.
     """
     found = load_object(path, "NAME", _offers, why)
     if isinstance(found, AgentModule) or is_agent(found) or not callable(found):
@@ -59,9 +57,9 @@ def thing_at(path: str, why: str = "") -> Any:
 
 
 def importable(path: str) -> str:
-    """Return the path of an object that was loaded, as `package.module:NAME`.
+    """Return a loaded object's path for imports in other processes.
 
-    Other processes import it by this name.
+    The path is `package.module:NAME`.
     """
     name, qualname = _split(path)
     if name.endswith(".py"):
@@ -72,7 +70,7 @@ def importable(path: str) -> str:
 def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], why: str = "") -> Any:
     """Return the attribute at `package.module:name` or `FILE.py:name`.
 
-    The current folder is searched too. `noun` names the part behind the colon in messages; `offers` describes what else
+    The current folder is searched, too. `noun` names the part after the colon in messages; `offers` describes what else
     a module has. Raises InputError as `thing_at` does.
     """
     name, qualname = _split(path)
@@ -94,13 +92,13 @@ def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], 
 
 
 def made(make: Callable[[], Any], path: str) -> Any:
-    """Return what a user's class or function makes without arguments.
+    """Return the result of a user's class or function, called without arguments.
 
     An exception of the user's code becomes an `InputError`.
     """
     try:
         return make()
-    except (Exception, SystemExit) as error:  # user code: any error of it becomes one line
+    except (Exception, SystemExit) as error:  # user code: each of its errors becomes one line
         hint = f"; name an instance, or a function that makes one: --module {_split(path)[0]}:make"
         raise _failed(f"{path} cannot be made without arguments", error, hint) from error
 
@@ -118,7 +116,7 @@ def _module_of(path: str, why: str = "") -> ModuleType:
 def _import_file(path: Path, why: str) -> ModuleType:
     """Import a file under its package's name.
 
-    The files beside it import it under that name too, so that it is loaded once.
+    The files beside it import it under that name, too, so that it is loaded once.
     """
     path = path.resolve()
     if not path.is_file():
@@ -153,10 +151,10 @@ def _import(name: str, why: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise InputError(
                 f"there is no module {error.name!r}{why}, neither in {folder} nor installed; "
-                "run refold in the folder it is in, or set PYTHONPATH"
+                "run refold in its folder, or set PYTHONPATH"
             ) from error
         raise _failed(f"{name} cannot be imported", error) from error
-    except (Exception, SystemExit) as error:  # user code: any error of it becomes one line
+    except (Exception, SystemExit) as error:  # user code: each of its errors becomes one line
         raise _failed(f"{name} cannot be imported", error) from error
     finally:
         importing.reset(token)
@@ -183,7 +181,7 @@ def _failed(what: str, error: BaseException, hint: str = "") -> InputError:
 def _place(error: BaseException) -> str:
     """Return the line of user code at fault.
 
-    That is the last frame outside refold and the import system.
+    It is in the last frame outside refold and the import system.
     """
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f" ({error.filename}:{error.lineno})"

@@ -1,4 +1,4 @@
-"""Ask the person at the terminal a run's open requests."""
+"""Asks the person at the terminal a run's open requests."""
 
 import json
 import time
@@ -13,10 +13,7 @@ from .requests import request_rows
 
 
 def ask_person(requests: Sequence[Mapping[str, Any]], read: Read = input) -> dict[str, Any]:
-    """Ask each request in turn.
-
-    Returns the answers by request id, without those left open.
-    """
+    """Ask each request; return the answers by id, without open ones."""
     answers: dict[str, Any] = {}
     out = console()
     for number, request in enumerate(requests, 1):
@@ -37,7 +34,7 @@ def ask_person(requests: Sequence[Mapping[str, Any]], read: Read = input) -> dic
 
 
 def _fate(read: Read) -> dict[str, Any]:
-    """Return the fate of an unknown effect, as the person reports it.
+    """Return the person's report on an unknown effect.
 
     Raises EOFError if the person leaves it open.
     """

@@ -37,10 +37,7 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
 
 
 def without_bookkeeping(request: Request) -> Request:
-    """Return a tool's request without its ids and repetitions.
-
-    Facts that the form of the answer repeats are left out.
-    """
+    """Return a tool's request without ids and facts that its form repeats."""
     around = request.get("details") or {}
     details = around.get("details")
     questions = details.get("questions") if isinstance(details, Mapping) else None

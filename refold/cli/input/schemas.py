@@ -48,10 +48,7 @@ def resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def choices(schema: Schema, root: Schema) -> list[Any] | None:
-    """Return the values of which one must be chosen.
-
-    Returns None if the schema does not list them.
-    """
+    """Return the values to choose from; None if the schema lists none."""
     schema = resolved(schema, root)
     if isinstance(schema.get("enum"), Sequence):
         return list(schema["enum"])

@@ -35,10 +35,7 @@ def read_inputs(given: Sequence[str]) -> dict[str, Any]:
 
 
 def read_json(text: str, option: str) -> Any:
-    """Return the JSON value of an option.
-
-    Raises InputError if it is not JSON.
-    """
+    """Return the JSON value of an option, or raise InputError."""
     try:
         return strict_json(text)
     except ValueError as error:
@@ -53,7 +50,7 @@ def read_tasks(
     """Return the tasks to run, with the command's inputs and budget."""
     if is_task_file(target):
         if objective is not None:
-            raise InputError(f"{target} holds its own objective; leave out {objective!r}")
+            raise InputError(f"{target} holds its own objective; omit {objective!r}")
         tasks = load_tasks(target)
         if only is not None:
             found = [task for task in tasks if task.id == only]
@@ -84,7 +81,7 @@ def _with(task: Task, inputs: dict[str, Any], budget: dict[str, Any]) -> Task:
 def strict_json(text: str) -> Any:
     """Parse JSON as RFC 8259 defines it.
 
-    Anything else raises `ValueError`, including the NaN and infinities that Python accepts.
+    Raises `ValueError` for anything else, including the NaN and infinities that Python accepts.
     """
     return json.loads(text, parse_constant=_refuse)
 
@@ -96,7 +93,7 @@ def _refuse(constant: str) -> Any:
 def read_text_or_file(text: str | None, option: str) -> str | None:
     """Return an option's text, or the text of the file in `@FILE`.
 
-    Raises InputError if it cannot be read.
+    Raises InputError if the file cannot be read.
     """
     if text is None or not text.startswith("@"):
         return text

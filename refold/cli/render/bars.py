@@ -1,7 +1,4 @@
-"""The bars below a live run: budgets and changed paths.
-
-The paths are those that the last step changed.
-"""
+"""The bars below a live run: budgets and the last changed paths."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Break lines to a width, and indent the continuation."""
+"""Breaks lines to a width, and indents the continuation."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from rich.cells import get_character_cell_size
 from rich.text import Text
 
 _NEAR = 24
-"""The largest distance of a break from the line's end. If no space is within it, the line breaks within the word."""
+"""How far before the line's end a space may be for a break; without one, the line breaks within the word."""
 
 
 def hanging(text: Text, width: int) -> Iterator[Text]:

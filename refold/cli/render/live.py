@@ -28,7 +28,7 @@ class LiveView:
     """An observer that prints a run's steps.
 
     Use it as a context manager around the run. The lines and the bars are drawn under one lock: rich erases as many
-    lines as it drew last, and another thread that draws at the same moment would leave some of them behind.
+    lines as it drew last, and would leave lines that another thread draws at the same moment.
 
     Records may come from any thread. If output can no longer be written, the view goes silent and the run continues.
     """
@@ -88,18 +88,12 @@ class LiveView:
             self._quiet = True
 
     def _room(self) -> int:
-        """Return the largest number of characters of a decision.
-
-        The rest of the line is for the step's results.
-        """
+        """Return the largest width of a decision; the results need the rest."""
         return max(16, self._out.width - 48) if self._shows_bars else 100
 
 
 def note(record: Record) -> Text | None:
-    """Return the line for a record beside the steps.
-
-    Returns None if it is not worth one.
-    """
+    """Return the line for a record that is no step, or None."""
     if record.kind == "header":
         objective = (record.get("task") or {}).get("objective") or ""
         text = Text(f"run {clean(record['run_id'])}  ", "dim").append(brief(objective, 100))

@@ -19,8 +19,8 @@ from .line_breaks import hanging
 _SAMPLE = 500
 """The number of rows that a table measures for the widths of its columns."""
 _HELD = 2**20
-"""The largest size kept in memory: characters of those rows, bytes of a JSON list. Beyond it, rows are printed as they
-come, and the list goes to a temporary file.
+"""The limit of what is kept in memory, in characters of these rows or bytes of a JSON list. Beyond it, rows are printed
+at once, and the list goes to a temporary file.
 """
 _NARROW = 8
 """The width below which a column is narrowed only if no wider one is left."""
@@ -51,20 +51,14 @@ def can_ask() -> bool:
 
 
 def say(out: Console, *lines: Text) -> None:
-    """Print lines, broken to a terminal's width.
-
-    In a pipe, lines are not broken.
-    """
+    """Print lines, broken to a terminal's width, unbroken in a pipe."""
     for line in lines:
         for piece in hanging(line, out.width) if is_terminal() else (line,):
             _print(out, piece)
 
 
 def write_json(value: Any) -> None:
-    """Write one JSON value as a line on stdout.
-
-    It is in UTF-8, with control characters escaped.
-    """
+    """Write a JSON value as a line of UTF-8, control characters escaped."""
     _write([_json(value), b"\n"])
 
 
@@ -110,8 +104,8 @@ def table(
 ) -> None:
     """Print a table: fitted to a terminal, uncut in a pipe.
 
-    `numbers` are the columns set to the right. Those and the `whole` ones are the last to be made narrower. Rows are
-    printed as they come: only the first few hundred decide the widths.
+    `numbers` are the right-aligned columns. They and the `whole` ones are narrowed last. Rows are printed as they come:
+    only the first few hundred decide the widths.
     """
     coming = iter(rows)
     first: list[list[Text]] = []
@@ -160,11 +154,10 @@ def _print_row(out: Console, cells: Sequence[Text], widths: Sequence[int], numbe
 
 
 def _print(out: Console, line: Text) -> None:
-    """Print a line as it is.
+    """Print a line unchanged.
 
-    Its colours are left out if something in it would steer the terminal.
-
-    In a pipe, rich is bypassed: it costs more than all other work.
+    Its colours are omitted if its text contains control characters. In a pipe, rich is bypassed: it costs more than all
+    other work.
     """
     shown = printable(line.plain, lines=True)
     if shown != line.plain:
@@ -179,7 +172,7 @@ def _print(out: Console, line: Text) -> None:
 def stdout_to_stderr() -> Iterator[None]:
     """Redirect the output of modules, tools and child processes to stderr.
 
-    It redirects the file descriptor too, so that stdout stays free for the command's own output.
+    It redirects the file descriptor, too, so that stdout stays free for the command's own output.
     """
     sys.stdout.flush()
     saved = os.dup(1)

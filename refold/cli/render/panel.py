@@ -1,7 +1,4 @@
-"""The last lines of a run.
-
-They say how the run ended, why, what it used, and what to type next.
-"""
+"""The last lines of a run: end, reason, usage, and next commands."""
 
 from collections.abc import Iterator
 

@@ -25,10 +25,7 @@ ASK = "refold.ask"
 
 
 def effect_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
-    """Return a call as code.
-
-    A question is shown by its prompt.
-    """
+    """Return a call as code; a question is shown by its prompt."""
     if name == ASK and isinstance(args, Mapping) and isinstance(args.get("prompt"), str):
         return f"ask({cut(value_text(args['prompt']), limit, hint)})"
     return call_text(name, args, limit, hint)

@@ -1,7 +1,4 @@
-"""The progress of a live run, folded from its records.
-
-This file prints nothing; the live views read `Progress`.
-"""
+"""The progress of a live run, folded from its records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +12,7 @@ from .text import brief
 
 @dataclass(frozen=True)
 class Done:
-    """A committed step: decision, results and costs.
-
-    `results` holds an error, or None, for each result.
-    """
+    """A committed step: decision, errors (or None) of results, costs."""
 
     index: int
     decision: dict[str, Any]
@@ -45,9 +39,8 @@ class Progress:
     decision: dict[str, Any] | None = None
     open_calls: dict[int, str] = field(default_factory=dict)
     last_changed: list[str] = field(default_factory=list)
-    """The paths that the last step changed.
-
-    They are those of `Step.changes`, if the run's first state is in the records; otherwise those of its patch."""
+    """The paths that the last step changed: those of `Step.changes`, or of the patch if the run's first state is
+    unknown."""
     _document: Any = None
     _asked: set[str] = field(default_factory=set)
     _errors: dict[int, str | None] = field(default_factory=dict)
@@ -86,10 +79,7 @@ class Progress:
         return self._last
 
     def take(self, record: Record) -> Done | None:
-        """Fold the next record.
-
-        Returns the step that it committed, if it did.
-        """
+        """Fold the next record; return the step that it committed, or None."""
         done = None
         if record.kind in ("header", "resume"):
             self._start(record)
@@ -118,15 +108,15 @@ class Progress:
             self.ended = True
             self._fold(record)
             used = record.get("usage") or {}
-            if "seconds" in used:  # as the other commands and the page say it: without the writing of records
+            if "seconds" in used:  # the figure of the other commands and the page, without the time to write records
                 self._earlier, self._began = used["seconds"], record.at
         self._last = record.at
         return done
 
     def seconds(self, now: float) -> float:
-        """Return the seconds of work until `now`.
+        """Return the seconds of work until `now`, earlier attempts included.
 
-        `now` is in seconds since the epoch. Earlier attempts are included.
+        `now` is in seconds since the epoch.
         """
         return self._earlier + max(0.0, (self._last if self.ended else now) - self._began)
 

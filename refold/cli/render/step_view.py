@@ -27,7 +27,7 @@ def step_json(step: Step) -> dict[str, Any]:
 
 
 def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]:
-    """Yield a step for people, with long values cut unless `full`.
+    """Yield a step as lines, with long values cut unless `full`.
 
     `hint` says how to see all of a cut value.
     """
@@ -54,10 +54,7 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
 
 
 def time_text(step: Step) -> str:
-    """Return the duration of a step.
-
-    The text is empty if the step was resumed, because its duration is then unknown.
-    """
+    """Return a step's duration; "" if unknown, as after a resume."""
     at = [record.at for record in step.records]
     resumed = any(record.kind == "resume" for record in step.records)
     return seconds_text(max(0.0, at[-1] - at[0])) if at and not resumed else ""
@@ -137,7 +134,7 @@ def _expired(step: Step) -> bool:
 def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:
     """Yield an effect and the effects inside it.
 
-    With `shown`, the effect's result is left out, as it is among the step's results already.
+    With `shown`, its result is omitted, because it is among the step's results already.
     """
     line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
     line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))

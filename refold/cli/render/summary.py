@@ -92,10 +92,7 @@ class Summary:
         return doc
 
     def error_place(self) -> str:
-        """Return the place at which the error was raised.
-
-        That is the step and phase, and the line of user code if the traceback has one.
-        """
+        """Return where the error was raised: step, phase, line."""
         if self.error is None:
             return ""
         found = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
@@ -107,10 +104,7 @@ class Summary:
         return shlex.join(["refold", "replay", str(self.trace)]) if self.trace is not None else None
 
     def resume_command(self) -> str | None:
-        """Return the command that resumes the run.
-
-        Returns None if it cannot be resumed.
-        """
+        """Return the command that resumes the run, or None."""
         if self.trace is None or self.status == "completed":
             return None
         command = self._resume()

@@ -27,8 +27,8 @@ LONG = 400
 def cut(text: str, limit: int | None, hint: str = "") -> str:
     """Return the text, cut to `limit` characters with a note.
 
-    The note has the number of further characters; `hint` says how to see them. A text that is at most 20 characters
-    longer stays whole, because the note would be as long.
+    The note has the number of further characters; `hint` says how to see them. A text at most 20 characters longer
+    stays whole, because the note would be as long.
     """
     if limit is None or len(text) <= limit + 20:
         return text
@@ -46,7 +46,7 @@ def brief(text: str, limit: int = SHORT) -> str:
 
 
 def moment_text(at: float) -> str:
-    """Return seconds since the epoch as a local time.
+    """Return seconds since the epoch as local time.
 
     A time outside the calendar is returned as a number.
     """

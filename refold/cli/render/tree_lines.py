@@ -29,9 +29,9 @@ def kin_text(kin: Kin) -> Text:
 
 
 def ancestor_lines(found: FamilyTree, full: bool) -> Iterator[Text]:
-    """Yield the run's ancestors, and where the next one left each.
+    """Yield the run's ancestors, each with where the next one started.
 
-    The middle of a long line of ancestors is left out unless `full`.
+    The middle of a long line of ancestors is omitted unless `full`.
     """
     lines = []
     for kin, next_one in pairwise([*found.ancestors, found.run]):
@@ -60,8 +60,7 @@ def branch_text(branch: KinBranch) -> Text:
 def candidate_text(candidate: KinCandidate, root: str = "") -> Text:
     """Return a candidate: place, decision, score and status.
 
-    A candidate on the way to the choice is marked. If the id of its run starts with `root`, only the rest of the id is
-    shown.
+    A candidate on the path to the choice is marked. A run id is shown without the prefix `root`.
     """
     name = candidate.run.run_id if candidate.run is not None else ""
     short = _short(name, root)

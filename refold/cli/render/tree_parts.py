@@ -21,10 +21,7 @@ Part = tuple[Text, Any]
 
 @dataclass
 class _Place:
-    """A place in a branch's tree.
-
-    The candidates that start there are drawn below it.
-    """
+    """A place in a branch's tree, with the candidates that start there."""
 
     branch: KinBranch
     place: str
@@ -96,7 +93,7 @@ class Parts:
     def _shown(self, below: Sequence[KinCandidate], place: _Place) -> list[KinCandidate]:
         """Return the candidates on the path to the choice, and the best.
 
-        A large branch shows none beside that path.
+        A large branch shows only the path.
         """
         large = len(place.branch.candidates) > _LARGE
         off = place.place and place.branch.chosen is not None and not any(each.on_the_way for each in below)

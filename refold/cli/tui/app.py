@@ -86,7 +86,7 @@ class ReplayApp(App[int]):
     def on_mount(self) -> None:
         """Show the first page; on SIGTERM, restore the terminal."""
         if sys.platform != "win32":
-            with suppress(RuntimeError, ValueError):  # an app that a test drives is not in the main thread
+            with suppress(RuntimeError, ValueError):  # in a test, the app is not in the main thread
                 leave = lambda: self.exit(_TERMINATED)  # noqa: E731
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
         self.query_one(StepList).focus()

@@ -26,17 +26,11 @@ class Cursor:
 
     @property
     def step(self) -> Step | None:
-        """The step of the page; None on the outer pages.
-
-        Those are the first page and the last.
-        """
+        """The step of the page; None on the first and last page."""
         return self.pages.step(self.page) if 0 < self.page < self.last else None
 
     def move(self, by: int) -> bool:
-        """Move by some pages; return whether the page has changed.
-
-        The move ends at the first or last page.
-        """
+        """Move by some pages, within the run; return whether it moved."""
         return self.go(self.page + by)
 
     def go(self, page: int) -> bool:
@@ -73,10 +67,7 @@ class Cursor:
 
 
 def failed(step: Step) -> bool:
-    """Return whether a call of a step failed.
-
-    For most steps, the bytes alone decide.
-    """
+    """Return whether a call of a step failed; the bytes mostly decide."""
     if not any(b"error" in record.raw for record in step.records):
         return False
     return any(error is not None for error in step.errors) or any(
@@ -107,6 +98,4 @@ def overview(cursor: Cursor, width: int) -> str:
 
 
 _LOOKED = 2000
-"""The largest number of steps of which the overview reads each. Of a longer run, it reads the first step of each
-column.
-"""
+"""Up to how many steps the overview reads each step; in a longer run, it reads the first step of each column."""

@@ -1,4 +1,4 @@
-"""The state as a tree with the step's changes marked.
+"""The state as a tree that marks the step's changes.
 
 Branches are made when they are opened.
 """
@@ -34,7 +34,7 @@ class StateTree(Tree[str]):
         self._document: Any = None
         self._changes: tuple[Change, ...] = ()
         self._there: dict[str, Change] = {}
-        """The changes of values that are in the state: not those that were removed."""
+        """The changes of values that are in the state, without removed values."""
         self._above: set[str] = set()
         self._opened: set[str] = set()
         self._pending = ""
@@ -43,7 +43,7 @@ class StateTree(Tree[str]):
     def path(self) -> str:
         """The path of the node under the cursor.
 
-        While the tree is rebuilt, it is the path of the earlier node.
+        During a rebuild, it is the path of the previous node.
         """
         if self._pending:
             return self._pending

@@ -100,7 +100,7 @@ def test_words_calls_and_results_are_shown_and_the_trace_at_the_end(refold: Comm
     answers = calling(("shout", {"text": "hey"}), text="I say it."), "It is said."
     ran = refold("agent", "say it", "--model", scripted(*answers), "--tool", "mytools:shout")
     assert ran.code == 0
-    assert ran.lines[0] == "The answers are scripted, by script.json: no model is asked. The tools are real."
+    assert ran.lines[0] == "The answers are scripted, by script.json: no model is called. The tools are real."
     said = [line for line in ran.lines if line]
     assert said[2:6] == ["I say it.", '● shout(text="hey")', "  → HEY", "It is said."]
     assert "status: completed (final)" in ran.lines

@@ -91,7 +91,7 @@ def test_diff_of_equal_and_of_different_runs(refold: Command, trace: Path) -> No
     ran = refold("trace", "diff", trace, other)
     assert ran.code == 1
     assert ran.lines[:4] == [
-        "the runs were given different things",
+        "the runs started from different settings",
         "  /module",
         '    left   "agents:Counter"',
         '    right  "agents:Refused"',
@@ -225,7 +225,7 @@ def test_verify_tells_what_it_cannot_run_again(refold: Command, lab: Path) -> No
     path = Path(refold("run", "agents:Counter", "go", "--max-steps", "1", "--json").doc["trace"])
     ran = refold("verify", path, "--module", "newer:Newer")
     assert (ran.code, ran.lines[0]) == (1, "step 0, schema_version")
-    assert "are of schema version 1 from step 0 on, and the module's of 2" in ran.lines[-1]
+    assert "have schema version 1 from step 0 on, and the module's have 2" in ran.lines[-1]
     refold("resume", path, "--module", "newer:Newer", "--max-steps", "9", "--yes")
     ran = refold("verify", path, "--module", "newer:Newer")
     assert ran.code == 0

@@ -1,7 +1,4 @@
-"""`refold agent` without a goal: a chat.
-
-Each turn is a run with a trace of its own.
-"""
+"""`refold agent` without a goal: a chat with a run per turn."""
 
 import sys
 from collections.abc import Iterator
@@ -54,10 +51,7 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
 
 @contextmanager
 def _opened(made: Made, manner: Manner) -> Iterator[Session]:
-    """Open the session.
-
-    Output that tools print on entry and exit is kept off stdout.
-    """
+    """Open the session; keep its tools' output off stdout."""
     with ExitStack() as stack:
         with hushed(manner):
             session = stack.enter_context(Session(made))
@@ -127,7 +121,7 @@ def _welcome(made: Made, interactive: bool) -> None:
 
 
 def _tell(turn: Turn, manner: Manner) -> None:
-    """Report a turn: usage, trace, and what went wrong."""
+    """Report a turn: usage, trace, and any problem."""
     summary = turn.summary
     if manner.as_json:
         return

@@ -13,7 +13,7 @@ from ...input.find_trace import find_run
 def conversation(named: str, traces: str) -> Trajectory:
     """Return the conversation of a trace or of a saved file.
 
-    Raises `InputError` if the file is neither of the two.
+    Raises `InputError` if the file is neither.
     """
     path = Path(named)
     if path.is_file() and not path.name.endswith(SUFFIX):

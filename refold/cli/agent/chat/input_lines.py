@@ -1,7 +1,4 @@
-"""Read the lines of a chat.
-
-At a terminal there is history and editing; a pipe is read plainly.
-"""
+"""Reads a chat's lines, with history and editing at a terminal."""
 
 import contextlib
 import sys
@@ -14,10 +11,7 @@ PROMPT = "> "
 
 
 class Lines:
-    """The lines of a chat.
-
-    At a terminal, Tab completes the names in `words`.
-    """
+    """The lines of a chat; at a terminal, Tab completes `words`."""
 
     def __init__(self, words: Iterable[str] = (), shown: bool = True) -> None:
         self.interactive = can_ask()

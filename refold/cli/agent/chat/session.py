@@ -4,8 +4,8 @@
 - The portal's thread runs the event loop with the Agent, its tools and the servers behind them.
 
 The main thread waits on `_inbox`. The loop's thread puts a `Question` there for each request of the run, and `_ENDED`
-when the run's work has ended. An answer goes back through the question's future, a cancellation through the run's
-cancel scope; both are handed over to the loop.
+when the run's work has ended. An answer returns through the question's future, a cancellation through the run's cancel
+scope; both are handed over to the loop.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from ..build import Made
 from ..view import AgentView
 
 _TICK = 1.0
-"""Seconds between two looks at whether the view should say that the run is still at work."""
+"""Seconds between two checks whether the view should say that the run is still working."""
 _ENDED: Any = object()
 TERMINATED = 128 + signal.SIGTERM
 
@@ -72,7 +72,7 @@ class Turn:
 
 @dataclass
 class _Work:
-    """A run in progress, as both threads see it."""
+    """A run in progress, shared by both threads."""
 
     scope: anyio.CancelScope | None = None
     stopped: bool = False
@@ -89,7 +89,7 @@ class Session:
 
     Args:
         made: the Agent and its config.
-        asks: whether the person is asked for the run's open requests; None asks if there is a terminal. An Agent's own
+        asks: whether to ask the person the run's open requests; None asks if there is a terminal. An Agent's own
             `on_wait` is tried first. A request that stays open suspends the run.
         only: the id of the only request to ask.
     """
@@ -121,8 +121,8 @@ class Session:
     def turn(self, work: Callable[[Agent], Awaitable[Trajectory]], view: AgentView | None, **options: Any) -> Turn:
         """Do the work of a run.
 
-        `options` are engine options over the Agent's own. Ctrl-C and SIGTERM cancel the run, and the turn says so.
-        Raises what the work raises, and KeyboardInterrupt or SystemExit if the signal came before there was a run.
+        `options` are engine options that override the Agent's own. Ctrl-C and SIGTERM cancel the run, and the turn says
+        so. Raises what the work raises, and KeyboardInterrupt or SystemExit if the signal came before the run started.
         """
         assert self._portal is not None
         engine = {**self._options, **options}
@@ -220,7 +220,7 @@ class Session:
 async def entered(agent: Agent) -> Any:
     """Enter an agent's tools that are context managers.
 
-    The runs inside enter them again; entering nests.
+    The runs inside enter them again, which nests.
     """
     async with AsyncExitStack() as stack:
         for item in agent.tools:
@@ -243,7 +243,7 @@ def summary_of(trace: Trace) -> Summary:
     """Return the summary of an ended run, with its exit code."""
     summary = Summary.of_trace(trace)
     if summary.stop_reason is None and summary.status == "waiting":
-        summary.stop_reason = "waiting"  # a resume that met open requests at once has written no end record
+        summary.stop_reason = "waiting"  # a resume that found open requests at once has written no end record
     summary.exit_code = exit_code(summary.stop_reason) if summary.stop_reason is not None else None
     return summary
 
@@ -251,7 +251,7 @@ def summary_of(trace: Trace) -> Summary:
 def _with_error(summary: Summary, trajectory: Trajectory) -> Summary:
     """Return the summary with the Agent's own failure, if there is one.
 
-    That is a model's error or a hook's Fail. Neither raises, so that the trace's end names no error.
+    It is a model's error or a hook's Fail. Neither raises, so the trace's end names no error.
     """
     if summary.error is not None or trajectory.error is None:
         return summary
@@ -284,7 +284,7 @@ def _terminable() -> Iterator[None]:
 def _give_up(code: int, view: AgentView | None) -> None:
     """End the process at once, on a second signal.
 
-    The trace has all that has happened.
+    The trace holds everything up to then.
     """
     if view is not None:
         view.close()

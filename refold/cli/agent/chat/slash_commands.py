@@ -1,7 +1,4 @@
-"""The slash commands of a chat.
-
-They are for the chat itself; every other line goes to the model.
-"""
+"""The slash commands of a chat; the model gets all other lines."""
 
 import inspect
 import os
@@ -33,7 +30,7 @@ class Leave(Exception):
 
 @dataclass
 class Chat:
-    """A chat, as its commands see it."""
+    """A chat, for its commands."""
 
     session: Session
     limits: Limits
@@ -48,9 +45,7 @@ class Chat:
             self.traces.append(path)
 
     def command(self, line: str) -> Turn | None:
-        """Run the command in a line.
-
-        Returns its turn, if it took one.
+        """Run the command in a line; return its turn, if any.
 
         Raises Leave when the person quits, and InputError for an unknown command.
         """
@@ -83,7 +78,7 @@ def _reset(chat: Chat, rest: str) -> None:
 
 
 def _tools(chat: Chat, rest: str) -> None:
-    """the tools that the model has"""
+    """list the model's tools"""
     tools = offered(chat.session.agent)
     if not tools:
         say(console(), Text("no tools; add some with --default-tools, --tools read,bash or --tool MODULE:NAME", "dim"))
@@ -92,7 +87,7 @@ def _tools(chat: Chat, rest: str) -> None:
 
 
 def _history(chat: Chat, rest: str) -> None:
-    """the conversation so far"""
+    """show the conversation so far"""
     messages = chat.session.agent.history
     for message in messages:
         calls = ", ".join(f"{call.name}({brief(call.arguments, 60)})" for call in message.tool_calls or ())
@@ -102,7 +97,7 @@ def _history(chat: Chat, rest: str) -> None:
 
 
 def _trace(chat: Chat, rest: str) -> None:
-    """where the traces of the turns are"""
+    """show where the traces of the turns are"""
     for path in chat.traces:
         say(console(), Text(clean(str(path))))
     if not chat.traces:

@@ -1,7 +1,6 @@
 """The status at the bottom of a terminal.
 
-The status line has the run's step, its current work and the time since the start of that work. The budget's bars are
-below.
+The status line has the run's step, its current work and the time since this work started, above the budget's bars.
 """
 
 import time
@@ -35,7 +34,7 @@ class StatusLine:
         self._since = time.monotonic()
 
     def show(self, more: str) -> None:
-        """Show the line with a few further words."""
+        """Show the line, with `more` at its end."""
         self._more = more
         if self._live is None:
             self._live = Live(
@@ -46,7 +45,7 @@ class StatusLine:
     def hide(self) -> None:
         """Remove the line."""
         if self._live is not None:
-            self._hiding = True  # rich draws the line once more as it stops: then it must be empty
+            self._hiding = True  # rich draws the line once more when it stops: it must then be empty
             self._live.stop()
             self._live, self._hiding = None, False
             self._out.file.flush()

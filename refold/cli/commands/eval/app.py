@@ -40,7 +40,7 @@ def run(
         float | None,
         typer.Option(min=0, max=1, help="Exit 1 if the pass rate is lower, or not known.", show_default=False),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows alone.", show_default=False)] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first rows.", show_default=False)] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Runs of each row.", show_default=False)] = None,
     traces: Traces = None,
     executor: o.Executor = None,
@@ -62,8 +62,8 @@ def run(
     """Run what is missing, score all runs anew, and report.
 
     The same command again runs nothing that has ended: with other scorers, it
-    rescores, and says which scores changed. Exit 0 if every run has a verdict
-    and the pass rate is high enough, otherwise 1.
+    scores the runs again, and says which scores changed. Exit 0 if every run
+    has a verdict and the pass rate is high enough, otherwise 1.
     """
     from .run import Outputs, run_file
 
@@ -107,7 +107,7 @@ def diff(
     """Compare two evaluations.
 
     Shows the tasks that changed, whether the changes are more than chance, and
-    the first step at which their runs part. Exit 1 if a score is significantly
+    the first step at which their runs differ. Exit 1 if a score is significantly
     worse in B (paired test, corrected p below 0.05).
     """
     from .diff import diff_folders

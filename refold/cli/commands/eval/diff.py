@@ -1,6 +1,6 @@
 """`refold eval diff`: compare two evaluations.
 
-It shows the tasks that changed, whether the changes are more than chance, and where the runs part.
+It shows the tasks that changed, whether the changes are more than chance, and where the runs differ.
 """
 
 from pathlib import Path
@@ -16,10 +16,7 @@ _SHOWN = 40
 
 
 def diff_folders(before: Path, after: Path, traces: str | None, as_json: bool) -> int:
-    """Compare two evaluations, and return the exit code.
-
-    It is 1 if a score is significantly worse in the second evaluation.
-    """
+    """Compare two evaluations; return 1 if a score is significantly worse."""
     found = diff_results(EvalResult.load(before, traces), EvalResult.load(after, traces))
     if as_json:
         write_json(found.to_dict())

@@ -90,12 +90,12 @@ def replay_folder(
 def _source(given: Path, scorers: Sequence[str], trust: tuple[Path, ...]) -> _Source:
     """Return the evaluation of a folder or an evaluation file.
 
-    A file names its scorers; for a folder, they may be given.
+    A file names its scorers; for a folder, `scorers` may name them.
     """
     if given.is_dir() or not given.exists():
         return _Source(given, [_scorer(each) for each in scorers] or None)
     if scorers:
-        raise InputError(f"{given} names its scorers; leave --scorer out, or give the folder of the evaluation")
+        raise InputError(f"{given} names its scorers; omit --scorer, or give the folder of the evaluation")
     file, document = load_evaluation(given)
     made = scorers_of(given, file, document, scorer_loader(trust))
     engine = engine_of(file) | {"budget": RuntimeBudget().under(file.budget)}

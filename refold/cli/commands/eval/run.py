@@ -86,10 +86,7 @@ def run_file(
 
 
 def scorer_loader(trust: tuple[Path, ...]) -> Callable[[str], Any]:
-    """Return the function that loads a file's scorers by name.
-
-    It loads them from trusted folders alone.
-    """
+    """Return the function that loads a file's scorers from trusted folders."""
     trusted = trusted_folders(trust)
 
     def load(name: str) -> Any:
@@ -108,8 +105,7 @@ def report_folder(folder: Path, outputs: Outputs, traces: str | None) -> int:
 def exit_code(result: EvalResult, threshold: float | None) -> int:
     """Return the exit code of an evaluation.
 
-    It is 1 if a verdict is missing, or if the pass rate is below the threshold, and that of Ctrl-C if runs have not
-    ended.
+    It is 1 if a verdict is missing or the pass rate is below the threshold, and that of Ctrl-C if runs have not ended.
     """
     if result.unfinished_count:
         return INTERRUPTED
@@ -191,7 +187,7 @@ def why_exit(result: EvalResult, threshold: float | None) -> str:
     if result.unfinished_count:
         return f"{count_text(result.unfinished_count, 'run')} not ended: the same command again does the rest"
     if not result.is_complete:
-        return f"{count_text(result.error_count, 'run')} without a verdict: run the command again, or mend the scorer"
+        return f"{count_text(result.error_count, 'run')} without a verdict: run the command again, or fix the scorer"
     return f"the pass rate {result.pass_rate} is below {threshold}"
 
 

@@ -29,7 +29,7 @@ def replay_trace(
 ) -> int:
     """Show a trace: with keys at a terminal, otherwise printed.
 
-    With the extra `tui`, a terminal gets the full screen, unless `plain` is set.
+    With the extra `tui`, a terminal shows the full screen, unless `plain` is set.
     """
     trace = load_trace(path)
     pages = Pages(trace)
@@ -60,7 +60,7 @@ def step_through(stepper: Stepper, out: Console) -> int:
 
 
 def _turn_pages(stepper: Stepper, out: Console, read: ReadKey, screen: ScreenContext) -> str:
-    """Handle keys until one ends or suspends the replay; return it.
+    """Handle keys until one ends or suspends the replay; return that key.
 
     The screen is drawn again when its size changes.
     """
@@ -82,7 +82,7 @@ def _turn_pages(stepper: Stepper, out: Console, read: ReadKey, screen: ScreenCon
 def _screen(stepper: Stepper, out: Console, height: int) -> list[list[Segment]]:
     """Return the whole screen.
 
-    It has a head of two lines, the part of the page that fits, a rule, and the keys.
+    It has a head of two lines, the visible part of the page, a rule, and the keys.
     """
     pages = stepper.pages
     head = heading(pages.trace)

@@ -18,7 +18,7 @@ _TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "
 class Pages:
     """The pages by number.
 
-    Page 0 is the beginning, page k + 1 is step k, and the last one is the end. A step without a commit has a page too.
+    Page 0 is the beginning, page k + 1 is step k, and the last one is the end. A step without a commit has a page, too.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -109,7 +109,7 @@ class Pages:
 def left_text(trace: Trace) -> Text:
     """Return the label of a step without a commit.
 
-    The step is under way if a live process writes to the trace; otherwise it was left unfinished.
+    The step is under way if a live process writes to the trace; otherwise it is unfinished.
     """
     return Text("under way", "blue") if trace.pid is not None else Text("left unfinished", "magenta")
 

@@ -20,16 +20,13 @@ class Stepper:
     offset: int = 0
     full: bool = False
     state: bool = False
-    """Whether a step's page shows the whole state after the step instead of the step itself."""
+    """True if a step's page shows the whole state after the step instead of the step itself."""
     typed: str | None = None
     message: str = ""
     done: bool = False
 
     def press(self, key: str, height: int = 20) -> None:
-        """Handle a key.
-
-        `height` is the number of lines that the screen shows.
-        """
+        """Handle a key, on a screen of `height` lines."""
         self.message = ""
         if self.typed is not None:
             self._type(key)

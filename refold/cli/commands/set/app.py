@@ -137,7 +137,7 @@ def show(
 def watch(
     where: Where = "runs",
     name: Name = None,
-    once: Annotated[bool, typer.Option("--once", help="Print how the set stands now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the present status of the set, and end.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> int:

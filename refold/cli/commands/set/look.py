@@ -1,4 +1,4 @@
-"""`refold set ls|show|watch`: how sets stand, read from their tables."""
+"""`refold set ls|show|watch`: the status of sets, read from their tables."""
 
 import sys
 import time
@@ -25,7 +25,7 @@ _HEADINGS = ("task", "status", "score", "steps", "tokens", "cost", "time", "run"
 _STATUSES = (QUEUED, RUNNING, *ENDED)
 _SHOWN = 5
 _UNCUT = 4000
-"""In a pipe: longer than the error that a set keeps of a task."""
+"""How much of an error a pipe shows: more than a set keeps of a task's error."""
 _NUMBERS = (2, 3, 4, 5, 6)
 
 

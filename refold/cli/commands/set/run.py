@@ -27,7 +27,7 @@ from ...render.text import clean, count_text
 from ..run import module_path
 
 PLAIN_SECONDS = 5.0
-"""How often progress is printed where it cannot be kept on one line."""
+"""How often progress is printed when it cannot be kept on one line."""
 _CODES = {"failed": ("failed", 1), "errored": ("failed", 1), "waiting": ("waiting", 20), "stopped": ("stopped", 10)}
 
 
@@ -49,10 +49,7 @@ class Wanted:
 
 
 def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
-    """Run a suite or a file of tasks.
-
-    Returns the exit code of the worst task.
-    """
+    """Run a suite or task file; return the worst task's exit code."""
     suite = _suite(path, wanted)
     name = wanted.name or suite.name
     where = wanted.where or suite.where
@@ -87,10 +84,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
 
 
 def exit_code(result: SetResult) -> int:
-    """Return the exit code of the worst task.
-
-    If the set is not done, it is that of Ctrl-C.
-    """
+    """Return the worst task's exit code; if not done, Ctrl-C's."""
     if result.interrupted:
         return INTERRUPTED
     return worst(_CODES[status] for status, count in result.counts.items() if count and status in _CODES)
@@ -108,11 +102,11 @@ def _is_suite(path: Path) -> bool:
     try:
         return any(line.startswith("tasks:") for line in path.read_text(encoding="utf-8-sig").splitlines())
     except (OSError, UnicodeDecodeError):
-        return True  # the loader of suites says what is wrong
+        return True  # the loader of suites reports the error
 
 
 def _module(target: str, wanted: Wanted, *, elsewhere: bool) -> Any:
-    """Return the module, or its name where other processes import it."""
+    """Return the module, or its name if other processes import it."""
     named = wanted.module or target
     trusted = trusted_folders(wanted.trust)
     if wanted.module is None:
@@ -133,7 +127,7 @@ def _tell(result: SetResult) -> None:
     out = console()
     for note in result.notes:
         say(out, Text(f"note: {clean(note)}"))
-    progress = replace(result.progress, seconds_left=None)  # nothing is at work any more
+    progress = replace(result.progress, seconds_left=None)  # no task is running any more
     parts = [f"score {progress.score:.3f}"] if progress.score is not None else []
     parts += [f"{progress.tokens:,} tokens"] if progress.tokens else []
     parts += [f"{progress.seconds:.1f} s"]
@@ -151,7 +145,7 @@ def _tell(result: SetResult) -> None:
 class _Shown(AbstractContextManager["_Shown"]):
     """Shows progress.
 
-    At a terminal, it is on one line; otherwise it is plain lines, or JSON lines on stderr.
+    It is on one line at a terminal, and otherwise plain lines, or JSON lines on stderr.
     """
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
@@ -173,7 +167,7 @@ class _Shown(AbstractContextManager["_Shown"]):
             self._live.stop()
 
     def __call__(self, progress: SetProgress) -> None:
-        """Show how the set stands."""
+        """Show the set's progress."""
         if self._quiet:
             return
         if self._at_terminal:

@@ -128,7 +128,7 @@ def check(
 ) -> int:
     """Check every record: hashes, numbering, structure, snapshots.
 
-    Exit 0 if all traces are whole, 1 if one is corrupt. Without TRACE, check
+    Exit 0 if all traces are sound, 1 if one is corrupt. Without TRACE, check
     all in the folder of traces.
     """
     from .check import check_traces

@@ -38,10 +38,7 @@ def show_blame(path: TracePlace, pattern: str, full: bool, as_json: bool) -> int
 
 
 def _unchanged(trace: Trace, pattern: str) -> str:
-    """Return the message for a path that no step changed.
-
-    It says whether a value is there, and where the value comes from.
-    """
+    """Return the message for a path that no step changed."""
     named = clean(pattern) or "/"
     if not _is_there(trace.first_state, split_pointer(pattern)):
         return f"there is nothing at {named}, and no step changed it"

@@ -22,7 +22,7 @@ _HINT = "--json has all of it"
 def compare(left: Path | RunRef, right: Path | RunRef, every: bool, as_json: bool) -> int:
     """Compare two traces; return 0 if they are equal, otherwise 1.
 
-    Prints the first difference, or `every` one.
+    Prints the first difference or, with `every`, all.
     """
     one, other = load_trace(left), load_trace(right)
     diff = one.diff(other)
@@ -42,7 +42,7 @@ def compare(left: Path | RunRef, right: Path | RunRef, every: bool, as_json: boo
         names = ", ".join(dict.fromkeys(clean(each.path.rpartition("/")[2]) for each in diff.ids))
         say(out, Text(f"different {names} (ignored)", "dim"))
     if diff.header and diff.phase != "header":
-        say(out, Text("the runs were given different things", "bold"), *_sides(diff.header))
+        say(out, Text("the runs started from different settings", "bold"), *_sides(diff.header))
     if not diff:
         say(out, Text("the traces are equal", "green"))
     elif every:
@@ -82,7 +82,7 @@ def _show_first(out: Console, diff: TraceDiff) -> None:
 def _show_all(out: Console, found: Iterator[PhaseDiff]) -> None:
     """Print all values that differ, side by side.
 
-    A phase with very many of them shows only the first ones.
+    A phase with very many differences shows only the first ones.
     """
     limit = max(16, (out.width - 40) // 2) if is_terminal() else SHORT
     rows = (

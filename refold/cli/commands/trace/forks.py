@@ -1,4 +1,4 @@
-"""A fork in words: first state, edits, and where it went live."""
+"""A fork in words: first state, edits, and its first live request."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -23,10 +23,7 @@ _NEWEST = 100
 
 
 def list_folder(folder: Path, as_json: bool) -> int:
-    """List the traces of a folder, oldest first.
-
-    Raises InputError if there is no such folder.
-    """
+    """List the traces of a folder, oldest first; raises InputError without one."""
     if not folder.is_dir():
         raise no_folder(folder, "name the folder that the traces are in: refold trace ls DIR")
     return _show(list_traces(folder), str(folder), as_json)

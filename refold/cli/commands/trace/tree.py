@@ -32,7 +32,7 @@ def show_tree(path: Path | RunRef, full: bool, as_json: bool) -> int:
     deepest = None if full else (out.width - _ROOM) // _GUIDE if is_terminal() else _ROOM
     tree, depth = draw(found, Parts(full, found.run.run_id), None if deepest is None else max(3, deepest))
     if not is_terminal():
-        out.width = _WIDE  # lines are broken only for a person at a terminal
+        out.width = _WIDE  # lines are broken only at a terminal
     elif full:
         out.width = max(out.width, depth * _GUIDE + _ROOM)
     say(out, *ancestor_lines(found, full))
@@ -45,7 +45,7 @@ def draw(found: FamilyTree, parts: Parts, deepest: int | None) -> tuple[Tree, in
     tree = Tree(kin_text(found.run), guide_style="dim", highlight=False)
     waiting, levels = [(tree, found.run, 1)], 0
     todo: list[tuple[Tree, Any, int]] = list(waiting)
-    while todo:  # a loop, as a family can be deeper than Python's recursion limit
+    while todo:  # no recursion: a family can be deeper than Python's recursion limit
         node, item, level = todo.pop()
         below = parts.of(item)
         if below and deepest is not None and level > deepest:

@@ -26,8 +26,8 @@ def copy(
     """Copy runs and sets from one store to another.
 
     Runs are copied byte by byte with their blobs, and every hash is checked. A
-    copy that was cut off continues where it ended; a run that differs there is
-    left as it is, and the exit code is 1. With --run, no sets are copied.
+    copy that was cut off continues where it ended; a run that differs there
+    stays unchanged, and the exit code is 1. With --run, no sets are copied.
     """
     from .copy_and_gc import copy_runs
 
@@ -46,14 +46,14 @@ def gc(
             show_default=False,
         ),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
     json: o.Json = False,
 ) -> int:
     """Remove the runs that no rule keeps.
 
-    What a kept run needs is kept, too: the runs it comes from, its child runs
-    and candidates. So are runs that have not ended, that are being written,
-    that a set will resume, and that are corrupt.
+    Runs that a kept run needs are kept, too: its parent or source, its child
+    runs and candidates. So are runs that have not ended, that are being
+    written, that a set will resume, and that are corrupt.
     """
     from .copy_and_gc import collect
 

@@ -18,10 +18,7 @@ _OF_SET = ("tasks", "written", "ahead", "error")
 
 
 def copy_runs(source: str, target: str, runs: Sequence[str], as_json: bool) -> int:
-    """Copy runs and sets from one store to another.
-
-    Returns the exit code, 1 if one was not copied.
-    """
+    """Copy runs and sets; return 1 if one was not copied."""
     out = console()
 
     def report(copied: RunCopy) -> None:
@@ -31,7 +28,7 @@ def copy_runs(source: str, target: str, runs: Sequence[str], as_json: bool) -> i
     first = open_store(source, "read")
     try:
         for run_id in runs:
-            first.run(run_id)  # a run that is not there is told before a store is made for it
+            first.run(run_id)  # a missing run is reported before a store is created for it
         second = open_store(target)
         try:
             copies = copy_store(first, second, list(runs) or None, report=report)
@@ -91,5 +88,5 @@ def collect(place: str, rules: Sequence[str], dry_run: bool, as_json: bool) -> i
     beside = f"; {len(done.kept)} more are kept, as others need them or they have not ended" if done.kept else ""
     say(out, Text(said + beside))
     for run_id in done.locked:
-        say(out, Text(clean(f"{run_id} was left: a process is writing it"), "yellow"))
+        say(out, Text(clean(f"{run_id} is kept: a process is writing it"), "yellow"))
     return 0
