@@ -15,7 +15,7 @@ from .load import seconds
 
 
 def forks(sizes: Sizes) -> Iterator[Figure]:
-    """Yield the time of an immediately ended fork over loading its state."""
+    """Yield the time of a late fork over that of loading its state."""
     at = sizes.steps * 19 // 20
     edits: dict[str, Any] = {"plain": None, "values": {"/notes/last/k3": -1}, "function": _count_anew}
     with TemporaryDirectory(prefix="refold-bench-") as name:

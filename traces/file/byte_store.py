@@ -158,8 +158,8 @@ class FileStore:
     """A trace file, open for appending and locked.
 
     Programs that this process starts do not inherit the descriptor. `fence`, if given, is called after each write and
-    raises if this process may no longer write. So every record acknowledged was in the file while the process might
-    still write.
+    raises if this process may no longer write. So each acknowledged record was written while
+    this process was allowed to write.
     """
 
     def __init__(self, path: Path, fd: int, *, buffered: bool, fence: Callable[[], None] | None = None) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _KEPT = 8
 """How many traces are kept open: each holds one state of its run."""
 _BEATS = 15.0
-"""How many seconds after its last write a run counts as written. A running run writes at least every five seconds."""
+"""How many seconds after its last write a run counts as being written. A run at work writes every five seconds."""
 _SAVE = "INSERT OR REPLACE INTO runs (file, stamp, row) VALUES (?, ?, ?)"
 _BATCH = 200
 _LISTING = 10.0

@@ -1,5 +1,5 @@
 """The answers to the page's questions, as JSON.
 
-Each file answers one question. The forms are those of `refold/view/client/api.d.ts`; each function is named after the
+Each file answers one question. `refold/view/client/api.d.ts` declares the forms; each function has the name of the
 method there that it answers.
 """

@@ -1,6 +1,6 @@
 """The changes of a step, as a tree of changed values.
 
-Each value has the old one beside the new one. What counts as a change is said in `traces.json_patch.changed`.
+Each value has the old one beside the new one. `traces.json_patch.changed` defines what counts as a change.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _MOST = 500
 
 
 def changes(trace: IndexedTrace, k: int) -> Json:
-    """Return what step k changed."""
+    """Return the changes of step k."""
     with trace.lock:
         before, writers = trace.document(k)
         try:
@@ -34,7 +34,7 @@ def change_tree(
 ) -> Json:
     """Return the changes between two documents.
 
-    `writers` says who wrote the old values, and `step` wrote the new ones.
+    `writers` are those of the old values; `step` wrote the new ones.
     """
     making = _Making(old_at, new_at, step)
     tree = making.tree(Pair("", "", old, new), "", "", writers)
@@ -42,7 +42,7 @@ def change_tree(
 
 
 class _Making:
-    """Makes one tree, and counts."""
+    """Makes one tree, and counts its changes."""
 
     def __init__(self, old_at: str, new_at: str, step: int | None) -> None:
         self.count = self.more = 0
@@ -50,9 +50,9 @@ class _Making:
         self._nodes = Nodes()
 
     def tree(self, pair: Pair, old_path: str, path: str, writers: Writers, level: int = 0) -> Json | None:
-        """Return what changed at a path; None if nothing did.
+        """Return the changes at a path, or None.
 
-        `old_path` is the value's place in the old document, `writers` are the old value's.
+        `old_path` is the value's place in the old document; `writers` are the old value's.
         """
         old, new = pair.old, pair.new
         if old is new:

@@ -1,7 +1,7 @@
-"""An Agent's run as the conversation it was.
+"""An Agent's run as a conversation.
 
-What a step added to `/messages` in the state is what was said in it. Only documents are read: neither the Agent nor its
-libraries need be there.
+A step's part of the conversation is what it added to `/messages` in the state. Only documents are read: neither the
+Agent nor its libraries need be installed.
 """
 
 import re
@@ -26,13 +26,13 @@ _NODES = 20_000
 _PIECES = 5_000
 """Messages, their parts and their calls in one answer: the page makes some ten elements of each."""
 _OF_ONE = 500
-"""The most messages of one turn, and the most parts and the most calls of one message."""
+"""The largest number of messages in a turn, and of parts and calls in a message."""
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
 _LARGEST_IMAGE = 2_000_000
 
 
 def chat(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> Json:
-    """Return what steps added to the conversation."""
+    """Return the parts of the conversation that steps added."""
     with trace.lock:
         open_ = trace.open_facts()
         total = trace.count + (open_ is not None)
@@ -44,7 +44,7 @@ def chat(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> Json:
         if not first and has_state:
             turns.append(writing.beginning())
         if stop > first:
-            # `init_state` may have raised: the one step then has no state, and nothing but its error
+            # `init_state` may have raised: the only step then has no state, only its error
             document = trace.document(min(first, trace.count))[0] if has_state else None
             talk = _talk(document)
             for k in range(first, stop):
@@ -144,7 +144,7 @@ class _Writing:
     ) -> tuple[list[Json], int]:
         """Return messages, and how many more there are.
 
-        A tool's message is inside its call, or by itself if its call is not among them.
+        A tool's message is inside its call, or by itself if its call is not among the messages.
         """
         calls = {call.id for each in several for call in messages.calls_of(each)} - {""}
         answers = {name: each for each in several if (name := messages.answered(each)) in calls}
@@ -248,7 +248,7 @@ class _Writing:
         }
 
     def _done(self, records: Sequence[Record]) -> dict[str, _Done]:
-        """Return what came of each call, by its id."""
+        """Return the end of each call, by the call's id."""
         found: dict[str, _Done] = {}
         by_intent: dict[int, _Done] = {}
         for record in records:
@@ -273,7 +273,7 @@ class _Writing:
     def _error(self, k: int, records: Sequence[Record]) -> Json | None:
         """Return the error of a step, or None.
 
-        It is the error of the run's end, or that of a model call without an answer after it.
+        It is the error of the run's end, or of a model call without an answer after it.
         """
         if k >= self.trace.count - 1:
             try:
@@ -291,7 +291,7 @@ class _Writing:
 
 
 def _place(message: Any, places: Mapping[int, str]) -> str | None:
-    """Return where a message is found again, if its members are."""
+    """Return the place of a message in the state, if known."""
     return places.get(id(message)) if isinstance(message, Mapping) else None
 
 
@@ -302,7 +302,7 @@ def _image(url: str) -> Json:
 
 
 def _usage(records: Sequence[Record]) -> Json | None:
-    """Return what the model calls of a step have used."""
+    """Return the usage of a step's model calls."""
     used = [record["usage"] for record in records if record.kind == "outcome" and record.get("usage")]
     if not used:
         return None

@@ -1,7 +1,7 @@
-"""A run in columns, and its steps that stand out.
+"""A run in columns, and its notable steps.
 
-Columns are what the overview, the window and the charts show. A long run is not read step by step: the index has its
-steps in blocks, too. What is asked of a range is taken from the blocks inside it, and from the steps at its edges.
+The overview, the window and the charts show columns. A long run is not read step by step: the index also groups steps
+in blocks. A range is computed from the blocks inside it, and from the steps at its edges.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from .problems import wrong
 
 _MOST = 4_000
 _FEW = 10
-"""Fewer columns are made of steps: a block's width would be too coarse for them."""
+"""Fewer columns than this are made of steps: a block's width would be too coarse."""
 _FAR = 4 * BLOCK
-"""From so many steps in a column on, columns are made of blocks; there are a fifth fewer then, at most."""
+"""From this many steps in a column on, columns are made of blocks, which may make them a fifth fewer."""
 _NAMES = ("first", "seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost")
 _COLUMN = (
     "min(k), coalesce(max(seconds), 0.0), max(tokens), max(cost), max(sum_seconds), max(sum_tokens), max(sum_cost), "
@@ -65,9 +65,9 @@ def columns(trace: IndexedTrace, first: int, stop: int, count: int) -> Json:
 
 
 def _columns(trace: IndexedTrace, first: int, stop: int, steps: int, n: int) -> tuple[list[tuple[Any, ...]], int]:
-    """Return the columns of committed steps, by number, and a column's number.
+    """Return the columns of committed steps by number.
 
-    It is the number of the column of step `first + steps - 1`.
+    Also returns the number of the column of step `first + steps - 1`.
     """
     if n < _FEW or steps < n * _FAR:
         return trace.query(_NEAR, first=first, stop=stop, n=n, steps=steps), (steps - 1) * n // steps
@@ -87,9 +87,9 @@ def _with_open(row: Any, facts: StepFacts) -> tuple[Any, ...]:
 
 
 def longest(trace: IndexedTrace, most: int) -> list[tuple[int, float, str]]:
-    """Return the steps that took longest, with their seconds and labels.
+    """Return the longest steps, with their seconds and labels.
 
-    Of steps that took equally long, the earlier ones are returned.
+    Of steps of equal length, the earlier ones come first.
     """
     which = _OF_BLOCKS.format(which="AND seconds IS NOT NULL ORDER BY seconds DESC, block")
     return trace.query(

@@ -1,7 +1,7 @@
 """The history of a path: each change of the value there.
 
-A long run is read in parts: what was read is kept with the trace, the next question goes on from there, and a run that
-grows is read only as far as it has grown.
+A long run is read in parts: the part read is kept with the trace, and the next question continues there. Of a run that
+grows, only the new part is read.
 """
 
 import threading
@@ -28,18 +28,18 @@ _KEPT = 4
 """How many histories of a trace are kept: each holds one member of its state."""
 _CHANGED = (b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')
 _LOOK = 64
-"""After how many lines the clock is looked at."""
+"""After how many lines the clock is read."""
 
 
 def history(trace: IndexedTrace, path: str, offset: int, seconds: float = float("inf")) -> Json:
     """Return the changes of the value at a path.
 
-    A `*` in the path stands for any one member. The trace is read for about `seconds`; `searched` is the share of it
-    that was read by then.
+    A `*` in the path stands for any one member. The trace is read for about `seconds`; `searched` is the share read so
+    far.
     """
     tokens = tokens_of(path)
     if offset:
-        found = _History(tokens, offset)  # pages further on are read from the beginning: nobody keeps all entries
+        found = _History(tokens, offset)  # later pages are read from the beginning: nobody keeps all entries
         found.read(trace, float("inf"))
         return found.answer(trace, path)
     found = _kept(trace, path, tokens)
@@ -89,7 +89,7 @@ class _History:
         self._total = 0
 
     def answer(self, trace: IndexedTrace, path: str) -> Json:
-        """Return what was found."""
+        """Return the changes found."""
         end = trace.walk.offset if trace.is_complete else max(trace.walk.offset + 1, trace.file.size)
         searched = 1.0 if self._at is None or self._at >= end else self._at / end
         return {
@@ -153,7 +153,7 @@ def _node(value: Any) -> Json | None:
 class _Named:
     """The first members of a path, up to an index or star.
 
-    An index is left out, as the item may have had another index earlier.
+    An index ends them, because the item may have had another index before.
     """
 
     def __init__(self, tokens: list[str]) -> None:
@@ -170,9 +170,9 @@ class _Named:
         self._needles = [*above, b'"path":"%b' % written[-1], b"\\u", b"\\/"] if named else None
 
     def touches(self, path: str) -> bool:
-        """Return whether an operation at a path is above or below.
+        """Return whether an operation is at the path, above or below it.
 
-        Lines that have only other operations are not read.
+        Lines with only other operations are not parsed.
         """
         return path in self._above or path.startswith(self._below)
 

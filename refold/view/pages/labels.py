@@ -14,9 +14,9 @@ _MOVE = 40
 
 
 def move_of(decision: Mapping[str, Any]) -> str:
-    """Return what distinguishes a candidate from its siblings.
+    """Return a short label that distinguishes a candidate from its siblings.
 
-    These are the arguments of its one action if they are short, otherwise its label.
+    It is the short arguments of a single action, otherwise the decision's label.
     """
     actions: Sequence[Mapping[str, Any]] = decision.get("actions") or ()
     if len(actions) == 1 and isinstance(actions[0].get("args"), dict):
@@ -36,9 +36,9 @@ def _edited(value: Any) -> str:
 
 
 def label_below(folder: Folder, name: str, kind: str, candidate: int | None, objective: str) -> str:
-    """Return what distinguishes a run from its siblings.
+    """Return a short label that distinguishes a run from its siblings.
 
-    These are a fork's changes, a candidate's move, or a called run's task.
+    It is a fork's changes, a candidate's move, or a called run's task.
     """
     if kind == "fork":
         try:

@@ -4,10 +4,7 @@ from collections.abc import Iterator, Sequence
 
 
 def candidates(block: bytes, needles: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the range of each line with one of the needles.
-
-    The range leaves out the line's newline.
-    """
+    """Yield the range of each line with a needle, without the newline."""
     places = [block.find(needle) for needle in needles]
     while True:
         at = min((place for place in places if place >= 0), default=-1)

@@ -1,7 +1,7 @@
 """Messages of a conversation, read from documents of any shape.
 
-A trace holds what somebody wrote as a message. Each function here returns a value for every document: what has another
-form than a message's is returned as text, as it is.
+A message in a trace may have any form. Each function here returns a value for every document: a document that does not
+have the form of a message is returned as text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,12 +34,12 @@ def messages_of(state: Any) -> list[Any]:
 
 
 def message_of(document: Any) -> Mapping[str, Any]:
-    """Return a document as a message: what is none becomes its content."""
+    """Return a document as a message; another value becomes its content."""
     return document if isinstance(document, Mapping) else {"content": document}
 
 
 def role_of(message: Any) -> str:
-    """Return who speaks; a person if the message does not say."""
+    """Return the speaker; "user" if the message does not say."""
     role = message_of(message).get("role")
     return role if role in _ROLES else "user"
 
@@ -53,7 +53,7 @@ def answered(message: Any) -> str:
 
 
 def body_of(message: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the member that holds what a message says, and its value."""
+    """Return the member with a message's content, and its value."""
     name = "body" if "body" in message else "content"
     return name, message.get(name)
 
@@ -91,9 +91,9 @@ def _parsed(given: Any) -> Any:
 
 
 def thoughts_of(message: Mapping[str, Any]) -> tuple[str | None, Any]:
-    """Return a message's reasoning, and its path below the message.
+    """Return the path of a message's reasoning below it, and the reasoning.
 
-    The path is first; it is None if the reasoning cannot be found again at one place.
+    The path is None if the reasoning is not in one place.
     """
     metadata = metadata_of(message)
     thought = metadata.get("reasoning_content")
@@ -113,7 +113,7 @@ def image_urls(body: Any) -> Iterator[str]:
 
 
 def as_text(value: Any) -> str:
-    """Return a text as it is, None as "", others as JSON."""
+    """Return a text unchanged, None as "", other values as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else orjson.dumps(value).decode()

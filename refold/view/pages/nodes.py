@@ -1,7 +1,7 @@
 """JSON values for the page: in pieces, with their writers.
 
-A text is cut, a container has its first members, and one answer holds so many nodes at most: if something is left out,
-`at` says where it is found again.
+A text is cut, a container has its first members, and an answer has a limited number of nodes. If something is left out,
+`at` says where it is found.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,29 +12,29 @@ from ...traces.json_patch.apply import escape
 
 Json = dict[str, Any]
 TEXT = 2_000
-"""Units of text in one node."""
+"""The largest number of units of text in a node."""
 CLIP = 20_000
-"""Units of a text that is no node: an error, a prompt."""
+"""The largest number of units of a text outside nodes: an error, a prompt."""
 NAME = 200
-"""Units of a name."""
+"""The largest number of units of a name."""
 MEMBERS = 200
-"""Members of one container."""
+"""The largest number of members of a container."""
 NODES = 3_000
-"""Nodes in one answer."""
+"""The largest number of nodes in an answer."""
 LEVELS = 50
-"""Levels of one value in an answer: JSON is written to 254 levels, a level here takes two, and a step's changes as many
-again."""
+"""The largest number of levels of a value: JSON is written to 254 levels, a level here takes two, and a step's changes
+as many again."""
 _EXACT = 2**53
 """Integers up to here are exact in JavaScript."""
 _PLAIN = 1e21
-"""JavaScript writes whole numbers below this without a point or an exponent, as JSON has only integers."""
+"""JavaScript writes whole numbers below this without a point or an exponent, like JSON's integers."""
 
 
 class Nodes:
-    """Makes the nodes of one answer; it counts them.
+    """Makes and counts the nodes of one answer.
 
     Args:
-        load: returns the value that a recorded value stands for (a blob's).
+        load: returns a recorded value with its blob loaded.
         text: units of text in one node.
     """
 
@@ -56,8 +56,8 @@ class Nodes:
     ) -> Json:
         """Return a value as a node.
 
-        `at` is where the value is found again; `writers` are the value's. `offset` and `limit` choose the members of
-        the value itself.
+        `at` is where the value is found; `writers` are the value's. `offset` and `limit` choose the members of the
+        value itself.
         """
         self.left -= 1
         node: Json = {} if key is None else {"key": key}
@@ -126,14 +126,14 @@ def units(text: str) -> int:
 
 
 def clip(text: str, most: int = CLIP) -> str:
-    """Return a text, or its beginning and how much is left out."""
+    """Return a text, cut with a note of the rest."""
     piece, size = cut_text(text, most)
     left = size - units(piece)
     return f"{piece}… ({left:,} more characters)" if left else text
 
 
 def error_json(error: Mapping[str, Any]) -> Json:
-    """Return an error as the page is given it."""
+    """Return an error in the page's form."""
     return {"type": clip(error["type"], NAME), "message": clip(error["message"])}
 
 
@@ -141,7 +141,7 @@ def cut_text(text: str, most: int, offset: int = 0) -> tuple[str, int]:
     """Return a piece of a text, and the text's length.
 
     The piece has `most` UTF-16 units, from unit `offset` on; the length is in units, too. A character of two units is
-    not cut: the piece is then a unit shorter, or starts a unit later.
+    never cut: the piece is then a unit shorter, or starts a unit later.
     """
     if text.isascii():
         return text[offset : offset + most], len(text)

@@ -6,7 +6,7 @@ from typing import Any
 class ProblemError(Exception):
     """A question that cannot be answered.
 
-    It has a status of HTTP, a kind, a message that says what is wrong, and a hint that says what to do.
+    It has an HTTP status, a kind, a message that says what is wrong, and a hint that says what to do.
     """
 
     def __init__(self, status: int, kind: str, message: str, hint: str | None = None) -> None:
@@ -22,7 +22,7 @@ class ProblemError(Exception):
 
 
 def not_here(run_id: str) -> ProblemError:
-    """Return the problem of a run that is not being viewed."""
+    """Return the problem of a run that the viewer does not show."""
     return ProblemError(404, "no_run", f"there is no run {run_id!r} here", "It may have been deleted or moved.")
 
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 
 class Question(dict[str, str]):
-    """The arguments of a question; of a repeated one, the last.
+    """The arguments of a question; a repeated one has its last value.
 
     Args:
         given: names and values, in their order.
     """
 
     is_patient = False
-    """Whether answering may take long."""
+    """True if answering may take long."""
 
     def __init__(self, given: Iterable[tuple[str, str]] = ()) -> None:
         self._given = list(given)

@@ -8,7 +8,7 @@ from .nodes import Json, Nodes, clip
 
 
 def request_json(request: Mapping[str, Any], step: int, at: float) -> Json:
-    """Return a request as the page is given it."""
+    """Return a request in the page's form."""
     return {
         "id": request["id"],
         "kind": request.get("kind") or "wait",

@@ -1,4 +1,4 @@
-"""One run beside its steps, and its steps as rows and columns."""
+"""One run: its facts, and its steps as rows."""
 
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -15,7 +15,7 @@ from .problems import wrong
 from .requests import request_json
 
 _ENGINE = ("/current_step",)
-"""What the engine counts itself, and is no news."""
+"""The engine's own counter, whose change is not shown."""
 _ROWS = 500
 _HOOKS = {
     "init": "init_state",
@@ -26,9 +26,9 @@ _HOOKS = {
     "preflight": "the checks before the run",
     "environment": "the environment",
 }
-"""What the phase of a failure is called: a hook's own name, or what the engine was doing."""
+"""The name of each phase in a failure: a hook's own name, or the engine's work."""
 _FRAMES = 8
-"""The most frames of the user's code that are shown before the whole traceback is opened."""
+"""The largest number of frames of the user's code shown before the whole traceback is opened."""
 _MOST_BEFORE = 2**53
 """The largest number that the page holds exactly."""
 
@@ -131,7 +131,7 @@ def _error(error: Mapping[str, Any]) -> Json:
 def _used(trace: IndexedTrace, row: Json) -> Json:
     """Return the usage of a running run up to its last step.
 
-    Its row may be a moment older.
+    The run's row may be older.
     """
     if row["status"] != "running" or not trace.count:
         return {}
@@ -151,10 +151,7 @@ def _failed_at(trace: IndexedTrace, open_: StepFacts | None) -> int | None:
 
 
 def open_requests(trace: IndexedTrace, ids: set[str]) -> list[Json]:
-    """Return the open requests of a run.
-
-    They are in the step under way.
-    """
+    """Return the open requests of a run, from its current step."""
     if not ids or trace.open_facts() is None:
         return []
     found: dict[str, Json] = {}
@@ -169,7 +166,7 @@ def open_requests(trace: IndexedTrace, ids: set[str]) -> list[Json]:
 def _needs_module(header: Record, task: Json) -> bool:
     """Return whether the trace does not say how its module is made.
 
-    It says so of an Agent of the command line, and of a class that is made without arguments.
+    It does for an Agent of the command line, and for a class called without arguments.
     """
     if str(header.get("module")).startswith("refold.modules.agent."):
         metadata = task.get("metadata")
@@ -178,22 +175,19 @@ def _needs_module(header: Record, task: Json) -> bool:
 
 
 def _before(trace: IndexedTrace) -> int:
-    """Return how many steps a fork counts before its own."""
+    """Return how many steps of other runs come before a fork's own."""
     if (trace.header.get("parent") or {}).get("kind") != "fork":
         return 0
     try:
         state = trace.document(0)[0]
-    except (TraceError, IndexError):  # `problem` says so
+    except (TraceError, IndexError):  # `problem` reports the error
         return 0
     found = state.get("current_step") if isinstance(state, dict) else None
     return found if type(found) is int and 0 <= found <= _MOST_BEFORE else 0
 
 
 def _exact(number: Any) -> Any:
-    """Return an integer that JavaScript can hold.
-
-    That is the integer itself if JavaScript holds it exactly, otherwise the nearest number.
-    """
+    """Return an integer, rounded if JavaScript cannot hold it exactly."""
     return number if not isinstance(number, int) or abs(number) <= 2**53 else float(number)
 
 
@@ -222,10 +216,9 @@ def steps(trace: IndexedTrace, first: int, stop: int) -> list[Json]:
 
 
 def find(trace: IndexedTrace, first: int, modes: str, back: bool) -> int | None:
-    """Return the next step whose mode is one of `modes`.
+    """Return the next step whose mode is one of `modes`, or None.
 
-    The search starts at `first`, which may itself be the step. With `back`, it goes backwards. Returns None if there is
-    no such step.
+    The search starts at `first`, which may be the step itself. With `back`, it goes backwards.
     """
     wanted = {f"mode{i}": mode for i, mode in enumerate(modes) if mode in RARE}
     if not wanted:

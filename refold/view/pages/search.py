@@ -1,8 +1,8 @@
 """Search for text in a run.
 
 The text may be in any decision, argument, result, event, answer, or value of the state. The file is searched piece by
-piece, and only lines that may hold the text are parsed. A hit is a hit in a *value*: names that the trace's format
-gives its members are none. A value of the state is found at the step that wrote it.
+piece, and only lines that may hold the text are parsed. A hit is in a *value*, not in the names of the trace's format.
+A value of the state is found at the step that wrote it.
 """
 
 import contextlib
@@ -28,14 +28,14 @@ _OF_A_RECORD = 20
 _AROUND = 40
 _LONGEST = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A member's name of this form is a name of the program's; others are data, and are searched."""
+"""A member's name of this form belongs to the program; other names are data, and are searched."""
 
 Found = tuple[str, str, str]
 """Where (see `Hit` in the contract), the path within that, and the text."""
 
 
 def search(trace: IndexedTrace, query: str, after: str | None, seconds: float = _SECONDS) -> Json:
-    """Return the next hits, for this many seconds at most."""
+    """Return the next hits; search for at most `seconds`."""
     if not query.strip() or len(query) > _LONGEST:
         raise wrong(f"a search is for 1 to {_LONGEST} characters")
     start = 0
@@ -52,7 +52,7 @@ def search(trace: IndexedTrace, query: str, after: str | None, seconds: float = 
         start = begin + len(block)
         for first, last in candidates(block.lower(), needles):
             check_wanted()
-            with contextlib.suppress(TraceCorruptError):  # such a line is told of where its step is shown
+            with contextlib.suppress(TraceCorruptError):  # the view of the step reports such a line
                 hits += _hits(trace, trace.record(block[first:last]), pattern)
             if len(hits) >= _HITS or time.monotonic() > until:
                 start = begin + last + 1
@@ -79,10 +79,7 @@ def _needles(query: str) -> list[bytes]:
 
 
 def place_of(record: Record) -> int:
-    """Return the step in which a record's texts are found.
-
-    It is -1 for records before the first step.
-    """
+    """Return the step of a record's texts; -1 before the first step."""
     return -1 if record.kind in ("header", "snapshot") else record.step - (record.kind == "end")
 
 

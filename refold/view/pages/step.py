@@ -1,7 +1,4 @@
-"""One step, with everything that happened in it.
-
-That is its decision, its actions and their results, effects, events, branches, requests and child runs.
-"""
+"""One step: decision, actions, results, effects, events, branches, requests, child runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -227,10 +224,7 @@ def children(folder: Folder, records: Sequence[Record]) -> list[Json]:
 def _branch(
     folder: Folder, record: Mapping[str, Any], decision: Mapping[str, Any] | None, records: Sequence[Record]
 ) -> Json:
-    """Return one branch with its candidates.
-
-    They are the opened candidates, otherwise the scored ones.
-    """
+    """Return a branch with its opened candidates, otherwise its scored ones."""
     chosen, scores, lost = record["chosen"], record.get("scores") or {}, record.get("lost") or {}
     several: Any = None
     for each in records:

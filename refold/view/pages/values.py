@@ -1,7 +1,7 @@
 """Values of the state and of records, in pieces.
 
-`at` says where a value is: `s:<k>:<pointer>` in state k (-1: the last one with the changes of the end),
-`r:<k>:<seq>:<pointer>` in a record of step k, `end:<pointer>` in the end record. A pointer leads on into a blob.
+`at` names the place of a value: `s:<k>:<pointer>` in state k (-1: the last one with the changes of the end),
+`r:<k>:<seq>:<pointer>` in a record of step k, `end:<pointer>` in the end record. A pointer may lead into a blob.
 """
 
 from typing import Any
@@ -79,10 +79,7 @@ def _number(text: str, at: str) -> int:
 
 
 def tokens_of(path: str) -> list[str]:
-    """Return the tokens of a JSON Pointer.
-
-    Raises `ProblemError` if `path` is no JSON Pointer.
-    """
+    """Return the tokens of a JSON Pointer; raises `ProblemError`."""
     try:
         return split_pointer(path)
     except PatchError as error:

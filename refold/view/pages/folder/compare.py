@@ -1,8 +1,7 @@
 """Two runs side by side, aligned by step.
 
-A fork and its source are aligned by the source's steps. Steps whose records are equal, but for numbers, times and keys,
-are equal. The others are compared phase by phase, up to a limit; beyond it a step counts as different if its records
-are.
+A fork and its source are aligned by the source's steps. Steps are equal if their records are, except for numbers, times
+and keys. Other steps are compared phase by phase, up to a limit; beyond the limit they count as different.
 """
 
 import itertools
@@ -32,7 +31,7 @@ _LISTED = 1_000
 _GIVEN = 40
 _COLUMNS = 4_000
 _SECONDS = 2.0
-"""How long steps are compared phase by phase before a step with other records just counts as different."""
+"""For how many seconds steps are compared phase by phase; later, a step with other records counts as different."""
 _KEPT = 4
 """How many comparisons are kept, with their two traces."""
 
@@ -40,7 +39,7 @@ _KEPT = 4
 def compare(folder: Folder, a: str, b: str, n: int, k: int | None = None, seconds: float = float("inf")) -> Json:
     """Return the comparison of two runs.
 
-    `k` is the aligned step to look at, a number of `a`; by default the first difference. Steps are compared for about
+    `k` is the aligned step to show, a number of `a`; by default the first difference. Steps are compared for about
     `seconds`. The result is kept, and the next question continues it. If `a` starts within `b`, as a fork does within
     its source, the two are exchanged: the answer's `a` is the source.
     """
@@ -68,7 +67,7 @@ _keeping = threading.Lock()
 def _kept(folder: Folder, left: IndexedTrace, right: IndexedTrace, kin: str, shift: int) -> "_Comparing":
     """Return the comparison of two open traces.
 
-    The comparison keeps the traces, so that their ids are not given to others.
+    It keeps the traces, so that their object ids are not reused.
     """
     key = id(left), id(right)
     with _keeping:
@@ -89,7 +88,7 @@ def _forget(folder: Folder, found: "_Comparing") -> None:
 
 
 class _Comparing:
-    """One comparison, as far as the steps were compared."""
+    """One comparison, up to the last compared step."""
 
     def __init__(self, left: IndexedTrace, right: IndexedTrace, kin: str, shift: int) -> None:
         self.lock = threading.Lock()
@@ -104,7 +103,7 @@ class _Comparing:
         self._phases: StepPhases | None = None
 
     def advance(self, until: float) -> None:
-        """Compare committed steps until a time."""
+        """Compare committed steps until a moment in time."""
         stop = min(self.left.count, self.right.count + self.shift)
         if self._phases is None:
             _, _, twins = header_differences(self.left, self.right)
@@ -122,9 +121,9 @@ class _Comparing:
                 return
 
     def _compare(self, mine: bytes, theirs: bytes, count: int, until: float) -> None:
-        """Compare `count` steps, from their plain records.
+        """Compare `count` steps by their plain records.
 
-        Plain records leave out what differs from run to run.
+        Plain records omit what differs from run to run.
         """
         if mine == theirs:
             self._upto += count
@@ -140,7 +139,7 @@ class _Comparing:
         self._upto = first + count
 
     def _differ(self, k: int) -> None:
-        """Record a step whose records differ, unless they say the same."""
+        """Record a step whose records differ in content."""
         if self._first is None or self._spent < _SECONDS:
             begin = time.monotonic()
             difference = self._of_step(k)
@@ -280,10 +279,7 @@ class _Comparing:
 
 
 def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:
-    """Return the columns of one side.
-
-    A column is blank if this side has no step in it.
-    """
+    """Return the columns of one side; a column without steps is blank."""
     names = ("first", "seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost")
     found: Json = {"from": -shift, "to": steps - shift, "n": n, "mode": ""} | {name: [] for name in names}
     rows: dict[int, tuple[Any, ...]] = {}
@@ -331,7 +327,7 @@ def _steps(trace: IndexedTrace) -> int:
 def _kin(folder: Folder, left: IndexedTrace, right: IndexedTrace) -> tuple[str, int]:
     """Return the relation of two runs, and their steps' shift.
 
-    Runs are forks if one is below the other, or both are below a third run: step k of `right` stands beside step k +
+    Runs are forks if one is below the other, or both are below a third run: step k of `right` is aligned with step k +
     shift of `left`.
     """
     mine, theirs = (descent(trace, partial(_opened, folder)) for trace in (left, right))
@@ -346,10 +342,7 @@ def _kin(folder: Folder, left: IndexedTrace, right: IndexedTrace) -> tuple[str, 
 
 
 def _opened(folder: Folder, run: str) -> IndexedTrace | None:
-    """Return a run of the folder.
-
-    Returns None if it is not there or cannot be read.
-    """
+    """Return a run of the folder, or None if missing or unreadable."""
     name = folder.named(run)
     try:
         return None if name is None else folder.open(name, 0.0)
@@ -358,10 +351,7 @@ def _opened(folder: Folder, run: str) -> IndexedTrace | None:
 
 
 def _state(trace: IndexedTrace, k: int, end: bool = False) -> Any:
-    """Return a state that nobody else holds.
-
-    Returns None if the run ended before `init_state` gave one.
-    """
+    """Return an unshared state, or None without one."""
     with trace.lock:
         if trace.is_complete and trace.walk.document is None:
             return None

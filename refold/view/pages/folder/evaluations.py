@@ -1,7 +1,7 @@
 """The evaluations of the folder.
 
-A page shows the figures and samples of one evaluation, or the comparison of two. Their files are data from a stranger:
-no code that they name is imported, and links are not followed.
+A page shows the figures and samples of one evaluation, or the comparison of two. Their files are untrusted: no code
+that they name is imported, and links are not followed.
 """
 
 import os
@@ -31,11 +31,11 @@ _BYTES = 1 << 28
 _LISTED = 200
 """How many evaluations, groups and changed tasks are listed."""
 _MOST = 500
-"""Samples of one answer."""
+"""The number of samples in one answer."""
 _TEXT = 2_000
 """How many characters of an answer, a reason or an error are sent."""
 _PARTED = 40
-"""For how many changed tasks the runs are read to find where they part."""
+"""For how many changed tasks the runs are read to find where they differ."""
 _KEPT = 4
 """How many results are kept; each has all its samples."""
 TOO_LARGE = "a figure in it is too large to be counted with others"
@@ -53,7 +53,7 @@ def evaluations(folder: Folder) -> Json:
 
 
 def evaluation(folder: Folder, query: Mapping[str, str], offset: int, limit: int) -> Json:
-    """Return the figures of one evaluation, and a page of samples.
+    """Return an evaluation's figures, and a page of samples.
 
     Raises `ProblemError` if the evaluation is not in the folder.
     """
@@ -88,7 +88,7 @@ def evaluation(folder: Folder, query: Mapping[str, str], offset: int, limit: int
 def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
     """Return the comparison of two evaluations.
 
-    The search for the places where runs part ends after `seconds`.
+    The search for the places where runs differ ends after `seconds`.
     """
     from ....modules.evaluation.comparison import diff_results, parting
 
@@ -200,7 +200,7 @@ def _figures(result: "EvalResult") -> Json:
 
 
 def _about(folder: Folder, name: str) -> Json:
-    """Return what was evaluated, in words."""
+    """Return a description of what was evaluated."""
     from ....modules.evaluation.folder import read_about
 
     about = read_about(_place(folder, name))
@@ -235,10 +235,7 @@ def _group(label: str, part: "EvalResult") -> Json:
 
 
 def _columns(result: "EvalResult") -> list[str]:
-    """Return the columns that make groups.
-
-    These columns have fewer values than there are tasks.
-    """
+    """Return the columns that group tasks: those with fewer values than tasks."""
     values: dict[str, set[str]] = {}
     for sample in result.samples:
         for column, value in sample.columns.items():
@@ -278,9 +275,9 @@ def _named(folder: Folder, run_id: str | None) -> str | None:
 
 
 def _trace(folder: Folder, run_id: str | None) -> Trace | None:
-    """Return a run's trace, None if the folder has none.
+    """Return a run's trace, or None if the folder has none.
 
-    The trace is looked up among the files of the folder: the run's id is never used as a path.
+    The trace is looked up among the folder's files: the run's id is never used as a path.
     """
     name = _named(folder, run_id)
     if name is None:

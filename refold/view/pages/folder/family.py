@@ -80,7 +80,7 @@ def family(folder: Folder, name: str) -> Json:
 
 
 def _told(folder: Folder, name: str) -> dict[str, Json]:
-    """Return what a run's trace says of its children, by run id."""
+    """Return the facts about a run's children in its trace."""
     try:
         trace = folder.open(name, 0.0)
         with trace.lock:

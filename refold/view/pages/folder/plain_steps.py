@@ -1,6 +1,6 @@
-"""The plain records of steps, which are compared as bytes.
+"""The plain records of steps, without what differs from run to run.
 
-Plain records leave out what differs from run to run.
+They are compared as bytes.
 """
 
 import itertools
@@ -22,12 +22,12 @@ _NOISE: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
     (re.compile(rb'\noutcome,"intent":\d+'), b"\noutcome"),
     (re.compile(rb'(,"observation":\{"results":\[)[0-9,]*(\]\})(?:,"usage":\{[^{}\n]*\})?\n'), rb"\1\2\n"),
 )
-"""What differs from run to run in records that say the same, in the order in which it is taken out of whole lines. All
-of it is at the beginning or the end of a line, where text that a user wrote cannot be mistaken for it."""
+"""The parts of equal records that differ from run to run, in the order of their removal from whole lines. All are at
+the beginning or the end of a line, where users' text cannot be mistaken for them."""
 
 
 def places_of(trace: IndexedTrace, first: int) -> list[tuple[int, int]]:
-    """Return where the next steps are."""
+    """Return the places of the next steps."""
     last = min(first + STEPS, trace.count)
     asked = "SELECT start, stop FROM steps WHERE trace = :trace AND k >= :first AND k < :last ORDER BY k"
     return trace.query(asked, first=first, last=last)

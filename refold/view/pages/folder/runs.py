@@ -1,4 +1,4 @@
-"""The list of runs: filtered, sorted, folded into families, added up."""
+"""The list of runs: filtered, sorted, folded into families, totalled."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -11,10 +11,10 @@ from ..question import Question
 from .table import FILTERS, SORTS, Table
 
 _QUERIES = 20
-"""For so many queries, the facets are kept until the folder changes: about what somebody types who searches."""
+"""For how many queries the facets are kept until the folder changes: about those of a person who types a search."""
 _MOST = 500
 _SOON = 4 << 20
-"""Up to this size, in bytes, a trace is counted within the answer: it takes some ten milliseconds."""
+"""Up to this size, in bytes, a trace is counted within the answer, in some ten milliseconds."""
 _RANGES: dict[str, tuple[str, int]] = {
     "since": ("started", 1),
     "until": ("started", -1),
@@ -30,7 +30,7 @@ _RANGES: dict[str, tuple[str, int]] = {
 
 
 class Families:
-    """Which run is below which, in a folder as it is now."""
+    """The families of a folder's runs, as it is now."""
 
     def __init__(self, folder: Folder) -> None:
         self.change = folder.changes
@@ -47,9 +47,9 @@ class Families:
         for name in self.rows:
             self._find_root(name)
         self.modules = {name: self._agent_name(name) or row.module for name, row in self.rows.items()}
-        """What the list calls each run's module: the Agent's name, otherwise the import path."""
+        """The name of each run's module in the list: the Agent's name, otherwise the import path."""
         self.folders = len({PurePosixPath(self.rows[name].file).parent for name in set(self.roots.values())})
-        """How many folders the lines of the list come from."""
+        """The number of folders from which the lines of the list come."""
         for name, parent in self.above.items():
             self.below.setdefault(parent, []).append(name)
         self.table = Table(self.rows, self.roots, self.modules)
@@ -57,7 +57,7 @@ class Families:
     def _find_root(self, name: str) -> None:
         """Record the root of a run and of all above it.
 
-        A run that comes from itself is a root, too: a stranger's trace may say so.
+        A run that is its own ancestor, as a stranger's trace may say, is a root, too.
         """
         way: dict[str, None] = {}
         at: str | None = name
@@ -73,7 +73,7 @@ class Families:
     def _agent_name(self, name: str) -> str:
         """Return the name of a run's Agent; "" for other runs.
 
-        A fork's trace does not repeat its source's first state, which has the name.
+        A fork's name comes from its source: its trace does not repeat the source's first state.
         """
         at: str | None = name
         seen: set[str] = set()
@@ -140,7 +140,7 @@ class Families:
         }
 
     def totals(self, names: Iterable[str]) -> Json:
-        """Return what runs have used together."""
+        """Return the usage of several runs together."""
         rows = [self.rows[name] for name in dict.fromkeys(names) if name in self.rows]
         steps = tokens_in = tokens_out = errors = unknown = 0
         seconds = cost = 0.0
@@ -166,10 +166,7 @@ _families: WeakKeyDictionary[Folder, Families] = WeakKeyDictionary()
 
 
 def families_of(folder: Folder) -> Families:
-    """Return the families of a folder as it is now.
-
-    They are made anew when the folder has changed.
-    """
+    """Return the families of a folder, made anew if it has changed."""
     found = _families.get(folder)
     if found is None or found.change != folder.changes:
         found = _families[folder] = Families(folder)
@@ -200,7 +197,7 @@ def runs(folder: Folder, query: Question) -> Json:
     names = _sorted(families, names, query)
     offset, limit = _number(query, "offset", 0), min(_number(query, "limit", 100), _MOST)
     page = names[int(offset) : int(offset + limit)]
-    folder.complete(page, 0.1, _SOON)  # what is looked at is counted first; larger files in the background
+    folder.complete(page, 0.1, _SOON)  # visible rows are counted first; larger files in the background
     return {
         "rows": [families.run_row(name) for name in page],
         "total": len(names),
@@ -219,7 +216,7 @@ def totals(folder: Folder, ids: Iterable[str]) -> Json:
 
 
 def _folded(families: Families, matching: Iterable[str], under: str | None) -> list[str]:
-    """Return the rows that stand for the matching runs.
+    """Return the rows for the matching runs.
 
     They are the runs' roots, or the children of `under` above them.
     """
@@ -237,9 +234,9 @@ def _folded(families: Families, matching: Iterable[str], under: str | None) -> l
 
 
 def _sifted(families: Families, query: Question) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the runs that fit a query, and the rest.
+    """Return the runs that fit a query, and near misses.
 
-    The second value holds, by filter, the runs that this filter alone keeps out.
+    The second value holds, by filter, the runs that only this filter excludes.
     """
     bounds = [(by, sign, _number(query, name, 0)) for name, (by, sign) in _RANGES.items() if query.get(name, "") != ""]
     wanted = {name: query.several(name) for name in FILTERS if name in query}

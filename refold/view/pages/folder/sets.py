@@ -15,20 +15,17 @@ from ..question import Question
 
 _MOST = 500
 _STATUSES = 20
-"""Statuses that are counted apart: refold writes seven, a stranger any number."""
+"""How many statuses are counted separately: refold writes seven, a stranger any number."""
 
 
 class StoreSets:
-    """Reads the tables of a store's sets.
-
-    `SetsFile` reads those of a folder, with the same methods.
-    """
+    """Reads the tables of a store's sets; `SetsFile` reads a folder's."""
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
 
     def sets(self) -> list[SetCounts]:
-        """Return how each set stands, by name; raises `StoreError`."""
+        """Return the counts of each set, by name; raises `StoreError`."""
         with self._read():
             return [self._standing(name) for name in self._store.sets()]
 
@@ -69,7 +66,7 @@ def _shown(row: TaskRow) -> SetTask:
 
 
 def sets(folder: Folder) -> Json:
-    """Return the counts of the sets, also those of folders inside."""
+    """Return the counts of the sets, also of those in subfolders."""
     return {"sets": [_standing(name, counts) for name, _, counts in _all(folder)]}
 
 
@@ -91,15 +88,15 @@ def set_page(folder: Folder, query: Question, after: int | None, limit: int) -> 
 
 
 def _all(folder: Folder) -> Iterator[tuple[str, SetsFile | StoreSets, SetCounts]]:
-    """Yield name, table and standing of each set.
+    """Yield name, table and counts of each set.
 
-    A set of a folder in this one is named by that folder, too, unless the names are the same.
+    A set in a subfolder is also named by that folder, unless the names are the same.
     """
     own = SetsFile(folder.root) if folder.store is None else StoreSets(folder.store)
     yield from ((each.set_id, own, each) for each in own.sets())
     for place in folder.set_folders():
         file = SetsFile(folder.root / place)
-        with suppress(StoreError):  # a file that is no table of sets hides no other set
+        with suppress(StoreError):  # a file that is not a table of sets must not hide other sets
             for each in file.sets():
                 yield (place if each.set_id == place else f"{place}/{each.set_id}"), file, each
 
@@ -119,7 +116,7 @@ def _standing(name: str, found: SetCounts) -> Json:
 
 
 def _counts(counts: dict[str, int]) -> dict[str, int]:
-    """Return the number of tasks by status; those of rare statuses together."""
+    """Return the number of tasks by status, with rare statuses added up."""
     most = Counter(counts).most_common()
     rest = sum(number for _, number in most[_STATUSES:])
     return dict(most[:_STATUSES]) | ({"other": rest} if rest else {})

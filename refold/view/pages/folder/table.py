@@ -1,9 +1,7 @@
-"""The runs of a list as columns.
+"""The runs of a list as columns, for filters and orders.
 
-They say which runs fit a query, in which order, and what the filters can be set to.
-
-A folder may have ten thousand runs, and each letter that somebody types is a question. So what a row gives to a filter
-or to an order is worked out once, on first use, and holds until the folder changes.
+A folder may have ten thousand runs, and each letter typed in the search is a question. So a row's values for a filter
+or an order are computed once, on first use, and kept until the folder changes.
 """
 
 from collections import Counter
@@ -30,7 +28,7 @@ SORTS: dict[str, Callable[[RunFacts], Any]] = {
 }
 _FACETS = 50
 Bound = tuple[str, int, float]
-"""A figure of `SORTS`, 1 for its least value or -1 for its largest, and that value."""
+"""A figure of `SORTS`, 1 for a least value or -1 for a largest one, and that value."""
 
 
 class Table:
@@ -38,8 +36,8 @@ class Table:
 
     Args:
         rows: the runs' rows, by id.
-        roots: the run at the top of each run's family.
-        modules: what the list calls each run's module.
+        roots: the root of each run's family.
+        modules: the name of each run's module in the list.
     """
 
     def __init__(self, rows: Mapping[str, RunFacts], roots: Mapping[str, str], modules: Mapping[str, str]) -> None:
@@ -63,7 +61,7 @@ class Table:
     def _known_as(self, by: str) -> dict[str, tuple[str, ...]]:
         """Return the values by which a filter finds each run.
 
-        A module is found by its import path and by its class alone, too.
+        A module is also found by its import path and by its class name.
         """
         values = self.values(by)
         if by != "module":
@@ -73,10 +71,10 @@ class Table:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """The text of each run in which words are looked for."""
+        """The text of each run in which words are searched."""
         found = {}
         for name, row in self._rows.items():
-            # a branch's file is in a folder that is named after its run, which is not a folder of the list
+            # a branch's file is in a folder named after its run, which is not a folder of the list
             file = "" if f"{BRANCHES}/" in row.file else row.file
             said = (row.error or "", row.question or "", file, *row.tags)
             parts = (row.objective, row.task, name, row.module, self._modules[name], *said)
@@ -84,7 +82,7 @@ class Table:
         return found
 
     def figures(self, by: str) -> dict[str, Any]:
-        """Return each run's figure, None where it is not known."""
+        """Return each run's figure, or None if it is not known."""
         if by not in self._figures:
             key = SORTS[by]
             self._figures[by] = {name: key(row) for name, row in self._rows.items()}
@@ -93,9 +91,9 @@ class Table:
     def sift(
         self, words: Iterable[str], bounds: Iterable[Bound], wanted: Mapping[str, Collection[str]]
     ) -> tuple[list[str], dict[str, list[str]]]:
-        """Return the runs that fit, and runs that one filter kept out.
+        """Return the runs that fit, and those that a single filter excludes.
 
-        The runs in the second group are grouped by this filter.
+        The latter are grouped by this filter.
         """
         rest: Iterable[str] = self._rows
         for by, sign, bound in bounds:
@@ -119,14 +117,14 @@ class Table:
 
     @cached_property
     def _with_relatives(self) -> set[str]:
-        """The runs whose family has several: their line is counted once."""
+        """The runs of families with several: their line is counted once."""
         sizes = Counter(self._roots.values())
         return {name for name, root in self._roots.items() if sizes[root] > 1}
 
     def facets(self, fit: list[str], alone: Mapping[str, list[str]], flat: bool) -> Json:
         """Return the filters' values, and the number of lines for each.
 
-        The other filters hold: a run counts for a filter's values if it misses none, or this one alone.
+        A run counts for a filter's values if it fits all other filters.
         """
         facets: Json = {}
         for by in FILTERS:
@@ -147,7 +145,7 @@ class Table:
 
     @cached_property
     def _known(self) -> dict[str, set[str]]:
-        """The values that there are, by filter."""
+        """The existing values, by filter."""
         return {by: set(chain.from_iterable(self.values(by).values())) - {""} for by in FILTERS}
 
     def ordered(self, names: list[str], by: str, descending: bool) -> list[str]:
