@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import cancelled_when
 
 from refold import (
     Action,
@@ -170,13 +171,16 @@ def test_opening_and_closing_pair_whatever_happens(tmp_path: Path) -> None:
     engine = Engine(Boom(), workspace=tmp_path)
     assert engine.run(Task(objective="t", env_spec=spec)).status == RunStatus.failed
 
+    asleep = list[bool]()
+
     class Sleeps(Lists):
         async def decide(self, state: Names) -> Decision:
+            asleep.append(True)
             await anyio.sleep_forever()
             raise AssertionError
 
     async def main() -> None:
-        with anyio.move_on_after(0.1):
+        async with cancelled_when(lambda: asleep):
             await Engine(Sleeps(), workspace=tmp_path).arun(Task(objective="t", env_spec=spec))
 
     anyio.run(main)
