@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 from ..errors import DivergenceError, EngineUsageError, TraceNotFoundError
 from ..tasks import Task, as_task
 from ..traces import Trace
-from ..traces.file.byte_store import SUFFIX
+from ..traces.file.trace_bytes import SUFFIX
 from ..traces.file.writer import TraceWriter
 from ..traces.stores import RunRef, TraceStore
 from ..traces.stores.opening import run_at

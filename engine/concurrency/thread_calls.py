@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
-from . import forks
-from .forks import end_child
+from . import forked_processes
+from .forked_processes import end_child
 
 RUNNING: dict[int, Context] = {}
 """The context of the job in each worker thread that is at work, by the thread's ident."""
@@ -22,13 +22,13 @@ def outcome_of(fn: Callable[..., Any], kwargs: dict[str, Any], context: Context)
 
     The thread is in RUNNING meanwhile. A process that `fn` has forked ends here.
     """
-    value, error, began, ident = None, None, forks.number, threading.get_ident()
+    value, error, began, ident = None, None, forked_processes.number, threading.get_ident()
     RUNNING[ident] = context
     try:
         value = context.run(fn, **kwargs)
     except BaseException as raised:  # noqa: BLE001 - it is raised again where the call is awaited
         error = awaitable(raised)
-    if forks.number != began:
+    if forked_processes.number != began:
         end_child(error)
     RUNNING.pop(ident, None)
     return value, error

@@ -9,9 +9,9 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...errors import RunAbortedError
-from ..concurrency import forks
+from ..concurrency import forked_processes
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.forks import end_child
+from ..concurrency.forked_processes import end_child
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from .call import Call
@@ -72,7 +72,7 @@ async def carry_out(
     spec, task = call.spec, own_task()
     # a tool started by the thread of `decide` may have been cancelled already: see `run.same_thread_tool`
     before = 0 if task is None or call.work is not None else task.cancelling()
-    process = forks.number
+    process = forked_processes.number
     token = set_frame(frame_inside(call))
     try:
         try:
@@ -86,10 +86,10 @@ async def carry_out(
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
         except BaseException as error:
-            if forks.number != process:
+            if forked_processes.number != process:
                 end_child(error)
             raise
-        if forks.number != process:
+        if forked_processes.number != process:
             end_child(None)
     except (Exception, SystemExit) as error:
         if _is_cut_off(error):
@@ -150,14 +150,14 @@ def _called_here(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
     If it forks this process (`os.fork`), the child process ends with the function.
     """
-    before = forks.number
+    before = forked_processes.number
     try:
         value = fn(*args, **kwargs)
     except BaseException as error:
-        if forks.number != before:
+        if forked_processes.number != before:
             end_child(error)
         raise
-    if forks.number != before:
+    if forked_processes.number != before:
         end_child(None)
     return value
 

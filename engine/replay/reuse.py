@@ -24,7 +24,7 @@ import orjson
 from ...errors import TraceError, TraceNotFoundError
 from ...traces import Record, Trace
 from ...traces.analysis.locate import branches_folder
-from ...traces.file.byte_store import SUFFIX
+from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef
 from ..effects.arguments_json import part_at, pointers
 from ..effects.call import Recorded

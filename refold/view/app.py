@@ -35,7 +35,7 @@ from .live import EventStream, Live
 from .pages import changes, chat, columns, history, run, search, step, values
 from .pages.folder import compare, evaluations, family, runs, sets
 from .pages.problems import ProblemError, not_here, wrong
-from .pages.question import Question
+from .pages.query import Question
 from .security import Guard
 
 _logger = logging.getLogger("refold.view")

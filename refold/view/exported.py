@@ -17,7 +17,7 @@ from typing import BinaryIO
 from ..printable import printable
 from ..traces import Trace
 from ..traces.file.blob import FolderBlobs
-from ..traces.file.byte_store import SUFFIX
+from ..traces.file.trace_bytes import SUFFIX
 from . import bundle
 from .packed import pack
 

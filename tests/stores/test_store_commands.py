@@ -11,7 +11,7 @@ from places import ROOT
 
 from refold import RunStatus
 from refold.cli import cli
-from refold.traces.file.byte_store import FileStore
+from refold.traces.file.trace_bytes import FileStore
 from refold.traces.stores import NewTask, open_store
 from refold.traces.stores.retention import Keep
 

@@ -8,8 +8,8 @@ import pytest
 
 from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
 from refold.traces.file.blob import FolderBlobs, blob_reference
-from refold.traces.file.byte_store import FileStore
 from refold.traces.file.lock import lock_holder
+from refold.traces.file.trace_bytes import FileStore
 from refold.traces.file.writer import TraceWriter
 
 NO_SPACE = OSError(28, "No space left on device")

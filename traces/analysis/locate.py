@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TraceError, TraceNotFoundError
-from ..file.byte_store import SUFFIX, MemoryFamily, trace_name
 from ..file.opening import open_file
 from ..file.record import Record
+from ..file.trace_bytes import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
 _NAMED = 3

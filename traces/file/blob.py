@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
-from .byte_store import sync_folder, trace_name
 from .opening import read_file
+from .trace_bytes import sync_folder, trace_name
 
 
 class Blobs(Protocol):

@@ -20,9 +20,9 @@ from ...errors import RecordError, TraceWriteError
 from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
-from .byte_store import FileStore, MemoryStore, Store
 from .lock import close_in_children
 from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
+from .trace_bytes import FileStore, MemoryStore, Store
 
 Durability = Literal["process", "power", "none"]
 SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))

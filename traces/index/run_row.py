@@ -12,10 +12,10 @@ from typing import Any
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..analysis.listing import one_line
-from ..file.byte_store import trace_name
 from ..file.lines import START, Lines
 from ..file.record import Record
 from ..file.tail import read_ending
+from ..file.trace_bytes import trace_name
 from ..states.fold import COMMIT
 from .found_files import as_text
 from .step_facts import RARE, OpenStep, Used, brief, clipped, turn_error, used_after

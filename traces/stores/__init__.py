@@ -2,7 +2,7 @@
 
 A *store* (`TraceStore`) keeps the traces of runs with their blobs, the table of runs, and a table of tasks for each set
 of runs. `open_store` opens one: a folder of files, an SQLite or PostgreSQL database, or object storage. A *writer*
-(`Store` in `traces.file.byte_store`) appends the lines of one run. A *lease* (`Lease`) says that a worker holds a task
+(`Store` in `traces.file.trace_bytes`) appends the lines of one run. A *lease* (`Lease`) says that a worker holds a task
 of a set until some moment of the store's clock; its *epoch* counts the claims, so a worker whose lease was lost is
 refused.
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...errors import StoreError, TraceError, TraceExistsError, TraceWriteError
-from ..file.byte_store import Store
 from ..file.lines import Lines
+from ..file.trace_bytes import Store
 from .protocol import TraceStore
 from .run_row import RunRow
 from .set_copy import SetCopy, read_tables, write_table

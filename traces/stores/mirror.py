@@ -16,8 +16,8 @@ from typing import Self
 
 from ...errors import StoreError, TraceError, TraceNotFoundError
 from ..file.blob import FolderBlobs
-from ..file.byte_store import FileStore
 from ..file.schema import is_run_id
+from ..file.trace_bytes import FileStore
 from .copy import all_runs
 from .folder.store import FolderStore
 from .protocol import TraceStore

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from ..file.blob import Blobs
-from ..file.byte_store import Store
+from ..file.trace_bytes import Store
 from .run_row import RunFilter, RunPage, RunRow, Total
 from .task_table import Lease, TaskTable
 

@@ -18,7 +18,7 @@ from ...traces.json_patch.share import patched
 from ...traces.step import told_error
 from . import messages
 from .nodes import NAME, Json, Nodes, clip, error_json
-from .requests import asked_in
+from .open_requests import asked_in
 from .step import children
 
 _STEPS = 200

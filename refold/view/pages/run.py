@@ -11,8 +11,8 @@ from ...traces.index.indexed import IndexedTrace
 from ...traces.index.step_facts import RARE, StepFacts
 from .columns import failing_steps, longest
 from .nodes import NAME, Json, Nodes, clip, error_json
+from .open_requests import request_json
 from .problems import wrong
-from .requests import request_json
 
 _ENGINE = ("/current_step",)
 """The engine's own counter, whose change is not shown."""

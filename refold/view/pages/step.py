@@ -11,7 +11,7 @@ from ...traces.index.step_facts import actions_of, brief, clipped, label_of, tur
 from ...traces.step import Effect, Step, told_error
 from .labels import label_below
 from .nodes import NAME, Json, Nodes, clip, error_json
-from .requests import asked_in
+from .open_requests import asked_in
 from .run import step_row
 
 _CALLS = 500

@@ -264,7 +264,7 @@ def test_what_fails_around_the_run_is_its_end_too(
 
 
 def test_a_last_flush_that_fails_is_told_where_it_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces.file.byte_store import FileStore
+    from refold.traces.file.trace_bytes import FileStore
 
     def full(store: FileStore) -> None:
         raise OSError(28, "No space left on device")

@@ -22,7 +22,7 @@ from refold.view.actions import Actions
 from refold.view.app import Viewer
 from refold.view.json_answers import dump
 from refold.view.pages.problems import ProblemError
-from refold.view.pages.question import Question
+from refold.view.pages.query import Question
 
 MODULE = """
 from refold import *

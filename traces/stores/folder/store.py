@@ -10,10 +10,10 @@ from ....errors import TraceError, TraceExistsError, TraceNotFoundError
 from ...analysis.listing import summarize
 from ...analysis.locate import BRANCHES, branches_folder
 from ...file.blob import Blobs, FolderBlobs
-from ...file.byte_store import SUFFIX, FileStore, Store, trace_name
 from ...file.lock import lock_holder
 from ...file.opening import open_file
 from ...file.schema import is_run_id
+from ...file.trace_bytes import SUFFIX, FileStore, Store, trace_name
 from ..access import Access
 from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total

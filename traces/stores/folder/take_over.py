@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ....errors import TraceLockedError
-from ...file.byte_store import FileStore
+from ...file.trace_bytes import FileStore
 
 
 def take_file(path: Path, fence: Callable[[], None], *, buffered: bool) -> FileStore:

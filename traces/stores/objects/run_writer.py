@@ -25,7 +25,7 @@ _SHOWN = (b'{"kind":"header"', b'{"kind":"end"', b'{"kind":"wait"', b'{"kind":"i
 class ObjectRun:
     """One run's trace in object storage, held for writing.
 
-    It implements `Store` of `traces.file.byte_store`. Each append is a new object. `check` raises if the lease of the
+    It implements `Store` of `traces.file.trace_bytes`. Each append is a new object. `check` raises if the lease of the
     writer's task is lost.
     """
 

@@ -14,8 +14,8 @@ from obstore.store import S3Store
 
 from ....errors import StoreError, TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError, UsageError
 from ...file.blob import blob_reference
-from ...file.byte_store import Store
 from ...file.schema import is_run_id
+from ...file.trace_bytes import Store
 from ..access import Access
 from ..beats import Beats
 from ..owner import SECONDS, has_died, new_owner, person_text

@@ -27,8 +27,8 @@ _DECIDE = b'{"kind":"decide",'
 class SqlRun:
     """One run's trace in a database, held for writing.
 
-    It implements `Store` of `traces.file.byte_store`. Each append compares number, hash and epoch of the last record in
-    the database with those that this writer has written.
+    It implements `Store` of `traces.file.trace_bytes`. Each append compares number, hash and epoch of the last record
+    in the database with those that this writer has written.
     """
 
     def __init__(

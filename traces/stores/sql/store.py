@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from ....errors import TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError
 from ...file.blob import blob_reference
-from ...file.byte_store import Store
 from ...file.schema import is_run_id
+from ...file.trace_bytes import Store
 from ..beats import Beats
 from ..owner import SECONDS, has_died, new_owner, person_text
 from ..protocol import Durability, Grouping

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from ....traces.index.folder import Folder
 from ..nodes import Json
 from ..problems import wrong
-from ..question import Question
+from ..query import Question
 from .table import FILTERS, SORTS, Table
 
 _QUERIES = 20

@@ -11,7 +11,7 @@ from ....traces.stores import TaskRow, TraceStore
 from ....traces.stores.folder.sets_file import SetCounts, SetsFile, SetTask, set_task
 from ..nodes import Json
 from ..problems import ProblemError
-from ..question import Question
+from ..query import Question
 
 _MOST = 500
 _STATUSES = 20

@@ -1,7 +1,7 @@
 """Ends processes that a hook or tool has forked.
 
 A function that calls `os.fork` returns twice, once in each process. The child must not become a second copy of the run,
-which writes the same trace. So code that calls hooks and tools compares `forks.number` before and after, and ends the
+which writes the same trace. So code that calls hooks and tools compares `number` before and after, and ends the
 child with `end_child`.
 """
 
