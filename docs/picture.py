@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from refold.cli.commands.replay.pages import Pages, heading
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 from refold.tasks import load_task
 
 DOCS = Path(__file__).parent

@@ -6,8 +6,8 @@ from itertools import combinations_with_replacement, permutations
 from time import perf_counter
 
 from refold import Engine, Task
-from refold.modules.game_of_24 import makes_24
-from refold.modules.game_of_24_search import BEST_FIRST, NO_SOLUTION, GameOf24Search
+from refold.modules.examples.game_of_24 import makes_24
+from refold.modules.examples.game_of_24_search import BEST_FIRST, NO_SOLUTION, GameOf24Search
 from refold.tasks import RunView
 
 from ..figure import Figure, Sizes

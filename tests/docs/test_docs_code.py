@@ -11,7 +11,7 @@ import pytest
 from places import ROOT
 
 from refold import Engine
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 from refold.tasks import load_task
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -26,7 +26,7 @@ ROWS = [
 ]
 SOLVER = """\
 from refold import Decision
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 
 
 class Solver(GameOf24):

@@ -13,7 +13,7 @@ from components import component
 
 from refold.modules.evaluation import DatasetError, EvalResult, Evaluation, exact_match, success_criteria
 from refold.modules.evaluation.inspect_logs import inspect_log, read_inspect_samples
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 
 
 @pytest.fixture(scope="module")

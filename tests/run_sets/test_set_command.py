@@ -18,7 +18,7 @@ from refold.modules.run_sets.suite import load_suite
 
 SUITE = """\
 name: small
-module: refold.modules.game_of_24:GameOf24
+module: refold.modules.examples.game_of_24:GameOf24
 tasks:
   - {id: one, objective: "4 9 10 13"}
   - {id: two, objective: "1 1 1 1"}

@@ -16,7 +16,7 @@ from toys.counting import Count, Counting
 from refold import Decision, Engine, Task
 from refold.errors import ExternalError, ExtraMissingError, UsageError
 from refold.modules.agent import Agent
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 from refold.modules.run_sets import (
     Local,
     SetLimits,

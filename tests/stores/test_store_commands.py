@@ -185,7 +185,7 @@ def test_a_run_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_set_is_copied_and_goes_on_in_the_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite, url = tmp_path / "small.yaml", f"sqlite:///{tmp_path}/runs.db"
     tasks = '[{id: one, objective: "4 9 10 13"}, {id: two, objective: "1 1 1 1"}]'
-    suite.write_text(f"module: refold.modules.game_of_24:GameOf24\ntasks: {tasks}\n")
+    suite.write_text(f"module: refold.modules.examples.game_of_24:GameOf24\ntasks: {tasks}\n")
     command = ["set", "run", str(suite), "--json", "--where"]
     assert refold(capsys, *command, url, "--max-steps", "2")[0] == 10
     code, out, _ = refold(capsys, "traces", "copy", url, str(tmp_path / "copy"), "--json")

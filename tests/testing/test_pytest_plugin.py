@@ -64,7 +64,7 @@ def test_a_trace_that_the_code_no_longer_leads_to_fails_with_the_first_divergenc
     assert code == 1
     assert "1 failed, 1 passed" in output
     assert "trace game_of_24_with_commas" in output
-    assert "refold.modules.game_of_24:GameOf24 no longer does what game-of-24-" in output
+    assert "refold.modules.examples.game_of_24:GameOf24 no longer does what game-of-24-" in output
     assert "first at step 0, in reduce:" in output
     assert "/dead_ends/0: recorded '3, 3, 0', today '3 3 0'" in output
     assert "Traceback" not in output
@@ -74,7 +74,7 @@ def test_a_trace_of_another_schema_version_is_skipped_with_the_reason(session: S
     session.golden(HOLDS)
     session.write(
         "conftest.py",
-        "from refold.modules.game_of_24 import GameOf24, Game\n"
+        "from refold.modules.examples.game_of_24 import GameOf24, Game\n"
         "from refold import AgentModule\n"
         "class Newer(Game):\n    schema_version: int = 2\n"
         "class Newest(GameOf24, AgentModule[Newer]): pass\n"
@@ -83,11 +83,14 @@ def test_a_trace_of_another_schema_version_is_skipped_with_the_reason(session: S
     code, output = session.run("--refold-traces", "golden", "-rs")
     assert code == 0
     assert "1 skipped" in output
-    assert "have schema version 1 from step 0 on, and those of refold.modules.game_of_24:GameOf24 have 2" in output
+    assert (
+        "have schema version 1 from step 0 on, and those of refold.modules.examples.game_of_24:GameOf24 have 2"
+        in output
+    )
 
 
 def test_a_module_that_cannot_be_imported_is_named(session: Session) -> None:
-    session.write("moved.py", "import refold.modules.game_of_24 as g\nclass Solver(g.GameOf24): pass\n")
+    session.write("moved.py", "import refold.modules.examples.game_of_24 as g\nclass Solver(g.GameOf24): pass\n")
     session.write(
         "record.py",
         "import moved\nresult = moved.Solver().run('6 6 6 6', traces='golden')\nassert result.status == 'completed'\n",
@@ -101,7 +104,7 @@ def test_a_module_that_cannot_be_imported_is_named(session: Session) -> None:
     assert "the module that wrote the trace, moved:Solver, cannot be imported: ModuleNotFoundError" in output
     session.write(
         "conftest.py",
-        "from refold.modules.game_of_24 import GameOf24\n"
+        "from refold.modules.examples.game_of_24 import GameOf24\n"
         "def pytest_refold_module(named, trace):\n    return GameOf24() if named == 'moved:Solver' else None\n",
     )
     code, output = session.run("--refold-traces", "golden")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import Field, PositiveInt, StringConstraints, field_validator, model_validator
 
 from refold import StateModel, StateSchema
-from refold.modules.game_of_24 import Game
+from refold.modules.examples.game_of_24 import Game
 from refold.testing import states
 
 T = TypeVar("T")

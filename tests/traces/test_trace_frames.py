@@ -6,7 +6,7 @@ from refold.traces.analysis.frames import own_frames
 
 ENGINE = '  File "/home/a/refold/engine/run/runner.py", line 128, in whole\n    ended.append(await work)\n'
 INSTALLED = '  File "/usr/lib/python3.12/site-packages/refold/engine/engine.py", line 3, in run\n    work()\n'
-EXAMPLE = '  File "/home/a/refold/modules/game_of_24.py", line 90, in decide\n    raise ValueError\n'
+EXAMPLE = '  File "/home/a/refold/modules/examples/game_of_24.py", line 90, in decide\n    raise ValueError\n'
 LIBRARY = '  File "/home/a/.venv/lib/python3.12/site-packages/httpx/_client.py", line 8, in send\n    raise exc\n'
 FROZEN = '  File "<frozen importlib._bootstrap>", line 1, in _call\n'
 MINE = '  File "/home/a/refold-runs/shop.py", line 17, in price_of\n    return prices[name]\n           ~~~~~~^^^^^^\n'

@@ -6,7 +6,7 @@ from typing import Any
 from refold import Engine, RuntimeBudget, Task
 from refold.engine import Action, AgentModule, Decision, Observation, StateSchema
 from refold.modules.agent import Agent, FunctionGenerator, ScriptedGenerator
-from refold.modules.approval import PayInvoices
+from refold.modules.examples.approval import PayInvoices
 from refold.modules.tools import ask_user
 
 NAMES = ("salt", "pepper", "flour")

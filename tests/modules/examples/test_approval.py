@@ -14,7 +14,7 @@ from places import EXAMPLES
 from warm_python import warm_python
 
 from refold import Engine, RunStatus, Task, Trace, WaitRequest
-from refold.modules.approval import Approval, PayInvoices, Payments
+from refold.modules.examples.approval import Approval, PayInvoices, Payments
 from refold.tasks import load_task
 from refold.testing import assert_replays, check_resume
 
@@ -24,7 +24,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 from refold import Engine; from refold.tasks import load_task
-from refold.modules.approval import PayInvoices
+from refold.modules.examples.approval import PayInvoices
 
 def wait(request):
     Path("asked").write_text(request.prompt)

@@ -8,7 +8,7 @@ from places import EXAMPLES
 from toys.game_of_24_hands import DEEP, HANDS, SOLVABLE, can_make_24, fractions
 
 from refold import Engine, RuntimeBudget, Task
-from refold.modules.game_of_24 import Game, GameOf24, Hand, Number, combine, makes_24, moves
+from refold.modules.examples.game_of_24 import Game, GameOf24, Hand, Number, combine, makes_24, moves
 from refold.tasks import RunView, load_task, load_tasks
 from refold.testing import assert_replays
 
@@ -70,7 +70,7 @@ def test_every_task_of_the_set_succeeds() -> None:
     results = [engine.run(task) for task in tasks]
     assert [r.task_result.criteria[0].passed for r in results] == [True] * len(tasks)
     assert {r.final_result for r in results} >= {"no solution", "(9 - (13 - 10)) * 4 = 24"}
-    assert all(task.metadata["module"] == "refold.modules.game_of_24:GameOf24" for task in tasks)
+    assert all(task.metadata["module"] == "refold.modules.examples.game_of_24:GameOf24" for task in tasks)
 
 
 def test_without_steps_enough_the_budget_ends_the_search() -> None:

@@ -10,7 +10,7 @@ from toys.game_of_24_hands import DEEP, HANDS, SOLVABLE, can_make_24, fractions
 from toys.tree import assert_family_holds, children
 
 from refold import BestFirst, BestOfN, Engine, MonteCarloTreeSearch, RunResult, SelectFirst, Task
-from refold.modules.game_of_24_search import BEAM, BEST_FIRST, GameOf24Search, Table, promise
+from refold.modules.examples.game_of_24_search import BEAM, BEST_FIRST, GameOf24Search, Table, promise
 from refold.tasks import load_task
 
 SAMPLE = HANDS if DEEP else HANDS[::151]

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from places import EXAMPLES
 
 from refold import Engine
-from refold.modules.game_of_24_search import GameOf24Search
+from refold.modules.examples.game_of_24_search import GameOf24Search
 from refold.tasks import load_task
 from refold.traces import Trace
 from refold.traces.export.markdown import _cost_text, markdown_lines

@@ -16,7 +16,7 @@ from places import EXAMPLES
 
 from refold import AgentModule, Engine
 from refold.errors import ExportError
-from refold.modules.game_of_24_search import GameOf24Search
+from refold.modules.examples.game_of_24_search import GameOf24Search
 from refold.tasks import load_task
 from refold.traces import Trace
 from refold.traces.export.otel import otel_spans, write_otlp

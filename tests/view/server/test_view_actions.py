@@ -218,10 +218,13 @@ def test_an_integer_that_a_trace_cannot_hold_is_refused_and_not_rounded(place: P
 
 
 def test_a_named_module_acts_on_runs_of_its_own_state_alone(place: Path) -> None:
-    with serving(place / "runs", modules=CommandModules("refold.modules.approval:PayInvoices", ())) as asking:
+    with serving(place / "runs", modules=CommandModules("refold.modules.examples.approval:PayInvoices", ())) as asking:
         run = asking.get("run", id=the_row(asking)["id"])
         assert run["actions_allowed"] is False
-        assert "acts with refold.modules.approval:PayInvoices, and this run is of trips:Traveller" in run["why_not"]
+        assert (
+            "acts with refold.modules.examples.approval:PayInvoices, and this run is of trips:Traveller"
+            in run["why_not"]
+        )
         before = asking.get("runs", flat="true")["total"]
         refused = asking.act("fork", id=run["id"], k=0)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "no_module")

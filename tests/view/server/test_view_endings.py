@@ -51,11 +51,17 @@ def test_an_agent_is_listed_and_found_by_its_name(ended: tuple[Asking, dict[str,
     names = {row["id"]: row["name"] for row in page["rows"] if row["agent"]}
     assert names == {ids[name]: name for name in ("critic", "teller", "novelist")}
     facets = {facet["value"] for facet in page["facets"]["module"]}
-    assert facets == {"critic", "teller", "novelist", "toys.shopper:Shopper", "refold.modules.approval:PayInvoices"}
+    assert facets == {
+        "critic",
+        "teller",
+        "novelist",
+        "toys.shopper:Shopper",
+        "refold.modules.examples.approval:PayInvoices",
+    }
     assert set(rows(asking, module="critic")) == {ids["critic"]}
     assert set(rows(asking, module="AgentLoop")) == set(names)
     assert set(rows(asking, module="PayInvoices")) == {ids["asks"]}
-    assert rows(asking, module="refold.modules.approval:PayInvoices").keys() == {ids["asks"]}
+    assert rows(asking, module="refold.modules.examples.approval:PayInvoices").keys() == {ids["asks"]}
 
 
 def test_the_list_knows_how_many_folders_its_runs_are_in(ended: tuple[Asking, dict[str, str]]) -> None:

@@ -10,7 +10,7 @@ from view_server import serving
 
 from refold import Task
 from refold.errors import StoreError
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 from refold.modules.run_sets import run_set
 from refold.traces.stores import Figures, NewTask
 from refold.traces.stores.folder.sets_file import SetsFile

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, Route, expect
 from view_pages import Look, Site
 
 from refold import Engine, Trace
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 
 LAST = "async id => (await (await fetch(`/api/run?id=${encodeURIComponent(id)}`)).json()).open"
 """The number of the step under way, in which the run asks."""

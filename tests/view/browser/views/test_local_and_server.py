@@ -10,7 +10,7 @@ import pytest
 from view_pages import Look, Site
 
 from refold import Engine, RuntimeBudget
-from refold.modules.game_of_24 import GameOf24
+from refold.modules.examples.game_of_24 import GameOf24
 from refold.tasks import load_task
 from refold.view.packed import pack
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Literal, NamedTuple
 
-from ..engine import Action, AgentModule, Decision, Observation, StateModel, StateSchema
-from ..tasks import CriterionResult, RunView, evaluator
+from ...engine import Action, AgentModule, Decision, Observation, StateModel, StateSchema
+from ...tasks import CriterionResult, RunView, evaluator
 
 GOAL = Fraction(24)
 Operator = Literal["+", "-", "*", "/"]

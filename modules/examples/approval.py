@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ..engine import (
+from ...engine import (
     Action,
     AgentModule,
     Decision,

@@ -6,7 +6,7 @@ a trace of its own, and a strategy decides which of these runs continue. So the 
 and the search is one argument: `Engine(GameOf24Search(), branch=BEAM)`.
 """
 
-from ..engine import Action, AgentModule, BeamSearch, BestFirst, Decision, Observation, StateSchema
+from ...engine import Action, AgentModule, BeamSearch, BestFirst, Decision, Observation, StateSchema
 from .game_of_24 import GOAL, Hand, Number, combine, dealt, moves
 
 NO_SOLUTION = "no solution"
