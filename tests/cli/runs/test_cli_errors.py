@@ -45,7 +45,7 @@ BAD = [
     ([*RUN, "--input", "a=1", "--input", "a=2"], "--input a is given twice"),
     ([*RUN, "--traces", "agents.py"], "traces cannot be written to agents.py: File exists; name another folder"),
     ([*RUN, "--task", "t"], "--task picks a task of a file"),
-    (["run", "agents:Counter"], 'give agents:Counter an objective: refold run agents:Counter "objective"'),
+    (["run", "agents:Counter"], 'say what agents:Counter is to do: refold run agents:Counter "objective"'),
     (["run", "agents:Counter", ""], "objective: must not be empty"),
     (["run", "agents:Counter", "task.yaml"], "write: refold run task.yaml --module agents:Counter"),
     (["run", "agents:Countr", "x"], "agents has no 'Countr'; did you mean Counter?"),

@@ -149,6 +149,6 @@ def test_a_value_that_was_changed_on_the_disk_is_not_shown_as_the_runs(tmp_path:
     with serving(tmp_path) as asking:
         run = asking.get("run", id="a")
         assert (run["status"], run["steps"]) == ("corrupt", 5)
-        assert "does not fit its hash" in run["problem"]
+        assert "hash does not fit" in run["problem"]
         assert asking.get("state", id="a", k=5, path="/v")["value"] == "V0004"
         assert asking.http.get("/api/state", params={"id": "a", "k": 6, "path": "/v"}).status_code in (404, 409)
