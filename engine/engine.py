@@ -179,7 +179,7 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult[S]:
-        """Resume a run from its last whole record; see `aresume`."""
+        """Resume a run from its last complete record; see `aresume`."""
         return self._sync(
             lambda: self.aresume(trace, value, request=request, budget=budget, on_divergence=on_divergence), "aresume"
         )
@@ -193,7 +193,7 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
     ) -> RunResult[S]:
-        """Resume a run from its last whole record.
+        """Resume a run from its last complete record.
 
         Effects that have ended do not run again. The engine first verifies the recorded steps. If the run has
         completed, or has stopped and `budget` is None, its result is returned again. A suspended run without a new

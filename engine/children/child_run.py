@@ -158,7 +158,7 @@ class ChildRun:
 
         A crash may have lost the end of the parent's trace, so that a child's file exists without a record of its
         start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed. The returned
-        trace has at least one whole record.
+        trace has at least one complete record.
         """
         path = self.plan.file
         if path is not None and not exists(path):

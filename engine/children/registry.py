@@ -128,7 +128,7 @@ class ChildRegistry:
             child = relative_or_none(trace, start)
             if child is None:
                 if start.step < run.step:
-                    data = {"run": run_id, "why": "its trace is missing, or has no whole record"}
+                    data = {"run": run_id, "why": "its trace is missing, or has no complete record"}
                     run.write("event", run.step, {"name": "child_left", "data": data})
                 continue  # otherwise the starting call was cut off before the child had a trace, and runs again
             link = child.parent or {}

@@ -26,7 +26,7 @@ from .executors import Executor, executor_of
 from .outage import through_outage
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
-from .shared_budget import Purse
+from .shared_budget import SharedBudget
 from .stop import Stop, run_until_signals
 from .table import (
     Changed,
@@ -176,9 +176,9 @@ async def _run(
     notes = await to_thread.run_sync(check_code, table, code, changed)
     notes += await to_thread.run_sync(fill, table, tasks, changed)
     await to_thread.run_sync(prepare_again, store, table, retry)
-    wall = plan.limits.max_cost_usd
-    if wall is not None and getattr(plan.engine_options().get("budget"), "assumed_price", None) is not None:
-        unpriced = await to_thread.run_sync(Purse(table, plan.run, wall).forget_unpriced)
+    limit = plan.limits.max_cost_usd
+    if limit is not None and getattr(plan.engine_options().get("budget"), "assumed_price", None) is not None:
+        unpriced = await to_thread.run_sync(SharedBudget(table, plan.run, limit).forget_unpriced)
         notes += [f"{unpriced} earlier calls of unknown cost count as free within the cost limit"] if unpriced else []
     async with one_error(), anyio.create_task_group() as group:
         meter = RateMeter(monotonic())
@@ -189,8 +189,8 @@ async def _run(
     progress = meter.measured(await through_outage(partial(_look, table)), monotonic())
     if on_progress is not None:
         on_progress(progress)
-    if wall is not None and not progress.is_done:
-        why = await to_thread.run_sync(Purse(table, plan.run, wall).why)
+    if limit is not None and not progress.is_done:
+        why = await to_thread.run_sync(SharedBudget(table, plan.run, limit).why)
         notes += [why] if why else []
     return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
 

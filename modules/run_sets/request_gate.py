@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from ...traces import Record
 from ..rate_limits import RateLimiter, RequestSlot
-from .shared_budget import Purse, Room
+from .shared_budget import Room, SharedBudget
 
 LOOK_SECONDS = 0.1
 """Seconds until a request without enough money asks again."""
@@ -27,13 +27,13 @@ class RunGate:
     def __init__(
         self,
         limiter: RateLimiter,
-        purse: Purse | None,
+        shared_budget: SharedBudget | None,
         on_empty: Callable[[], None],
         prices: tuple[float, float] | None = None,
         spent: float = 0.0,
     ) -> None:
         self._limiter = limiter
-        self._purse = purse
+        self._shared_budget = shared_budget
         self._on_empty = on_empty
         self._prices = prices
         self._seen = spent
@@ -42,11 +42,11 @@ class RunGate:
     @asynccontextmanager
     async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
         """Wait for money and for a turn; see `RateLimiter`."""
-        if self._purse is None:
+        if self._shared_budget is None:
             async with self._limiter.request(tokens) as slot:
                 yield slot
             return
-        held = await self._reserve(self._purse)
+        held = await self._reserve(self._shared_budget)
         slot = RequestSlot(tokens)
         try:
             async with self._limiter.request(tokens) as slot:
@@ -55,25 +55,25 @@ class RunGate:
             cost = self._cost(slot)
             self._booked += cost or 0.0
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._purse.settle, held, cost)
+                await to_thread.run_sync(self._shared_budget.settle, held, cost)
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
         usage = record.get("usage") if record.kind in ("commit", "end") else None
-        if self._purse is None or not usage:
+        if self._shared_budget is None or not usage:
             return
         cost = usage.get("cost") or 0.0
         more = cost - self._seen - self._booked
         self._seen, self._booked = cost, 0.0
         if more > 1e-9:
-            self._purse.add(more)
-            if self._purse.is_empty():
+            self._shared_budget.add(more)
+            if self._shared_budget.is_empty():
                 self._on_empty()
 
-    async def _reserve(self, purse: Purse) -> float:
+    async def _reserve(self, shared_budget: SharedBudget) -> float:
         while True:
             with anyio.CancelScope(shield=True):
-                room, amount = await to_thread.run_sync(purse.reserve)
+                room, amount = await to_thread.run_sync(shared_budget.reserve)
             if room is Room.YES:
                 return amount
             if room is Room.NEVER:

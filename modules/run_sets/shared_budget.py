@@ -67,16 +67,16 @@ class Money:
         return Money(self.spent, self.dearest, self.unpriced, {k: v for k, v in held.items() if v[1]})
 
 
-class Purse:
+class SharedBudget:
     """One worker's access to the money of its set.
 
     The methods block, and are called in threads.
     """
 
-    def __init__(self, table: TaskTable, owner: str, wall: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, table: TaskTable, owner: str, limit: float, clock: Callable[[], float] = time.time) -> None:
         self._table = table
         self._owner = owner
-        self.wall = wall
+        self.limit = limit
         self._clock = clock
 
     def reserve(self) -> tuple[Room, float]:
@@ -88,9 +88,9 @@ class Purse:
             version, money, now = self._read()
             held = sum(amount for amount, _, _ in money.held.values())
             calls = sum(count for _, count, _ in money.held.values())
-            left = self.wall - money.spent - held
+            left = self.limit - money.spent - held
             amount = money.dearest or left
-            if self.wall <= money.spent or money.unpriced:
+            if self.limit <= money.spent or money.unpriced:
                 return Room.NEVER, 0.0
             if amount > left or left <= 0:
                 return (Room.LATER if calls else Room.NEVER), 0.0
@@ -130,19 +130,19 @@ class Purse:
 
     def is_empty(self) -> bool:
         """Return whether the cost limit is reached."""
-        return self._read()[1].spent >= self.wall
+        return self._read()[1].spent >= self.limit
 
     def why(self) -> str | None:
         """Return why no further call is allowed, or None."""
         _, money, _ = self._read()
         if money.unpriced:
             return (
-                f"the cost of {money.unpriced} calls is unknown, so the limit of {self.wall:g} USD cannot be enforced: "
-                "give the budget an assumed_price, or leave max_cost_usd out"
+                f"the cost of {money.unpriced} calls is unknown, so the limit of {self.limit:g} USD cannot be "
+                "enforced: give the budget an assumed_price, or leave max_cost_usd out"
             )
-        if money.spent + money.dearest > self.wall or money.spent >= self.wall:
+        if money.spent + money.dearest > self.limit or money.spent >= self.limit:
             return (
-                f"{money.spent:.4f} of {self.wall:g} USD are spent, and the dearest call cost {money.dearest:.4f}: "
+                f"{money.spent:.4f} of {self.limit:g} USD are spent, and the dearest call cost {money.dearest:.4f}: "
                 "raise max_cost_usd to continue"
             )
         return None

@@ -42,7 +42,7 @@ from .heartbeat import Heartbeat
 from .outage import through_outage
 from .plan import SetPlan
 from .request_gate import RunGate
-from .shared_budget import Purse
+from .shared_budget import SharedBudget
 from .stop import Stop
 from .table import all_rows
 
@@ -95,8 +95,8 @@ class Worker:
         limits = plan.limits
         self.limiter = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
         self.limiter.share = at_once / max(at_once, limits.at_once)
-        wall = limits.max_cost_usd
-        self._purse = None if wall is None else Purse(self._table, self.owner, wall)
+        limit = limits.max_cost_usd
+        self._shared_budget = None if limit is None else SharedBudget(self._table, self.owner, limit)
 
     async def run(self) -> None:
         """Work until the set is done or stopped.
@@ -109,7 +109,7 @@ class Worker:
             with suppress(RuntimeError):  # the loop has ended
                 anyio.from_thread.run_sync(self._give_up, key, token=loop)
 
-        renew = None if self._purse is None else self._purse.renew
+        renew = None if self._shared_budget is None else self._shared_budget.renew
         heart = Heartbeat(self._table, self.owner, self.plan.lease_seconds, self._held, lost, renew)
         heart.start()
         try:
@@ -231,7 +231,7 @@ class Worker:
         trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
         again = Again.RESUME if trace is None else how_again(trace)
         gate = self._gate(lease.key, _spent(trace) if again is Again.RESUME else 0.0)
-        observers = [*self._options.get("observers", ()), *([gate] if self._purse is not None else [])]
+        observers = [*self._options.get("observers", ()), *([gate] if self._shared_budget is not None else [])]
         engine = Engine(self._module, **{**self._options, "traces": store, "observers": observers})
         with use_limiter(gate):
             if trace is None:
@@ -249,7 +249,7 @@ class Worker:
                 scope.cancel()
 
         budget = self._options.get("budget")
-        return RunGate(self.limiter, self._purse, out_of_money, getattr(budget, "assumed_price", None), spent)
+        return RunGate(self.limiter, self._shared_budget, out_of_money, getattr(budget, "assumed_price", None), spent)
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
         told = str(error) if isinstance(error, _NotAgainError) else error_line(error)

@@ -1,4 +1,4 @@
-"""The cost of a set is a wall: for calls that pass the gate, for others, and over several commands."""
+"""The cost of a set is a hard limit: for calls that pass the gate, for others, and over several commands."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.rate_limits import request_slot
 from refold.modules.run_sets import SetResult, run_set
-from refold.modules.run_sets.shared_budget import Purse, Room
+from refold.modules.run_sets.shared_budget import Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
 from refold.traces.stores import open_store
 
@@ -105,7 +105,7 @@ def test_a_price_that_is_not_known_is_its_own_case(tmp_path: Path) -> None:
 def test_processes_share_the_money(tmp_path: Path) -> None:
     table = open_store(tmp_path).tasks("set")
     now = 0.0
-    one, two = (Purse(table, owner, 1.0, lambda: now) for owner in ("one", "two"))
+    one, two = (SharedBudget(table, owner, 1.0, lambda: now) for owner in ("one", "two"))
     assert one.reserve() == (Room.YES, 1.0)  # no call has ended yet: the first holds all
     assert two.reserve() == (Room.LATER, 0.0)
     one.settle(1.0, 0.3)
@@ -121,7 +121,7 @@ def test_processes_share_the_money(tmp_path: Path) -> None:
 def test_what_a_living_worker_holds_is_not_spent_however_long_its_call_takes(tmp_path: Path) -> None:
     table = open_store(tmp_path).tasks("set")
     now = 0.0
-    one, two = (Purse(table, owner, 5.0, lambda: now) for owner in ("one", "two"))
+    one, two = (SharedBudget(table, owner, 5.0, lambda: now) for owner in ("one", "two"))
     assert one.reserve() == (Room.YES, 5.0)
     for now in (40.0, 80.0, 120.0):  # noqa: B007 - the clock of both
         one.renew()

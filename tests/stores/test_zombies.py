@@ -168,10 +168,10 @@ def test_a_forked_process_gives_signs_of_life_of_its_own_writers(monkeypatch: py
 
 def test_two_workers_that_write_equal_documents_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two bookings of one cost are two, though the documents are equal."""
-    from refold.modules.run_sets.shared_budget import Purse
+    from refold.modules.run_sets.shared_budget import SharedBudget
 
     store = in_memory()
-    first, second = (Purse(store.tasks("set"), name, 1.0) for name in ("a", "b"))
+    first, second = (SharedBudget(store.tasks("set"), name, 1.0) for name in ("a", "b"))
     first.add(0.0)
     replace = store._bucket.replace
 

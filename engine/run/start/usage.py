@@ -129,7 +129,7 @@ def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
 def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
     """Return the trace of a child run.
 
-    Returns None if the trace is missing, or has no whole record.
+    Returns None if the trace is missing, or has no complete record.
     """
     try:
         found = trace.relative(child.run_id)
