@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import StoreError, TraceError, UsageError
+from ...tasks.files.regular_file import read_regular
 from ...traces.stores import TraceStore, open_store
 from ...traces.stores.url_text import without_password
 from .datasets import Dataset, Row
@@ -51,7 +52,7 @@ def write_samples(folder: Path, samples: Iterable[Sample], changes: Iterable[Sco
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the facts of an evaluation; raise EvaluationError if invalid."""
     try:
-        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        found = json.loads(read_regular(folder / ABOUT))
     except (FileNotFoundError, NotADirectoryError):
         usual = Path("runs") / folder
         hint = f"; did you mean {usual}?" if (usual / ABOUT).is_file() else ""
@@ -111,10 +112,10 @@ def read_result(folder: Path) -> tuple[list[Sample], str, str]:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
+    if not path.exists():
         return []
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return [json.loads(line) for line in read_regular(path).split("\n") if line]
     except (OSError, ValueError) as error:
         raise EvaluationError(f"{path} cannot be read: {error}") from None
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import anyio
 
 from ...errors import ExtraMissingError, UsageError
+from ...tasks.files.regular_file import read_regular
 from ..evaluation import Dataset, EvalResult, Evaluation, Fields
 from ..evaluation.folder import writing
 from .space import SearchSpace, distributions
@@ -285,11 +286,11 @@ class Study:
 
     def _recorded(self) -> dict[int, Trial]:
         path = self.folder / TRIALS
-        if not path.is_file():
+        if not path.exists():
             return {}
         try:
-            trials = [Trial.from_dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-        except (ValueError, TypeError) as error:
+            trials = [Trial.from_dict(json.loads(line)) for line in read_regular(path).splitlines()]
+        except (OSError, ValueError, TypeError) as error:
             raise UsageError(f"{path} cannot be read: {error}; use another folder") from None
         for each in trials:
             if set(each.params) != set(self._space):

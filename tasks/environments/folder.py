@@ -18,6 +18,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from ...errors import CommandError, EnvironmentNotOpenError, NotForkableError
+from ..files.regular_file import open_regular
 from ..processes.commands import ChildProcess, child_env
 from ..processes.stoppable import run_stoppable
 from ..workspace import inside
@@ -72,13 +73,15 @@ class FolderEnvironment:
 
     def read_text(self, relative: str | Path) -> str:
         """Return the text (UTF-8, line ends unchanged) of a file."""
-        return self.path(relative).read_bytes().decode("utf-8")
+        with open(self.path(relative), "rb", opener=open_regular) as file:
+            return file.read().decode("utf-8")
 
     def write_text(self, relative: str | Path, text: str) -> None:
         """Write a file (UTF-8, line ends unchanged), with its parent folders."""
         path = self.path(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("utf-8"))
+        with open(path, "wb", opener=open_regular) as file:
+            file.write(text.encode("utf-8"))
 
     def list(self, relative: str | Path = ".") -> Sequence[str]:
         """Return the sorted names in a folder; folders' names end in `/`."""

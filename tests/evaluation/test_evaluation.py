@@ -27,6 +27,7 @@ from refold.modules.evaluation import (
     regex_match,
 )
 from refold.modules.evaluation.comparison import diff_results
+from refold.modules.evaluation.folder import read_result, read_rows
 from refold.modules.evaluation.reports import csv_report, html_report
 
 CALLS: list[str] = []
@@ -312,3 +313,17 @@ def test_a_changed_argument_or_imported_file_is_other_code(tmp_path: Path, monke
     words.write_text("WORD = 'no'\n")
     with pytest.raises(EvaluationError, match="the code has changed"):
         run(1)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize(
+    ("name", "read"), [("evaluation.json", read_result), ("samples.jsonl", read_result), ("rows.jsonl", read_rows)]
+)
+def test_a_named_pipe_in_the_folder_is_told_and_not_waited_for(
+    tmp_path: Path, name: str, read: Callable[[Path], object]
+) -> None:
+    (tmp_path / "evaluation.json").write_text('{"format": 1}')
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(EvaluationError, match="it is not a regular file"):
+        read(tmp_path)

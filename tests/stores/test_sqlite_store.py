@@ -1,5 +1,6 @@
 """The SQLite database as a store, and files of strangers."""
 
+import os
 import re
 import sqlite3
 from contextlib import closing
@@ -76,3 +77,13 @@ def test_a_stores_url_opens_the_same_file_whatever_its_name_is(tmp_path: Path, n
     again = open_store(url, "read")
     assert (again.sets(), again.url) == (["set"], url)
     again.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_in_the_place_of_a_database_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "runs.db")
+    with pytest.raises(StoreError, match="it is not a regular file"):
+        open_store(f"sqlite:///{tmp_path}/runs.db")
+    os.mkfifo(tmp_path / "sets.sqlite")
+    with pytest.raises(StoreError, match="it is not a regular file"):
+        open_store(tmp_path).tasks("set").counts()

@@ -405,3 +405,18 @@ async def test_half_placed_mounts_are_removed(ws: Path) -> None:
         async with open_environment(mounting(FILE, FOLDER), ws):
             raise AssertionError("not reached")
     assert sorted(each.name for each in ws.iterdir()) == ["data"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("other_end", [True, False])
+async def test_a_named_pipe_is_no_file_and_is_not_waited_for(ws: Path, other_end: bool) -> None:
+    os.mkfifo(ws / "pipe")
+    end = os.open(ws / "pipe", os.O_RDWR) if other_end else None
+    async with HostEnvironment(ws) as env:
+        for use in (lambda: env.read_text("pipe"), lambda: env.write_text("pipe", "x")):
+            with pytest.raises(OSError, match="it is not a regular file"):
+                use()
+        with pytest.raises(IsADirectoryError):
+            env.read_text(".")
+    if end is not None:
+        os.close(end)

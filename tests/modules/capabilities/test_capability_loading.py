@@ -1,6 +1,7 @@
 """What is loaded of a capability's folder, what is left out, and that nothing is left out silently."""
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -326,3 +327,17 @@ def test_keys_that_are_not_known_and_parts_that_are_not_done_here_are_told_of(
     assert "does not use it" in kept["workers"]
     assert capability.manifest.workers == ["w.py"]
     assert capability.manifest.author == {"name": "Ada"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_named_pipes_in_the_folder_are_left_out_and_not_waited_for(tmp_path: Path) -> None:
+    put(tmp_path, {"tools/a.py": LOOKUP})
+    pipes = ["skills/recon/SKILL.md", "agents/scout.md", ".mcp.json"]
+    for name in pipes:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tmp_path / name)
+    capability = load_capability(tmp_path)
+    assert [tool.name for tool in capability.tools] == ["lookup"]
+    told = {part.name: part.error or "" for part in capability.component_health if part.status == "error"}
+    assert sorted(told) == sorted(pipes)
+    assert all("it is not a regular file" in why for why in told.values())

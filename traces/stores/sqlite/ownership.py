@@ -81,10 +81,12 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
     traces is refused: with more tables in it, the folder could not be used any more. A file without any table counts as
     a new store, unless tables are needed.
     """
-    if not path.exists() or (path.stat().st_size == 0 and not needed):
+    if not path.exists():
         return
     if not path.is_file():  # to open a pipe would wait for its other end
         raise StoreError(f"{path} cannot be opened as an SQLite database: it is not a regular file")
+    if path.stat().st_size == 0 and not needed:
+        return
     with closing(connect_to_read(path, 5.0)) as connection:
         [(application,)] = connection.execute("PRAGMA application_id").fetchall()
         [(version,)] = connection.execute("PRAGMA user_version").fetchall()

@@ -1,0 +1,43 @@
+"""Opens regular files only: files in a folder may be somebody else's.
+
+refold finds them there, and nobody named them. To open a named pipe would wait for its other end, perhaps for ever.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_FLAGS = getattr(os, "O_NONBLOCK", 0)
+
+
+def read_regular(path: Path, encoding: str = "utf-8") -> str:
+    """Return the text of a regular file with LF line ends.
+
+    Links are followed. Raises `OSError` if it cannot be read, or is a folder, a pipe, a socket or a device.
+    """
+    with open(path, encoding=encoding, opener=open_regular) as file:
+        return file.read()
+
+
+def open_regular(path: str, flags: int) -> int:
+    """Open a regular file: the `opener` of `open`.
+
+    Raises `OSError` for a folder, a pipe, a socket or a device.
+    """
+    try:
+        fd = os.open(path, flags | _FLAGS, 0o666)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise _refused(path) from None
+        raise
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise _refused(path, errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL)
+    return fd
+
+
+def _refused(path: str, number: int = errno.EINVAL) -> OSError:
+    told = os.strerror(number) if number == errno.EISDIR else "it is not a regular file"
+    return OSError(number, told, path)
