@@ -133,7 +133,7 @@ class LiteLLMGenerator:
         litellm = load_litellm()
         request = self.request(messages, self._cached_where_possible(litellm, params))
         try:
-            with reading(Wire()) as wire:
+            async with reading(Wire()) as wire:
                 response = await litellm.acompletion(**request, **self._client(litellm, request))
             if wire.is_read:
                 return self._finished(litellm, wire.answer)
@@ -152,7 +152,7 @@ class LiteLLMGenerator:
         request = self.request(messages, self._cached_where_possible(litellm, params))
         answer = Assembler()
         try:
-            with reading(Wire(put)) as wire:
+            async with reading(Wire(put)) as wire:
                 client = self._client(litellm, request)
                 usage = {"stream_options": {"include_usage": True}}
                 stream = await litellm.acompletion(**request, **client, stream=True, **usage)

@@ -44,6 +44,7 @@ Servers that require any key get dummy keys such as "none" or "k", which also oc
 """
 _LONGEST = 1000
 _LOGIN = re.compile(r"(://)[^/\s@]*@")
+_BROKEN = "Connection error."
 _PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
 
 
@@ -90,8 +91,21 @@ def _message(error: BaseException) -> str:
     told = str(getattr(error, "message", None) or error or type(error).__name__).partition("Traceback (most recent")[0]
     text = " ".join(told.split())
     short = _PREFIX.sub("", text).strip() or text or type(error).__name__
+    if short == _BROKEN and (cause := _broken_by(error)):
+        short = f"{_BROKEN.removesuffix('.')}: {cause}"
     short = _LOGIN.sub(r"\1", short)
     return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
+
+
+def _broken_by(error: BaseException) -> str:
+    """Return what httpx says of a broken connection, or "".
+
+    openai's own message is the same for each: a reset, a redirect without end, a body that cannot be unpacked.
+    """
+    for cause in _causes(error):
+        if type(cause).__module__.partition(".")[0] == "httpx":
+            return " ".join(str(cause).split()) or type(cause).__name__
+    return ""
 
 
 def _class_of(error: Exception, status: int | None, told: str) -> type[GeneratorError]:

@@ -6,7 +6,7 @@ text, a known finish reason, and one document or a stream of documents, as reque
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,6 +15,8 @@ from ..generation import Delta
 from .assembler import Assembler
 from .provider_errors import provider_error_of
 
+LARGEST = 64 * 1024 * 1024
+"""The largest number of bytes of a whole answer, of an error's body, and of an event of a stream."""
 _SHOWN = 200
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 """The prefixes of an event stream's lines."""
@@ -32,6 +34,19 @@ class Wire:
         """Whether an answer has arrived here."""
         self.is_over = False
         self._show = show
+        self._responses: list[Any] = []
+
+    def opened(self, response: Any) -> None:
+        """Remember a response that `aclose` closes."""
+        self._responses.append(response)
+
+    async def aclose(self) -> None:
+        """Close the responses.
+
+        Code that is cut off between a response and its first piece never closes it, and its connection is lost.
+        """
+        for response in self._responses:
+            await response.aclose()
 
     def take(self, document: Any) -> None:
         """Read a document and show its pieces."""
@@ -45,35 +60,61 @@ class Wire:
 _wire: ContextVar[Wire | None] = ContextVar("refold_wire", default=None)
 
 
-@contextmanager
-def reading(wire: Wire) -> Any:
-    """Let `wire` read the answers of requests inside the block."""
+@asynccontextmanager
+async def reading(wire: Wire) -> AsyncIterator[Wire]:
+    """Let `wire` read the answers of requests inside the block.
+
+    Responses are closed at its end.
+    """
     token = _wire.set(wire)
     try:
         yield wire
     finally:
         _wire.reset(token)
+        await wire.aclose()
 
 
 def client_class(base: Any, response_class: Any) -> Any:
     """Return a subclass of `base` (an `httpx.AsyncClient`) that reads answers."""
 
     class WireClient(base):  # type: ignore[misc]
-        async def send(self, request: Any, **options: Any) -> Any:
-            response = await super().send(request, **options)
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             wire = _wire.get()
-            if wire is None or response.status_code != 200 or not request.url.path.endswith("/chat/completions"):
-                return response
-            streamed = bool(options.get("stream"))
+            if wire is None or not request.url.path.endswith("/chat/completions"):
+                return await super().send(request, stream=stream, **options)
+            response = await super().send(request, stream=True, **options)
+            wire.opened(response)
             headers = {name: value for name, value in response.headers.items() if name not in _OF_BODY}
-            headers["content-type"] = "text/event-stream" if streamed else "application/json"
-            body = _stream(response, wire) if streamed else _whole(await response.aread(), wire)
-            return response_class(200, headers=headers, content=body, request=request, extensions=response.extensions)
+            if response.status_code != 200:
+                body: Any = await _read(response)
+            else:
+                headers["content-type"] = "text/event-stream" if stream else "application/json"
+                body = _stream(response, wire) if stream else _whole(await _read(response), wire)
+            status, extensions = response.status_code, response.extensions
+            return response_class(status, headers=headers, content=body, request=request, extensions=extensions)
 
     return WireClient
 
 
-_OF_BODY = ("content-encoding", "content-length", "transfer-encoding", "content-type")
+_OF_BODY = ("content-encoding", "content-length", "transfer-encoding")
+
+
+async def _read(response: Any) -> bytes:
+    """Return a response's whole body.
+
+    Raises TransientGeneratorError if it is too long.
+    """
+    body = bytearray()
+    async for data in response.aiter_bytes():
+        body += data
+        _refuse_longer(body)
+    return bytes(body)
+
+
+def _refuse_longer(data: bytearray) -> None:
+    if len(data) > LARGEST:
+        told = f"the server's answer has no end after {LARGEST // 2**20} MiB; is its address that of an API?"
+        raise TransientGeneratorError(told, provider_error="NoAnswer")
 
 
 def _whole(data: bytes, wire: Wire) -> bytes:
@@ -85,7 +126,7 @@ def _whole(data: bytes, wire: Wire) -> bytes:
         for line in data.splitlines():
             _event(line, wire)
         return _least()
-    _take_whole(data, wire)
+    _take(data, wire)
     return _least()
 
 
@@ -94,29 +135,32 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
 
     Some servers send one document even if a stream was requested.
     """
-    buffer, is_stream = b"", False
+    rest, is_stream = bytearray(), False
     try:
         async for data in response.aiter_bytes():
-            buffer += data
-            is_stream = is_stream or buffer.lstrip().startswith(_FIELDS)
+            rest += data
             if not is_stream:
-                continue
-            *lines, buffer = buffer.split(b"\n")
-            for line in lines:
-                for event in _event(line, wire):
-                    yield event
+                rest = rest.lstrip() if rest[:1].isspace() else rest
+                is_stream = rest.startswith(_FIELDS)
+            if is_stream and b"\n" in data:
+                *lines, rest = rest.split(b"\n")
+                for line in lines:
+                    for event in _event(line, wire):
+                        yield event
+            _refuse_longer(rest)
         if is_stream:
-            for event in _event(buffer, wire):
+            for event in _event(rest, wire):
                 yield event
         else:
-            _take_whole(buffer, wire)
+            _take(rest, wire)
+            wire.is_over = True
         if wire.is_over:
             yield _chunk("", "stop") + b"data: [DONE]\n\n"
     finally:
         await response.aclose()
 
 
-def _event(line: bytes, wire: Wire) -> list[bytes]:
+def _event(line: bytes | bytearray, wire: Wire) -> list[bytes]:
     """Read one line of a stream; return the events for the client."""
     line = line.strip()
     if not line.startswith(b"data:"):
@@ -125,13 +169,22 @@ def _event(line: bytes, wire: Wire) -> list[bytes]:
     if data == b"[DONE]":
         wire.is_over = wire.is_over or wire.answer.has_answer
         return []
-    document = _document(data)
-    _refuse_error(document)
-    wire.take(document)
+    _take(data, wire)
     return [_chunk("")]
 
 
-def _document(data: bytes) -> Any:
+def _take(data: bytes | bytearray, wire: Wire) -> None:
+    """Read a document; raises the provider's error if it is one."""
+    try:
+        document = _document(data)
+        _refuse_error(document)
+        wire.take(document)
+    except RecursionError:
+        told = "the server's answer nests too deeply to be read"
+        raise TransientGeneratorError(told, provider_error="NoAnswer") from None
+
+
+def _document(data: bytes | bytearray) -> Any:
     """Return the JSON value of the data.
 
     Raises TransientGeneratorError, which quotes the data, if the data is not JSON.
@@ -162,13 +215,6 @@ class _ProviderError(Exception):
 def _refuse_error(document: Any) -> None:
     if isinstance(document, dict) and document.get("error"):
         raise provider_error_of(_ProviderError(document["error"]))
-
-
-def _take_whole(data: bytes, wire: Wire) -> None:
-    document = _document(data)
-    _refuse_error(document)
-    wire.take(document)
-    wire.is_over = True
 
 
 def _chunk(text: str, finish: str | None = None) -> bytes:

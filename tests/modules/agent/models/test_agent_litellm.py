@@ -33,8 +33,10 @@ from refold.modules.agent.generators.generation import Delta, Generation
 from refold.modules.agent.generators.identifiers import get_generator
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
+from refold.modules.agent.generators.providers import wire
 from refold.modules.agent.generators.providers.backoff import Backoff
 from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
+from refold.modules.agent.generators.providers.litellm_import import load_litellm, openai_client
 from refold.modules.agent.generators.providers.loop_thread import aside
 from refold.modules.agent.generators.request_context import listening
 
@@ -228,6 +230,47 @@ def test_a_stream_that_is_none_or_ends_early_is_an_error_and_no_answer(reply: Re
 def test_a_response_without_an_answer_is_an_error(body: str) -> None:
     error, _ = failure(Raw(body))
     assert error.transient == ("error" not in body)
+
+
+@pytest.mark.parametrize("depth", [100_000, 700])
+def test_an_answer_that_nests_too_deeply_is_told_as_such(depth: int, streamed: bool) -> None:
+    error, _ = failure(
+        Raw('{"choices": [{"message": {"content": ' + "[" * depth + "]" * depth + "}}]}"), streamed=streamed
+    )
+    assert error.transient
+    assert "nests too deeply" in error.message
+
+
+def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch, streamed: bool) -> None:
+    monkeypatch.setattr(wire, "LARGEST", 100_000)
+    bodies: list[Reply] = [Raw("x" * 200_000), Raw("data: " + "x" * 200_000, "text/event-stream")]
+    for reply in [*bodies, Fails(500, raw="x" * 200_000)]:
+        error, _ = failure(reply, streamed=streamed)
+        assert error.transient
+        assert "has no end after" in error.message
+    long = Says("many words " * 20_000)  # longer than one event may be, but not in one
+    whole, _ = answer(long, streamed=True)
+    assert len(whole.message.content) == 220_000
+
+
+def test_a_response_that_nobody_reads_gives_its_connection_back() -> None:
+    async def opened(url: str) -> int:
+        load_litellm()
+        client = openai_client(url, "none")
+        messages: Any = [{"role": "user", "content": "hello"}]
+        async with wire.reading(wire.Wire()):  # as if the run were cut off before the first piece
+            await client.chat.completions.create(model="x", messages=messages, stream=True)
+        connections = client._client._transport._pool.connections
+        return sum(not connection.is_idle() and url.startswith(str(connection._origin)) for connection in connections)
+
+    with ModelServer(Says("slow, word by word", pause=0.5)) as server:
+        assert anyio.run(lambda: aside(lambda: opened(server.url))) == 0
+
+
+def test_a_broken_connection_says_what_broke_it() -> None:
+    error, _ = failure(Cuts())
+    assert error.transient
+    assert error.message == "Connection error: ReadError"
 
 
 @pytest.mark.parametrize("reply", [Hangs(), Says("much too slow, this one", pause=0.2)], ids=["silent", "slow"])
