@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from refold.errors import StoreError
 from refold.testing import StoreSuite
+from refold.testing.store_suite import _write
 from refold.traces.stores import NewTask, open_store
+from refold.traces.stores.sqlite import ownership
 from refold.traces.stores.sqlite.store import SqliteStore
 
 
@@ -87,3 +90,38 @@ def test_a_pipe_in_the_place_of_a_database_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "sets.sqlite")
     with pytest.raises(StoreError, match="it is not a regular file"):
         open_store(tmp_path).tasks("set").counts()
+
+
+class Refused(sqlite3.Connection):
+    """A connection in a folder in which its user may not write."""
+
+    def execute(self, *_: Any) -> sqlite3.Cursor:
+        raise sqlite3.OperationalError("unable to open database file")
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_read_only_folder_hides_no_records_of_a_killed_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    """What a writer had not yet moved into the database is in its log, which a read-only connection does not see."""
+    store = open_store(f"sqlite:///{tmp_path}/runs.db")
+    _write(store, "one", end="completed")
+    (tmp_path / "copy").mkdir()
+    if is_whole:
+        store.close()
+    shutil.copy(tmp_path / "runs.db", tmp_path / "copy")
+    if not is_whole:
+        shutil.copy(tmp_path / "runs.db-wal", tmp_path / "copy")
+        store.close()
+    connect = ownership._connect
+
+    def refused(address: str, timeout: float) -> sqlite3.Connection:
+        return connect(address, timeout) if "immutable" in address else Refused(":memory:")
+
+    monkeypatch.setattr(ownership, "_connect", refused)
+    if is_whole:
+        with closing(open_store(f"sqlite:///{tmp_path}/copy/runs.db", "read")) as copy:
+            assert copy.has("one")
+    else:
+        with pytest.raises(StoreError, match=r"has records in runs\.db-wal that cannot be read"):
+            open_store(f"sqlite:///{tmp_path}/copy/runs.db", "read")

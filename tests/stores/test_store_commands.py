@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+from contextlib import closing
 from errno import ENOSPC
 from pathlib import Path
 
@@ -90,6 +91,16 @@ def test_forks_go_where_they_are_sent(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(out)["trace"].startswith(url)
     _, out, _ = refold(capsys, "trace", "tree", f"{url}#{run_id}", "--json")
     assert len(json.loads(out)["runs"]) == 3
+
+
+def test_a_fork_to_another_place_only_reads_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    run_id = run_game(capsys, url)
+    with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # nobody else can write
+        for place in (str(tmp_path / "f"), f"sqlite:///{tmp_path}/other.db"):
+            code, _, err = refold(capsys, "fork", f"{url}#{run_id}", "--at", "1", "--yes", "--traces", place)
+            assert code == 0, err
 
 
 def test_an_agent_runs_in_a_store_and_goes_on_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from ...traces import Record
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
+from ...traces.stores.access import Access
 from ...traces.stores.opening import is_url
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
@@ -79,14 +80,18 @@ def read_edits(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _source(named: str, traces: str | None) -> TracePlace:
-    """Return the trace to fork, also looked for in `--traces`."""
+    """Return the trace to fork.
+
+    `--traces` names the fork's folder or store, and is searched too. Without it, the fork is written beside the trace.
+    """
+    access: Access = "write" if traces is None else "read"
     if traces is None or is_url(named):
-        return find_run(named, str(RUNS), "write")
+        return find_run(named, str(RUNS), access)
     if is_url(traces):
         beside = not Path(named).exists() and open_store(traces).has(named)
     else:
         beside = (Path(traces) / f"{named}{SUFFIX}").exists()
-    return find_run(named, traces if beside else str(RUNS), "write")
+    return find_run(named, traces if beside else str(RUNS), access)
 
 
 def _home(path: TracePlace, traces: str | None) -> Path | TraceStore:

@@ -41,18 +41,31 @@ def restrict(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
-    """Open a database for reading only."""
+    """Open a database for reading only.
+
+    Raises `StoreError` if records wait beside the file that only a process with a right to write can read.
+    """
     address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     connection = _connect(address, timeout)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchall()
     except sqlite3.OperationalError:  # in a read-only folder, SQLite cannot create the file that readers share
         connection.close()
+        _refuse_log(path)  # the connection below would not look at it
         return _connect(f"{address}&immutable=1", timeout)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _refuse_log(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StoreError(
+            f"{path} has records in {log.name} that cannot be read in a folder without the right to write: copy both "
+            "files to a folder of yours, and name the copy"
+        )
 
 
 def is_plain(connection: sqlite3.Connection, name: str, kind: str, sql: str) -> bool:
