@@ -1,5 +1,5 @@
 """Entry point of `python -m refold.cli`."""
 
-from .entry import main
+from . import main
 
 main()

@@ -101,3 +101,20 @@ def test_a_full_disk_below_stdout_is_told_in_a_line(argv: list[str], lab: Path) 
         )
     assert ended.returncode == 2
     assert ended.stderr == b"refold: the output cannot be written: No space left on device\n"
+
+
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback() -> None:
+    program = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == "refold.traces":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from refold.cli import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
