@@ -9,6 +9,7 @@ from .children.child_result import ChildResult
 from .children.run_child import run_child
 from .children.start_child import child_state, start_child, wait_child
 from .concurrency.signals import run_blocking
+from .concurrency.threads import in_thread
 from .effects.bind import bind
 from .effects.budget import RuntimeBudget
 from .effects.call import CallInfo
@@ -113,6 +114,7 @@ __all__ = [
     "emit",
     "follow_run",
     "in_run",
+    "in_thread",
     "make_redactor",
     "module_of",
     "new_id",

@@ -48,7 +48,9 @@ async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Eval
         if inspect.iscoroutinefunction(fn):
             verdict = fn(argument, view)
         else:
-            (verdict,) = await anyio.to_thread.run_sync(_boxed, fn, argument, view, abandon_on_cancel=True)
+            (verdict,) = await anyio.to_thread.run_sync(
+                _boxed, fn, argument, view, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+            )
         if inspect.isawaitable(verdict):
             verdict = await verdict
     except Exception as error:  # noqa: BLE001 (user code: whatever it raises is reported as the outcome)

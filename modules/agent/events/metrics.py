@@ -1,5 +1,6 @@
 """Numbers that scorers and conditions attach to an event, in order."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,11 +8,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number, its step, and further attributes as JSON values."""
+    """A number, its step, and further attributes as JSON values.
+
+    Raises ValueError for a number without a JSON form: NaN, or infinite.
+    """
 
     value: float
     step: int = 0
     attributes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise ValueError(f"a metric must be a finite number, got {self.value!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the number as JSON."""

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from anyio import to_thread
-
+from ....engine import in_thread
 from ..chat.messages import Message
 from .answers import Answer, as_generation
 from .generation import Delta, Generation
@@ -37,7 +36,7 @@ class FunctionGenerator:
         if inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None)):  # noqa: B004
             answer = call()
         else:
-            answer = await to_thread.run_sync(call, abandon_on_cancel=True)
+            answer = await in_thread(call, {})
         if inspect.isawaitable(answer):
             answer = await answer
         return as_generation(answer, str(generation_number() or 0))

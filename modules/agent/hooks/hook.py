@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from anyio import to_thread
-
+from ....engine import in_thread
 from ..conditions import Condition, as_condition
 from ..events.base import AgentEvent
 from ..events.metrics import MetricSeries
@@ -119,7 +118,7 @@ class Hook(property):
         if is_async(self.func):
             answer = self.func(event)
         else:
-            answer = await to_thread.run_sync(self.func, event, abandon_on_cancel=True)
+            answer = await in_thread(partial(self.func, event), {})
         return await answer if inspect.isawaitable(answer) else answer
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Hook":

@@ -203,12 +203,13 @@ class _Telling:
         self.was_run, shown = True, self._event
         with spending() as inside:
             for place, hook in self._hooks:
-                before = {name: len(series) for name, series in shown.metrics.items()}
+                before = {name: len(series) for name, series in _series(shown).items()}
                 answer: dict[str, Any] = {}
                 try:
                     reaction = await hook.react(shown)
                     if reaction is not None:
                         answer["reaction"] = plain(reaction.to_dict())
+                    _series(shown)
                 except (*_PASSED_ON, anyio.get_cancelled_exc_class()):
                     raise
                 except Exception as error:
@@ -216,10 +217,10 @@ class _Telling:
                     log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
                     answer["error"] = error_to_dict(error)
                     if (reaction := denied_without(hook.name, shown, error)) is not None:
-                        answer["reaction"] = plain(reaction.to_dict())
-                points = {name: series.to_list()[before.get(name, 0) :] for name, series in shown.metrics.items()}
+                        answer.setdefault("reaction", plain(reaction.to_dict()))
+                points = {name: series.to_list()[before.get(name, 0) :] for name, series in _series(shown).items()}
                 if points := {name: several for name, several in points.items() if several}:
-                    answer["metrics"] = points
+                    answer["metrics"] = plain(points)
                 if answer:
                     answers.append({"place": place, "hook": hook.name, **answer})
         told: dict[str, Any] = {"hooks": answers} if answers else {}
@@ -228,6 +229,23 @@ class _Telling:
         if inside.usage is not None:
             told["used"] = usage_to_dict(inside.usage)
         return told
+
+
+def _series(event: AgentEvent) -> dict[str, MetricSeries]:
+    """Return an event's metrics, each as a series.
+
+    A hook may have set a plain number. Anything else is removed, and the error of the first one raised.
+    """
+    errors: list[Exception] = []
+    for name, given in list(event.metrics.items()):
+        try:
+            event.metrics[name] = MetricSeries.of(given)
+        except (TypeError, ValueError) as error:
+            del event.metrics[name]
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return event.metrics
 
 
 def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:

@@ -93,7 +93,9 @@ async def _outside(
             raise NobodyToAskError(
                 f"nobody can answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
             )
-        response = await anyio.to_thread.run_sync(_at_terminal, prompt, understand, abandon_on_cancel=True)
+        response = await anyio.to_thread.run_sync(
+            _at_terminal, prompt, understand, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        )
     else:
         response = await answerer(prompt)
     return response_of(prompt, answer_of(prompt, response))
@@ -129,7 +131,9 @@ def _answerer(
 async def _called(function: Callable[..., Any], *args: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*args)
-    value = await anyio.to_thread.run_sync(lambda: function(*args), abandon_on_cancel=True)
+    value = await anyio.to_thread.run_sync(
+        lambda: function(*args), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+    )
     return await value if inspect.isawaitable(value) else value
 
 
@@ -138,7 +142,9 @@ async def terminal_handler(prompt: HumanPrompt) -> HumanInputResponse:
 
     An empty line selects the suggestion; without a suggestion it cancels.
     """
-    return await anyio.to_thread.run_sync(_at_terminal, prompt, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(
+        _at_terminal, prompt, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+    )
 
 
 def _at_terminal(prompt: HumanPrompt, understand: Callable[[str], str] | None = None) -> HumanInputResponse:

@@ -1,8 +1,10 @@
 """Hooks and reactions: what they see, what they change, and that a replay does not call them."""
 
 import logging
+import threading
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
@@ -28,6 +30,7 @@ from refold.modules.agent.events import (
     ToolStart,
     ToolStep,
 )
+from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.hooks import CountingHook, Hook, hook
 from refold.modules.agent.hooks.stop_conditions import StopCondition
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
@@ -196,6 +199,64 @@ async def test_a_hook_that_raises_is_reported_and_the_others_run(caplog: pytest.
     assert any("'bad' failed" in error for error in errors)
     assert any("'worse' failed" in error for error in errors)
     assert "the hook 'bad' raised on ToolEnd" in caplog.text
+
+
+def _sets(**metrics: Any) -> Any:
+    return lambda event: event.metrics.update(metrics)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told_of"),
+    [
+        (Hook(lambda e: None, ToolEnd, scorers=[lambda e: float("nan")], name="bad"), "must be a finite number"),
+        (Hook(lambda e: None, ToolEnd, scorers=[lambda e: float("inf")], name="bad"), "must be a finite number"),
+        (Hook(_sets(size="large"), ToolEnd, name="bad"), "must be a number"),
+        (Hook(_sets(size=None), ToolEnd, name="bad"), "must be a number"),
+    ],
+    ids=["nan", "infinite", "text", "nothing"],
+)
+async def test_a_metric_that_is_no_number_is_an_error_of_its_hook_alone(bad: Hook, told_of: str) -> None:
+    good = Hook(_sets(count=3), ToolEnd, name="good")
+    agent = Agent(name="t", model=ScriptedGenerator([calls(1), "done"]), tools=[work], hooks=[bad, good])
+    async with agent.stream("go") as stream:
+        events = [event async for event in stream]
+    assert end_of(agent.trajectory) == ("finished", None)
+    assert [told_of in str(event.error) for event in events if isinstance(event, AgentError)] == [True]
+    [ended] = [event for event in events if isinstance(event, ToolEnd)]
+    assert {name: series.values for name, series in ended.metrics.items()} == {"count": [3.0]}
+
+
+async def test_a_sync_hook_that_leaves_as_a_generator_does_is_reported_like_others() -> None:
+    def leaves(event: AgentEvent) -> None:
+        raise GeneratorExit
+
+    _, trajectory = await run([calls(1), "done"], Hook(leaves, ToolEnd))
+    assert end_of(trajectory) == ("finished", None)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("waits", ["hook", "model"])
+def test_sync_code_that_waits_keeps_no_other_runs_from_theirs(waits: str, backend: str) -> None:
+    """anyio's own threads are 40 for all code of a loop; 60 runs wait here for each other."""
+    together, met = threading.Barrier(60), list[int]()
+
+    def meet(event: Any) -> None:
+        met.append(together.wait(60))
+
+    def answer(messages: Any, params: Any) -> str:
+        met.append(together.wait(60))
+        return "done"
+
+    model = FunctionGenerator(answer) if waits == "model" else ScriptedGenerator(["done"])
+    agent = Agent(name="t", model=model, hooks=[Hook(meet, GenerationStart)] if waits == "hook" else [])
+
+    async def all_of_them() -> list[Trajectory]:
+        return await agent.batch(["go"] * 60, concurrency=60)
+
+    for trajectory in anyio.run(all_of_them, backend=backend):
+        assert end_of(trajectory) == ("finished", None)
+        assert trajectory.messages[-1].content == "done"
+    assert len(met) == 60
 
 
 def _raises(event: AgentEvent) -> None:

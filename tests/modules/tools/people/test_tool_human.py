@@ -1,10 +1,12 @@
 """Asking people: waits of the engine, answered by a handler, a callback, or on resume; approvals hold for one call."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
@@ -163,6 +165,25 @@ def test_a_callback_takes_the_question_and_the_labels() -> None:
 async def test_confirm_reads_yes_and_no_and_else_the_default(said: str, default_yes: bool, means: bool) -> None:
     set_user_input_callback(lambda question, options: said)
     assert await confirm("go", default_yes=default_yes) is means
+
+
+async def test_many_people_are_asked_at_once() -> None:
+    together = threading.Barrier(60)
+
+    def answer(question: str, options: list[str] | None) -> str:
+        together.wait(60)
+        return "yes"
+
+    set_user_input_callback(answer)
+    said: list[bool] = []
+
+    async def one() -> None:
+        said.append(await confirm("go"))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(60):
+            group.start_soon(one)
+    assert said == [True] * 60
 
 
 async def test_who_cancels_has_confirmed_nothing_and_answered_nothing() -> None:
