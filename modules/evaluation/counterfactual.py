@@ -9,8 +9,8 @@ a run whose first state differs            is run anew
 import json
 import os
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,12 @@ from typing import Any
 import anyio
 
 from ...engine import Engine
-from ...errors import RefoldError, TraceError
+from ...errors import RefoldError, TraceError, TraceLockedError
 from ...printable import message_of
+from ...tasks.files.regular_file import open_regular
 from ...traces import Trace
+from ...traces.file.byte_store import SUFFIX
+from ...traces.file.lock import lock_file
 from ...traces.file.trace_bytes import SUFFIX
 from ..run_sets.code import code_of
 from ..run_sets.drive import one_error
@@ -28,7 +31,7 @@ from .comparison import trace_of
 from .datasets import Dataset, Row
 from .errors import EvaluationError
 from .evaluation import sample_of, score_sample
-from .folder import RUNS, open_runs, read_about, read_rows, write_about, write_samples, writing
+from .folder import ROWS, RUNS, open_runs, read_about, read_rows, write_about, write_samples, writing
 from .result import EvalResult
 from .sample import Sample
 from .scorers import EvaluatedRun, Scorer, as_scorers, success_criteria
@@ -106,7 +109,8 @@ async def replay_evaluation(
         concurrency: the largest number of forks that run at once.
         traces: the store of the recorded runs, if it is a server's.
 
-    Raises EvaluationError if `out` is the recorded evaluation itself, or scorers are missing.
+    Raises EvaluationError if `out` is the recorded evaluation itself or another call is at work there, or if scorers
+    are missing.
     """
     folder, out = Path(folder), Path(out)
     if os.path.realpath(folder) == os.path.realpath(out):
@@ -118,34 +122,65 @@ async def replay_evaluation(
     if unknown := [each for each in assert_scores or () if each not in names]:
         raise EvaluationError(f"assert_scores names {unknown[0]!r}; the scorers are {', '.join(names)}")
     code = code_of(module)
-    if out.is_dir() and any(out.iterdir()) and read_about(out).get("code") != code.digest:
+    if _is_used(out) and read_about(out).get("code") != code.digest:
         raise EvaluationError(f"{out} has runs of other code; use another folder, or remove it")
     name = f"{recorded.name}, replayed"
     about = {key: value for key, value in about.items() if key not in ("traces", "set")}  # the forks are in the folder
     about |= {"name": name, "scorers": names, "replay_of": str(folder), "module": code.name, "code": code.digest}
-    write_about(out, about, Dataset(tuple(rows.values()), name))
-    (out / RUNS).mkdir(exist_ok=True)
-    forks = Engine(module, **{**(engine or {}), "traces": out / RUNS})
-    replay = _Replay(folder, traces, out, forks, used, assert_scores)
-    limiter = anyio.CapacityLimiter(concurrency)
-    found: dict[str, tuple[Sample, Sample, Replayed]] = {}
+    with _alone(out):
+        write_about(out, about, Dataset(tuple(rows.values()), name))
+        (out / RUNS).mkdir(exist_ok=True)
+        forks = Engine(module, **{**(engine or {}), "traces": out / RUNS})
+        replay = _Replay(folder, traces, out, forks, used, assert_scores)
+        limiter = anyio.CapacityLimiter(concurrency)
+        found: dict[str, tuple[Sample, Sample, Replayed]] = {}
 
-    async def one(sample: Sample) -> None:
-        async with limiter:
-            found[sample.key] = await replay.sample(sample, rows[sample.id])
+        async def one(sample: Sample) -> None:
+            async with limiter:
+                found[sample.key] = await replay.sample(sample, rows[sample.id])
 
-    async with one_error(), anyio.create_task_group() as group:
-        for sample in recorded.samples:
-            if sample.is_scored and sample.id in rows:
-                group.start_soon(one, sample)
-    ordered = [found[sample.key] for sample in recorded.samples if sample.key in found]
-    after = [each[1] for each in ordered]
-    write_samples(out, after, ())
-    return Counterfactual(
-        EvalResult([each[0] for each in ordered], recorded.name, folder, digest=recorded.digest),
-        EvalResult(after, name, out, digest=recorded.digest),
-        tuple(each[2] for each in ordered),
-    )
+        async with one_error(), anyio.create_task_group() as group:
+            for sample in recorded.samples:
+                if sample.is_scored and sample.id in rows:
+                    group.start_soon(one, sample)
+        ordered = [found[sample.key] for sample in recorded.samples if sample.key in found]
+        after = [each[1] for each in ordered]
+        write_samples(out, after, ())
+        return Counterfactual(
+            EvalResult([each[0] for each in ordered], recorded.name, folder, digest=recorded.digest),
+            EvalResult(after, name, out, digest=recorded.digest),
+            tuple(each[2] for each in ordered),
+        )
+
+
+def _is_used(out: Path) -> bool:
+    """Return whether a folder is used.
+
+    What a call leaves that was killed at its beginning does not count.
+    """
+    own = (FORKS, ROWS)
+    return out.is_dir() and any(path.name not in own and path.suffix != ".part" for path in out.iterdir())
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Hold the lock of a folder; raise EvaluationError if another call does.
+
+    Two calls would make two forks of each run, or resume each other's. The lock of a call that is killed is released.
+    """
+    path = out / FORKS
+    with writing(path):
+        out.mkdir(parents=True, exist_ok=True)
+        file = open(path, "ab", opener=open_regular)  # noqa: SIM115 - closed below
+    with file:
+        try:
+            lock_file(file.fileno(), path)
+        except TraceLockedError as error:
+            who = "another call" if error.pid is None else f"process {error.pid}"
+            raise EvaluationError(
+                f"{who} is at work in {out}: wait until it has ended, or use another folder"
+            ) from None
+        yield
 
 
 class _Replay:

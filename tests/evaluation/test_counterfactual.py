@@ -12,9 +12,10 @@ import pytest
 from warm_python import warm_python
 
 from refold import Action, AgentModule, Decision, StateSchema, charge, effect, perform
-from refold.modules.evaluation import Evaluation
+from refold.modules.evaluation import Evaluation, EvaluationError
 from refold.modules.evaluation.counterfactual import replay_evaluation
 from refold.modules.evaluation.scorers import called_tool
+from refold.traces.file.lock import lock_file
 
 CALLS: list[int] = []
 KILLED_AT: int | None = None
@@ -132,3 +133,29 @@ def test_forks_count_for_pass_at_k(tmp_path: Path) -> None:
         (each.id, each.repeat) for each in recorded.samples
     ]
     assert (found.after.pass_at(2), found.after.pass_hat(2)) == (1.0, 1.0)
+
+
+def test_one_call_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    """Two would make two forks of each run, and the second would give up the runs that the first is writing."""
+    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    (tmp_path / "new").mkdir()
+    CALLS.clear()
+    with (tmp_path / "new" / "replay.jsonl").open("ab") as other:
+        lock_file(other.fileno(), tmp_path / "new" / "replay.jsonl")
+        with pytest.raises(EvaluationError, match=r"is at work in .*new: wait until it has ended"):
+            anyio.run(replay_one_at_a_time, tmp_path, New())
+    assert (CALLS, list((tmp_path / "new").glob("runs/*"))) == ([], [])
+    assert anyio.run(replay_one_at_a_time, tmp_path, New()).counts == {"forked": 2}
+
+
+def test_a_call_that_was_killed_at_its_beginning_spoils_no_folder(tmp_path: Path) -> None:
+    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    new = tmp_path / "new"
+    new.mkdir()
+    for name in ("replay.jsonl", "rows.jsonl", ".evaluation.json.17.part"):
+        (new / name).touch()
+    assert anyio.run(replay_one_at_a_time, tmp_path, New()).counts == {"forked": 2}
+    for name in ("evaluation.json", "rows.jsonl"):
+        (new / name).unlink()
+    with pytest.raises(EvaluationError, match=r"is not the folder of an evaluation"):
+        anyio.run(replay_one_at_a_time, tmp_path, New())
