@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import StoreError, TraceError, UsageError
+from ...errors.remedies import remedy
 from ...tasks.files.regular_file import read_regular
 from ...traces.stores import TraceStore, open_store
 from ...traces.stores.url_text import without_password
@@ -142,5 +143,6 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise EvaluationError(
-            f"{path} cannot be written: {error.strerror or error}; make room, and call the same again: runs are kept"
+            f"{path} cannot be written: {error.strerror or error}; {remedy(error)}, and call the same again: "
+            "runs are kept"
         ) from error

@@ -5,7 +5,7 @@ import io
 import json
 import os
 from collections.abc import Callable
-from errno import ENOSPC
+from errno import EACCES, ENOSPC
 from pathlib import Path
 from typing import Any, cast
 
@@ -122,18 +122,21 @@ def test_a_scorer_that_ends_the_process_is_an_error(raised: BaseException, told:
     assert all(each.score_errors["ends"].endswith(f"({Path(__file__).name}:{line})") for each in found.samples)
 
 
-def test_a_full_disk_is_told_and_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "told"), [(ENOSPC, "make room"), (EACCES, "make the folder writable")])
+def test_a_full_disk_is_told_and_leaves_no_half_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+) -> None:
     evaluate(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     real = Path.write_text
 
     def full(self: Path, data: str, *args: Any, **options: Any) -> int:
         real(self, data[: len(data) // 2], *args, **options)
-        raise OSError(ENOSPC, os.strerror(ENOSPC))
+        raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", full)
-        with pytest.raises(EvaluationError, match=r"cannot be written: No space left on device; make room"):
+        with pytest.raises(EvaluationError, match=f"written: {os.strerror(number)}; {told}, and call the same"):
             evaluate(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 

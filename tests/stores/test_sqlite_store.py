@@ -99,6 +99,21 @@ class Refused(sqlite3.Connection):
         raise sqlite3.OperationalError("unable to open database file")
 
 
+def test_a_database_that_may_not_be_written_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    open_store(url).close()
+    connect = sqlite3.connect
+
+    def read_only(path: str, **options: Any) -> sqlite3.Connection:
+        address = path if "uri" in options else f"file:{path}?mode=ro"
+        connection: sqlite3.Connection = connect(address, **{**options, "uri": True})
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    with pytest.raises(StoreError, match="readonly database; make the file and its folder writable, or work on a copy"):
+        open_store(url)
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_a_read_only_folder_hides_no_records_of_a_killed_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_whole: bool

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ...errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
+from ...errors.remedies import remedy
 from ..states.bases import Bases
 from .lock import lock_file
 
@@ -192,7 +193,9 @@ class FileStore:
         except OSError as error:
             if isinstance(error, FileExistsError) and os.path.lexists(path):
                 raise TraceExistsError(path) from None
-            raise TraceWriteError(f"{path} cannot be created: {error.strerror}", path) from error
+            raise TraceWriteError(
+                f"{path} cannot be created: {error.strerror}; {remedy(error)}, or use another folder", path
+            ) from error
         store = cls._locked(path, fd, buffered, fence)
         if durable:
             sync_folder(path.parent)
@@ -206,7 +209,10 @@ class FileStore:
         except (FileNotFoundError, IsADirectoryError):
             raise TraceNotFoundError(f"there is no trace at {path}", path) from None
         except OSError as error:
-            raise TraceWriteError(f"{path} cannot be opened for writing: {error.strerror}", path) from error
+            raise TraceWriteError(
+                f"{path} cannot be opened for writing: {error.strerror}; make the file writable, or work on a copy",
+                path,
+            ) from error
         return cls._locked(path, fd, buffered, fence)
 
     @classmethod

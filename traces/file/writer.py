@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 import orjson
 
 from ...errors import RecordError, TraceWriteError
+from ...errors.remedies import remedy
 from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
@@ -330,7 +331,7 @@ class TraceWriter:
             self._store.truncate(self.size)
         self._ready = False
         self.failed = TraceWriteError(
-            f"{self._name} cannot be written: {reason}; its records are complete: make room and resume the run",
+            f"{self._name} cannot be written: {reason}; its records are complete: {remedy(error)} and resume the run",
             self.path,
         )
         return self.failed

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...errors import StoreError, TraceError, TraceExistsError, TraceWriteError
+from ...errors.remedies import remedy
+from ..file.byte_store import Store
 from ..file.lines import Lines
 from ..file.trace_bytes import Store
 from .protocol import TraceStore
@@ -114,8 +116,8 @@ def copy_run(source: TraceStore, target: TraceStore, run_id: str, *, size: int |
             raise StoreError(f"{target.url} does not return run {run_id} as it was written; do not rely on this copy")
     except OSError as error:
         raise TraceWriteError(
-            f"run {run_id} cannot be written to {target.url}: {error.strerror or error}; make room, and copy again: "
-            "the copy continues where it ended"
+            f"run {run_id} cannot be written to {target.url}: {error.strerror or error}; {remedy(error)}, and copy "
+            "again: the copy continues where it ended"
         ) from error
     finally:
         writer.close()

@@ -24,6 +24,8 @@ _NETWORK = frozenset(
 """File systems on which the shared memory of WAL mode does not work between machines."""
 
 
+_NO_RIGHTS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+"""SQLite's errors when the right to write is missing: to the file, or to its folder, in which it makes others."""
 _ADVANCE = (
     "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ?, changed = ? "
     "WHERE number = ? AND last_seq = ? AND last_hash = ? AND epoch = ?"
@@ -102,7 +104,9 @@ class SqliteDatabase:
                 writer.close()
                 raise
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.path} cannot be opened as an SQLite database: {error}") from error
+            may_not = getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_RIGHTS
+            hint = "; make the file and its folder writable, or work on a copy" if may_not else ""
+            raise StoreError(f"{self.path} cannot be opened as an SQLite database: {error}{hint}") from error
         except OSError as error:
             raise StoreError(f"{self.path} cannot be opened: {error.strerror}") from error
         return writer, reader

@@ -1,0 +1,13 @@
+"""What a person can do about a file that cannot be written."""
+
+import errno
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def remedy(error: OSError) -> str:
+    """Return what to do before writing again."""
+    if error.errno in _FORBIDDEN:
+        return "make the folder writable"
+    return "make room" if error.errno in _FULL else "see to the disk"
