@@ -78,7 +78,7 @@ def test_the_commands_do_what_they_say(say: Command) -> None:
 
 
 def test_a_command_that_there_is_none_of_is_told_what_there_is(say: Command) -> None:
-    ran = say(["/rest", "/frobnicate", "/save", "/resume"], [])
+    ran = say(["/rest", "/frobnicate", "/save", "/resume", "/save a\0b", "/" + "x" * 100_000], [])
     assert ran.returncode == 2
     assert ran.stderr.splitlines() == [
         "refold: there is no command /rest; did you mean /reset?",
@@ -86,6 +86,9 @@ def test_a_command_that_there_is_none_of_is_told_what_there_is(say: Command) -> 
         "/reset, /quit",
         "refold: name a file: /save FILE",
         "refold: there is no turn to resume",
+        "refold: a\\u0000b cannot be written: embedded null byte; name another file",
+        f"refold: there is no command /{'x' * 78}…; there are /help, /tools, /history, /trace, /save, /policy, "
+        "/resume, /reset, /quit",
     ]
 
 

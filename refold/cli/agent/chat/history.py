@@ -33,3 +33,5 @@ def save(trajectory: Trajectory, path: Path) -> None:
         path.write_text(json.dumps(trajectory.to_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}; name another file") from None
+    except ValueError as error:  # a NUL character in the name
+        raise InputError(f"{path} cannot be written: {error}; name another file") from None

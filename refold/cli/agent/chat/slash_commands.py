@@ -54,7 +54,7 @@ class Chat:
         if do is None:
             near = get_close_matches(name, COMMANDS, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-            raise InputError(f"there is no command {name}; {hint}")
+            raise InputError(f"there is no command {brief(name, 80)}; {hint}")
         return do(self, rest.strip())
 
 
