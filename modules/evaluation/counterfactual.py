@@ -22,7 +22,6 @@ from ...errors import RefoldError, TraceError, TraceLockedError
 from ...printable import message_of
 from ...tasks.files.regular_file import open_regular
 from ...traces import Trace
-from ...traces.file.byte_store import SUFFIX
 from ...traces.file.lock import lock_file
 from ...traces.file.trace_bytes import SUFFIX
 from ..run_sets.code import code_of

@@ -6,7 +6,6 @@ from typing import Literal
 
 from ...errors import StoreError, TraceError, TraceExistsError, TraceWriteError
 from ...errors.remedies import remedy
-from ..file.byte_store import Store
 from ..file.lines import Lines
 from ..file.trace_bytes import Store
 from .protocol import TraceStore
