@@ -149,7 +149,7 @@ class Engine(Generic[S]):
         Leaving the block early cancels the run. `run.result` is available after the last record, also of a cancelled
         run.
         """
-        stream = RunStream()
+        stream, raised = RunStream(), list[BaseException]()
         async with anyio.create_task_group() as group:
 
             async def work() -> None:
@@ -165,8 +165,14 @@ class Engine(Generic[S]):
             group.start_soon(work)
             try:
                 yield stream
+            except (anyio.get_cancelled_exc_class(), GeneratorExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - raised below, too
+                raised.append(error)
             finally:
                 group.cancel_scope.cancel()
+        if raised:
+            raise raised[0]
         if stream.error is not None:
             raise stream.error
 

@@ -50,12 +50,15 @@ class RunStream:
     def _wake(self, *_: Any) -> None:
         self._news.set()
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
-        while True:
-            while self._records:
-                yield self._records.popleft()
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return self
+
+    async def __anext__(self) -> Record:
+        while not self._records:
             if self._ended:
-                return
-            self._news = anyio.Event()
+                raise StopAsyncIteration
+            if self._news.is_set():
+                self._news = anyio.Event()
             if not self._records and not self._ended:
                 await self._news.wait()
+        return self._records.popleft()

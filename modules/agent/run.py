@@ -107,22 +107,17 @@ class Running:
     async def _events(self, stream: RunStream, projector: Projector) -> AsyncGenerator[AgentEvent]:
         heartbeat = heartbeat_of(self.agent.engine)
         facts = {"agent_id": self.agent.agent_id, "agent_name": self.agent.name}
-        records: Any = aiter(stream)
-        try:
-            while True:
-                record: Record | None = None
-                with anyio.move_on_after(heartbeat) as scope:
-                    record = await anext(records, None)
-                if record is not None:
-                    for event in await self._projected(record, projector):
-                        yield event
-                elif scope.cancelled_caught:
-                    records = aiter(stream)  # the cancelled iterator lost no record, but cannot be used again
-                    yield Heartbeat(**facts, message=projector.doing())
-                else:
-                    return
-        finally:
-            await records.aclose()
+        while True:
+            record: Record | None = None
+            with anyio.move_on_after(heartbeat) as scope:
+                record = await anext(stream, None)
+            if record is not None:
+                for event in await self._projected(record, projector):
+                    yield event
+            elif scope.cancelled_caught:
+                yield Heartbeat(**facts, message=projector.doing())
+            else:
+                return
 
     async def _projected(self, record: Record, projector: Projector) -> list[AgentEvent]:
         events = projector.feed(record)

@@ -253,6 +253,25 @@ def test_leaving_a_stream_early_cancels_the_run_and_writes_its_end() -> None:
     assert seen[-1]["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("error", [ValueError("mine"), ExceptionGroup("mine", [OSError("x")]), KeyboardInterrupt()])
+def test_an_error_in_the_block_of_a_stream_leaves_it_as_it_is(error: BaseException, backend: str) -> None:
+    """Not in the ExceptionGroup of a task group, which no `except ValueError` would catch."""
+    seen: list[Any] = []
+
+    async def follow() -> None:
+        engine = Engine(Scripted(Decision.act([Action("shout", {"text": "x"})])))
+        async with engine.stream("x") as run:
+            seen.append(run)
+            async for _ in run:
+                raise error
+
+    with pytest.raises(type(error)) as caught:
+        anyio.run(follow, backend=backend)
+    assert caught.value is error
+    assert seen[0].result.status == "cancelled"
+
+
 class Raises(Scripted):
     def __init__(self, where: str, error: BaseException) -> None:
         super().__init__(Decision.act([Action("double", {"n": 1})]), Decision.final("x"))
