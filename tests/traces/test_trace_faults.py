@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refold.traces.file.byte_store import FileStore
 
 from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
+from refold.traces.file import byte_store
 from refold.traces.file.blob import FolderBlobs, blob_reference
-from refold.traces.file.lock import lock_holder
+from refold.traces.file.lock import lock_file, lock_holder
 from refold.traces.file.trace_bytes import FileStore
 from refold.traces.file.writer import TraceWriter
 
@@ -157,3 +159,22 @@ def test_a_write_that_stops_in_the_middle_leaves_whole_lines(
     writer.close()
     lines = path.read_bytes().splitlines()
     assert all(line.endswith(b'"}') for line in lines)
+
+
+def test_a_file_that_is_replaced_before_it_is_locked_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the holder takes the run's place, or sets it aside, and ends, between the opening and the lock."""
+    path = tmp_path / "x.trace.jsonl"
+    begun(path).close()
+
+    def replaced(fd: int, name: Path) -> None:
+        monkeypatch.setattr(byte_store, "lock_file", lock_file)
+        (tmp_path / "other").write_bytes(path.read_bytes())
+        (tmp_path / "other").replace(path)
+        lock_file(fd, name)
+
+    monkeypatch.setattr(byte_store, "lock_file", replaced)
+    with TraceWriter.reopen(path)[0] as writer:
+        writer.append("event", 0, 2.0, {"name": "kept"})
+    assert b"kept" in path.read_bytes()

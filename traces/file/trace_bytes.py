@@ -203,7 +203,17 @@ class FileStore:
 
     @classmethod
     def open(cls, path: Path, *, buffered: bool = False, fence: Callable[[], None] | None = None) -> "FileStore":
-        """Open an existing file and lock it. Raises `TraceNotFoundError`, `TraceLockedError` or `TraceWriteError`."""
+        """Open an existing file and lock it.
+
+        Raises `TraceNotFoundError`, `TraceLockedError` or `TraceWriteError`. If the file was replaced before it was
+        locked, the new one is opened: nobody would read what is written to the old one.
+        """
+        while not (store := cls._opened(path, buffered, fence)).is_in_place():
+            store.close()
+        return store
+
+    @classmethod
+    def _opened(cls, path: Path, buffered: bool, fence: Callable[[], None] | None) -> "FileStore":
         try:
             fd = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
         except (FileNotFoundError, IsADirectoryError):
