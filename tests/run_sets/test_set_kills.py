@@ -4,6 +4,8 @@ These are short rounds of `set_lab`, which plays long ones by hand.
 """
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from refold.errors import ExternalError
 from refold.modules.run_sets import SetLimits, SetPlan, Stop
 from refold.modules.run_sets.drive import one_error
 from refold.modules.run_sets.executors import processes
-from refold.modules.run_sets.executors.processes import run_processes
+from refold.modules.run_sets.executors.processes import _without_interrupts, run_processes
 from refold.modules.run_sets.table import all_rows
 from refold.traces.stores import open_store
 
@@ -89,3 +91,13 @@ def test_a_worker_that_is_killed_before_it_could_work_is_replaced(
     store = open_store(tmp_path)
     assert not list(all_rows(store.tasks("set")))
     store.close()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="there are no signal masks here")
+def test_ctrl_c_does_not_reach_a_worker_that_is_being_started() -> None:
+    """A terminal sends it to the whole group; the first process decides."""
+    program = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('alive')"
+    with _without_interrupts():
+        started = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (started.stdout, started.stderr) == ("alive\n", "")
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -4,8 +4,10 @@ import multiprocessing
 import pickle
 import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -96,6 +98,23 @@ _NOT_READY = (
 )
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back while a process is started, which inherits this.
+
+    A terminal sends Ctrl-C to the new process, too, and it would be a traceback until `work` ignores it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would be started with the first process, and ends such a block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Process:
     """One worker process and the pipe to it.
 
@@ -108,7 +127,8 @@ class _Process:
         self._process: SpawnProcess = context.Process(
             target=work, args=(plan, number, share, theirs), name=f"refold set worker {number}", daemon=True
         )
-        self._process.start()
+        with _without_interrupts():
+            self._process.start()
         theirs.close()
         self.was_ready = False
         self.has_ended_tasks = False
@@ -166,6 +186,8 @@ def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
     This is the main function of a worker process. Its parent process sends over `pipe` when to stop.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the whole group; the first process decides
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         store = open_store(plan.where)
         plan.load_module()
