@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refold.traces.file.byte_store import FileStore
 
 from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
 from refold.traces.file import byte_store
