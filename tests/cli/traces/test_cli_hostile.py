@@ -288,5 +288,6 @@ def test_trajectories_of_mutated_traces_and_files_are_answered(
         opened(lambda: Trajectory.from_dict(saved))
         for named in (path, file):
             script = f"scripted:{whole.parents[1] / 'script.json'}"
-            code = cli(["agent", "more", "--continue", str(named), "--model", script, "--max-steps", "1", "-q"])
+            where = ["--continue", str(named), "--traces", str(tmp_path / "runs")]
+            code = cli(["agent", "more", *where, "--model", script, "--max-steps", "1", "-q"])
             assert code in _CODES, (named, capsys.readouterr())
