@@ -1,5 +1,5 @@
 """Modules to learn from, each read from top to bottom.
 
-`game_of_24` plays a game with a person's hands or a solver's, `game_of_24_search` searches the same game with branches,
-and `approval` pays invoices that a person approves.
+Read `game_of_24` first, which solves a puzzle in steps and takes moves back. `game_of_24_search` solves the same puzzle
+with branches, and `approval` pays invoices after a person has approved them.
 """

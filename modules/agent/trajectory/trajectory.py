@@ -115,7 +115,7 @@ class Trajectory(BaseModel):
     if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Make the events, which are absent while a run is lazy."""
+            """Make the events of a lazy run at their first use."""
             if name == "events" and (lazy := self._lazy_run) is not None:
                 self._known += lazy.events()
                 self.events, self._taken = self._known, None
