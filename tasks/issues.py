@@ -68,7 +68,10 @@ def _said(detail: ErrorDetails, model: type[BaseModel]) -> list[tuple[Path, str]
         case "missing":
             return [(path, "is missing")]
         case "extra_forbidden":
-            return [(path, f"unknown field; {near(str(path[-1]), _model_at(model, path[:-1]).model_fields)}")]
+            fields = _model_at(model, path[:-1]).model_fields
+            if path == ("module",) and "metadata" in fields:  # where a set's file has it
+                return [(path, "unknown field; a task names its module under metadata, as metadata: {module: a:B}")]
+            return [(path, f"unknown field; {near(str(path[-1]), fields)}")]
         case "greater_than_equal":
             return [(path, f"must be at least {context['ge']} {got}")]
         case "less_than_equal":

@@ -88,6 +88,20 @@ def test_an_evaluation_file_runs_gates_compares_and_replays(folder: Path, capsys
     assert changes == [(1.0, 0.0, 2)]
 
 
+def test_one_report_may_go_to_stdout_which_then_has_nothing_else(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert cli(["eval", "run", "EVAL.yaml", "--csv", "-", "--html", "r.html"]) == 0
+    out = capfdbinary.readouterr().out
+    assert cli(["eval", "report", "runs/hands", "--csv", "r.csv"]) == 0
+    assert out == (folder / "r.csv").read_bytes()
+    capfdbinary.readouterr()
+    for second in (["--html", "-"], ["--json"]):
+        assert cli(["eval", "report", "runs/hands", "--csv", "-", *second]) == 2
+        assert b"only one report can be written to stdout" in b"".join(capfdbinary.readouterr())
+    assert not (folder / "-").exists()
+
+
 def test_a_replay_is_judged_as_its_evaluation_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(capsys, "run", "EVAL.yaml")[0] == 0
     assert cli(["eval", "replay", "runs/hands", "--module", "solver.py:Solver"]) == 2

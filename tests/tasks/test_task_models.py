@@ -70,6 +70,7 @@ def test_unknown_fields_are_refused() -> None:
     assert "did you mean 'max_steps'?" in found["budget.max_step"]
     assert "did you mean 'path'?" in found["resources[0].pth"]
     assert "env_spec" in problems({"objective": "x", "env_spec": "host"})
+    assert "under metadata" in problems({"objective": "x", "module": "solver.py:Solver"})["module"]
 
 
 def test_resources_that_are_no_mappings_are_refused() -> None:

@@ -4,6 +4,7 @@ For example `bash(git push *)`, `write(/etc/**)`, `fetch(domain:example.org)`, `
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -250,8 +251,10 @@ def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
     else:
         given = call.of(_PATHS)
         found = list(given) if isinstance(given, list | tuple) else ["." if given is None else given]
-    if not all(isinstance(path, str) for path in found) or not (cwd is None or isinstance(cwd, str)):
-        return None
+    if call.bare in ("glob", "ls") and (below := call.args.get("pattern")) is not None:
+        found += [os.path.join(str(path), str(below)) for path in found]
+    if not all(isinstance(path, str) and "\0" not in path for path in (*found, "" if cwd is None else cwd)):
+        return None  # no file has a NUL in its path, but code in C reads a path up to it
     return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in found]
 
 
@@ -260,8 +263,6 @@ def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
     if paths is None:
         return "the paths cannot be determined"
     wanted = PathPattern(pattern, str(current_workspace().root))
-    if call.bare in ("glob", "ls") and (more := call.args.get("pattern")) is not None:
-        paths = [*paths, *(f"{path}/{more}" for path in paths)]
     for path in paths:
         if wanted.may_be(path):
             return f"it is about {path}"

@@ -200,6 +200,26 @@ class TestPaths:
             assert verdict(rules, "read", file_path=path) == "ask"
         assert verdict(rules, "write", file_path="src/a.py") == "ask", "it is about that tool alone"
 
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("read", {"path": "src/a\0b"}),
+            ("grep", {"path": "src", "cwd": "a\0b"}),
+            ("glob", {"path": "src", "pattern": "\0"}),
+            ("multiedit", {"paths": ["src/a", "src/\0"]}),
+        ],
+    )
+    def test_a_path_with_a_nul_may_be_any_path(self, name: str, arguments: dict[str, Any]) -> None:
+        assert verdict(ToolRules(ask=[f"{name}(*.key)"]), name, **arguments) == "ask"
+        assert verdict(ToolRules(allow=[f"{name}(src/**)"], otherwise="deny"), name, **arguments) == "deny"
+
+    def test_a_rule_that_allows_looks_at_the_pattern_of_a_search(self) -> None:
+        rules = ToolRules(allow=["glob(src/**)", "srv__glob(src/**)"], otherwise="deny")
+        for name in ("glob", "srv__glob"):
+            assert verdict(rules, name, path="src", pattern="**/*.py") == "allow"
+            for pattern in ("../*", "link/*", "a/../../.env", "/etc/*", "\0"):
+                assert verdict(rules, name, path="src", pattern=pattern) == "deny"
+
     @pytest.mark.parametrize("other", ["Update File: .env", "Delete File: .env", "Add File: new", "Add File: src/../n"])
     def test_a_rule_that_allows_covers_every_path_of_a_patch(self, other: str) -> None:
         rules = ToolRules(allow=["apply_patch(src/**)"], otherwise="ask")

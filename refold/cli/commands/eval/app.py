@@ -15,10 +15,14 @@ Traces = Annotated[
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an evaluation.")]
 By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Group by a column of the rows. Repeatable.")]
-Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as HTML.", show_default=False)]
-Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line for each run.", show_default=False)]
+Html = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the report as HTML; - is stdout.", show_default=False)
+]
+Csv = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a line for each run; - is stdout.", show_default=False)
+]
 Inspect = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a log of Inspect, .eval.", show_default=False)
+    Path | None, typer.Option(metavar="FILE", help="Write a log of Inspect, .eval; - is stdout.", show_default=False)
 ]
 
 

@@ -23,11 +23,15 @@ from ...render.output import console, say, stdout_to_stderr, table, write_json
 from ...render.text import brief, clean, count_text
 
 _SHOWN = 20
+_STDOUT = Path("-")
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The reports to make."""
+    """The reports to make.
+
+    Of `html`, `csv`, `inspect` and JSON, one at most goes to stdout, whose path is `-`.
+    """
 
     by: tuple[str, ...] = ()
     html: Path | None = None
@@ -35,6 +39,15 @@ class Outputs:
     inspect: Path | None = None
     quiet: bool = False
     as_json: bool = False
+
+    def __post_init__(self) -> None:
+        if [self.html, self.csv, self.inspect].count(_STDOUT) + self.as_json > 1:
+            raise InputError("only one report can be written to stdout; name files for the others")
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether stdout has a report, and so nothing else."""
+        return self.as_json or _STDOUT in (self.html, self.csv, self.inspect)
 
 
 def run_file(
@@ -52,7 +65,7 @@ def run_file(
     `instead` has values for fields of the file. The code is 1 if the pass rate is below the threshold, or if a verdict
     is missing.
     """
-    mute = outputs.quiet or outputs.as_json
+    mute = outputs.quiet or outputs.to_stdout
     with stdout_to_stderr() if mute else nullcontext():
         said = load_evaluation(path)[0]
         named = module or said.module
@@ -125,6 +138,8 @@ def report(result: EvalResult, outputs: Outputs, code: int) -> None:
         _write(outputs.inspect, inspect_log(result))
     if outputs.as_json:
         write_json({**result.to_dict(outputs.by), "exit_code": code})
+    elif outputs.to_stdout:
+        return
     elif outputs.quiet:
         print("" if result.pass_rate is None else f"{result.pass_rate:.4f}")
     else:
@@ -192,5 +207,10 @@ def why_exit(result: EvalResult, threshold: float | None) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
+    if path == _STDOUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     with export_file(path, force=True) as file:
         file.write(data)
