@@ -477,3 +477,12 @@ def test_reduce_may_set_the_final_result_itself() -> None:
 
     result = Engine(Own(Decision.final("x"))).run("t")
     assert (result.final_result, result.stop_reason) == ("<x>", StopReason.final)
+
+
+@pytest.mark.parametrize("own", [None, "", "mine"])
+def test_the_answer_fills_a_returned_state_without_a_final_result(own: str | None) -> None:
+    class Returns(Scripted):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> Notes:  # type: ignore[override]
+            return Notes(final_result=own)
+
+    assert Engine(Returns(Decision.final("x"))).run("t").final_result == ("x" if own is None else own)

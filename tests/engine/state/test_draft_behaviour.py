@@ -275,6 +275,9 @@ def test_leaked_drafts_are_revoked() -> None:
         draft.points[0].x = 4
         draft.box.put(3)
         leaked.extend([draft, draft.points, draft.points[0], draft.table, draft.table["a"], draft.box, draft.names])
+        leaked.extend(
+            [copy.copy(draft.box), copy.deepcopy(draft.points[1]), draft.box.model_copy(), draft.model_copy()]
+        )
 
     new, _ = fold(reduce)
     assert len(new.points) == 4

@@ -17,6 +17,7 @@ from typing import Any
 
 import jsonpatch
 import orjson
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -519,10 +520,22 @@ class Drafts(RuleBasedStateMachine):
         self.state = new
 
     def do_change(
-        self, draft: Any, plain: Any, where: int, name: int, i: int, j: int, k: int, vs: Any, key: Any
+        self,
+        draft: Any,
+        plain: Any,
+        name: int,
+        i: int,
+        j: int,
+        k: int,
+        vs: Any,
+        key: Any,
+        where: int = 0,
+        path: Path | None = None,
     ) -> None:
-        found: list[tuple[Path, Any]] = [((), plain), *places(plain)]
-        path, target = found[where % len(found)]
+        if path is None:
+            found: list[tuple[Path, Any]] = [((), plain), *places(plain)]
+            path = found[where % len(found)][0]
+        target = reach(plain, path)
         ops = BOARD_OPS if not path else NOTE_OPS
         if isinstance(target, list | dict):
             ops = LIST_OPS if isinstance(target, list) else DICT_OPS
@@ -588,7 +601,55 @@ class DraftsOfLongLists(Drafts):
             unseen.FEW = self.few
 
 
-PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "35"))
+FILL = [3, {"a": [1], "b": None}, [1.0, "x"], "x", [{"n": 1}], 0]
+"""What the lists and dicts of a sweep hold: leaves, and containers of both kinds."""
+
+ARGUMENTS: list[tuple[int, int, int, list[Any], Any]] = [
+    (0, 2, 1, ["x"], "a"),
+    (-1, 1, 2, [{"n": [1]}, None], "k1"),
+    (1, -4, -1, [[0.0], True, -0.0], "new"),
+]
+
+
+@pytest.mark.parametrize("machine", [Drafts, DraftsOfLongLists])
+@pytest.mark.parametrize(
+    ("path", "ops"),
+    [
+        (("items",), LIST_OPS),
+        (("notes",), LIST_OPS),
+        (("note", "tags"), LIST_OPS),
+        (("numbers", 1), LIST_OPS),
+        (("table",), DICT_OPS),
+        (("named",), DICT_OPS),
+        (("note",), NOTE_OPS),
+        ((), BOARD_OPS),
+    ],
+    ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_every_operation_alone_and_after_another(machine: type[Drafts], path: Path, ops: dict[str, Op]) -> None:
+    """Drawn programs meet an operation now and then; here each is met."""
+    notes = [{"text": text, "tags": ["t", text], "extra": {"a": [1]}} for text in ("b", "a", "c")]
+    start = Board.from_dict(
+        {
+            "items": FILL,
+            "table": {f"k{i}": value for i, value in enumerate(FILL)} | {"a": {"b": [1]}},
+            "notes": notes,
+            "named": {"a": notes[0], "k1": notes[1]},
+            "numbers": {"1": [3, 1, 2], "2": []},
+            "note": {"text": "n", "tags": ["q", "p"], "extra": {"x": 1}},
+        }
+    )
+    for name, (number, given) in itertools.product(range(len(ops)), enumerate(ARGUMENTS)):
+        what: dict[str, Any] = dict(zip(("i", "j", "k", "vs", "key"), given, strict=True), name=name)
+        change = ("change", what | {"path": path})
+        before = [[], [change], [("fill", {"fill": [7, [8]], "tags": ["f"]})]][number]
+        for program in [[change]] + [[*before, change]] * bool(before):
+            tried = machine()
+            tried.state, tried.pending = start, program
+            tried.teardown()
+
+
+PROGRAMS = int(os.environ.get("REFOLD_DRAFT_PROGRAMS", "25"))
 """How many programs are drawn for each of the two."""
 
 Drafts.TestCase.settings = settings(max_examples=PROGRAMS, stateful_step_count=25)
