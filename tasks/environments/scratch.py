@@ -17,8 +17,9 @@ from .folder_copy import copy_tree, remove_tree
 class ScratchEnvironment(FolderEnvironment):
     """A copy of `source` in a temporary folder.
 
-    Closing removes it, unless `keep` is set: then `kept_at` is its path. Links are copied as links, and lead to the
-    same place inside the copy. A source with sockets, pipes, devices, or links that lead out of it is refused.
+    Closing removes it, unless `keep` is set: then `kept_at` is its path. A fork is always removed, as nobody is told
+    where it is. Links are copied as links, and lead to the same place inside the copy. A source with sockets, pipes,
+    devices, or links that lead out of it is refused.
     """
 
     type = "scratch"
@@ -51,7 +52,7 @@ class ScratchEnvironment(FolderEnvironment):
 
         Running commands are not copied.
         """
-        child = ScratchEnvironment(self.root, keep=self._keep)
+        child = ScratchEnvironment(self.root)
         await child.open()
         return child
 

@@ -132,11 +132,14 @@ async def _has_its_walls(sandbox: Sandbox) -> str | None:
     if "files" in walls:
         for path in ("/etc/refold-check", "/usr/refold-check"):
             if (await sandbox.exec(["sh", "-c", f": > {path}"])).ok:
+                await sandbox.exec(["rm", "-f", path])
                 return f"{path} can be written"
     if "tmp" in walls:
         name = f"/tmp/refold-check-{secrets.token_hex(8)}"
         done = await sandbox.exec(["sh", "-c", f"echo x > {name} && cat {name}"])
-        if done.output != "x\n" or os.path.exists(name):
+        is_outside = os.path.exists(name)
+        await sandbox.exec(["rm", "-f", name])
+        if done.output != "x\n" or is_outside:
             return "/tmp is not separate"
     if "processes" in walls and (await sandbox.exec(["kill", "-0", str(os.getpid())])).ok:
         return "outside processes can be seen"

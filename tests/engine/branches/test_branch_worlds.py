@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,11 @@ WRITES = Does(
 
 
 @by_all
-def test_each_child_works_in_a_fork_and_the_chosen_ones_files_are_adopted(strategy: Any, tmp_path: Path) -> None:
+def test_each_child_works_in_a_fork_and_the_chosen_ones_files_are_adopted(
+    strategy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "copies"))
+    (tmp_path / "copies").mkdir()
     engine = Engine(WRITES, branch=strategy)
     result = engine.run(in_environment("scratch", tmp_path / "source", keep=True))
     assert_family_holds(engine, result)
@@ -131,6 +136,8 @@ def test_each_child_works_in_a_fork_and_the_chosen_ones_files_are_adopted(strate
         "end=4 after c first start",
     ]
     assert sorted(path.name for path in (tmp_path / "source").iterdir()) == ["start"]
+    (kept,) = (tmp_path / "copies").iterdir()
+    assert sorted(path.name for path in kept.iterdir()) == ["c", "end", "first", "start"], "no candidate's copy is kept"
 
 
 def test_files_follow_the_tree_of_a_search(tmp_path: Path) -> None:

@@ -60,8 +60,10 @@ async def test_the_self_check_finds_a_provider_that_promises_too_much(tmp_path: 
             kwargs["env"] = {**(kwargs.get("env") or {}), **os.environ}
             return await super().exec(*args, **kwargs)
 
+    before = set(Path("/tmp").glob("refold-check-*"))
     problems = await check_sandbox(Boaster(tmp_path))
     assert [each.partition(":")[0] for each in problems] == ["shows_no_secret", "has_its_walls"]
+    assert set(Path("/tmp").glob("refold-check-*")) <= before, "what was written outside is removed"
 
 
 async def test_the_tools_run_in_the_sandbox_that_was_chosen(tmp_path: Path) -> None:
