@@ -27,7 +27,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Says:
-    """An answer: text, then calls given as (name, arguments). `pause` is in seconds, before each piece of it."""
+    """An answer: text, then calls given as (name, arguments).
+
+    `pause` is in seconds, before each piece of the answer; `piece` is a piece's length in a stream.
+    """
 
     text: str = ""
     calls: Sequence[tuple[str, str]] = ()
@@ -35,6 +38,7 @@ class Says:
     usage: Mapping[str, Any] | None = field(default_factory=lambda: {"prompt_tokens": 10, "completion_tokens": 5})
     finish: str = ""
     pause: float = 0.0
+    piece: int = 4
     model: str = ""
 
 
@@ -242,11 +246,11 @@ def _envelope(says: Says, request: Request, kind: str) -> dict[str, Any]:
 def _chunks(says: Says, request: Request) -> Sequence[dict[str, Any]]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": word} for word in says.reasoning.split(" ") if word]
-    deltas += [{"content": piece} for piece in _pieces(says.text)]
+    deltas += [{"content": piece} for piece in _pieces(says.text, says.piece)]
     for i, (name, arguments) in enumerate(says.calls):
         start = {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": ""}}
         deltas.append({"tool_calls": [start]})
-        deltas += [{"tool_calls": [{"index": i, "function": {"arguments": p}}]} for p in _pieces(arguments)]
+        deltas += [{"tool_calls": [{"index": i, "function": {"arguments": p}}]} for p in _pieces(arguments, says.piece)]
     chunks = [_envelope(says, request, "chat.completion.chunk") for _ in deltas]
     for chunk, delta in zip(chunks, deltas, strict=True):
         chunk["choices"] = [{"index": 0, "delta": delta, "finish_reason": None}]
@@ -259,5 +263,5 @@ def _chunks(says: Says, request: Request) -> Sequence[dict[str, Any]]:
     return chunks
 
 
-def _pieces(text: str) -> list[str]:
-    return [text[i : i + 4] for i in range(0, len(text), 4)]
+def _pieces(text: str, length: int) -> list[str]:
+    return [text[i : i + length] for i in range(0, len(text), length)]

@@ -131,11 +131,12 @@ def _whole(data: bytes, wire: Wire) -> bytes:
 
 
 async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
-    """Read an answer and yield a stream of events for the client.
+    """Read an answer and yield a stream of events for the client: one at its start, one at its end.
 
-    Some servers send one document even if a stream was requested.
+    The client's own work on an event takes several times as long as reading it here does. Some servers send one
+    document even if a stream was requested.
     """
-    rest, is_stream = bytearray(), False
+    rest, is_stream, is_told = bytearray(), False, False
     try:
         async for data in response.aiter_bytes():
             rest += data
@@ -145,12 +146,13 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
             if is_stream and b"\n" in data:
                 *lines, rest = rest.split(b"\n")
                 for line in lines:
-                    for event in _event(line, wire):
-                        yield event
+                    _event(line, wire)
+                if wire.is_read and not is_told:
+                    is_told = True
+                    yield _chunk("")
             _refuse_longer(rest)
         if is_stream:
-            for event in _event(rest, wire):
-                yield event
+            _event(rest, wire)
         else:
             _take(rest, wire)
             wire.is_over = True
@@ -160,17 +162,16 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
         await response.aclose()
 
 
-def _event(line: bytes | bytearray, wire: Wire) -> list[bytes]:
-    """Read one line of a stream; return the events for the client."""
+def _event(line: bytes | bytearray, wire: Wire) -> None:
+    """Read one line of a stream."""
     line = line.strip()
     if not line.startswith(b"data:"):
-        return []
+        return
     data = line[5:].strip()
     if data == b"[DONE]":
         wire.is_over = wire.is_over or wire.answer.has_answer
-        return []
+        return
     _take(data, wire)
-    return [_chunk("")]
 
 
 def _take(data: bytes | bytearray, wire: Wire) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -248,9 +248,31 @@ def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch, s
         error, _ = failure(reply, streamed=streamed)
         assert error.transient
         assert "has no end after" in error.message
-    long = Says("many words " * 20_000)  # longer than one event may be, but not in one
-    whole, _ = answer(long, streamed=True)
-    assert len(whole.message.content) == 220_000
+
+
+def test_a_stream_may_be_longer_than_one_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LARGEST", 1_000)
+    whole, _ = answer(Says("many words " * 200, piece=500), streamed=True)
+    assert len(whole.message.content) == 2200
+
+
+def test_a_clients_own_work_does_not_grow_with_the_pieces() -> None:
+    async def events(pieces: int) -> int:
+        class Response:
+            async def aiter_bytes(self) -> AsyncIterator[bytes]:
+                for _ in range(pieces):
+                    yield b"data: " + (CHUNK % '{"content":"x"}').encode() + b"\n\n"
+                yield b"data: [DONE]\n\n"
+
+            async def aclose(self) -> None:
+                pass
+
+        reader = wire.Wire()
+        seen = [event async for event in wire._stream(Response(), reader)]
+        assert reader.answer.generation().message.content == "x" * pieces
+        return len(seen)
+
+    assert anyio.run(events, 1) == anyio.run(events, 300) == 2
 
 
 def test_a_response_that_nobody_reads_gives_its_connection_back() -> None:
