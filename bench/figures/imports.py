@@ -26,7 +26,7 @@ def imports(sizes: Sizes) -> Iterator[Figure]:
     times: dict[str, list[float]] = {name: [] for name in programs}
     for program in programs.values():
         seconds(program)  # compiles bytecode and fills the file cache
-    for _ in range(2 * sizes.repeats + 1):
+    for _ in range(2 * sizes.repeats - 1):
         for name, program in programs.items():
             times[name].append(seconds(program))
     for key, title, ours, base, goal in (

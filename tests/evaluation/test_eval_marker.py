@@ -1,8 +1,9 @@
 """The marker `refold_eval` gates a test by a pass rate, and gives it the result."""
 
 import subprocess
-import sys
 from pathlib import Path
+
+from warm_python import warm_python
 
 TESTS = """\
 import pytest
@@ -43,10 +44,15 @@ def test_below_a_text():
 """
 
 
+def command() -> list[str]:
+    """Run the tests of a folder; modules that are imported already are not rewritten, which is no fault here."""
+    options = ["-p", "no:cacheprovider", "-W", "ignore:Module already imported", "--strict-markers", "-q"]
+    return [*warm_python(), "-m", "pytest", *options, "--rootdir", "."]
+
+
 def test_the_marker_gates(tmp_path: Path) -> None:
     (tmp_path / "test_gate.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q", "--rootdir", "."]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
+    ended = subprocess.run(command(), cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
     assert "1 passed, 4 errors" in ended.stdout
     assert "the pass rate 0.500 [0.095, 0.905] is below 0.6" in ended.stdout
     for given in ("nan", "'0.5'"):
@@ -110,8 +116,7 @@ def test_the_marker_runs_a_file_with_the_code_beside_it(tmp_path: Path) -> None:
     eval_file = "module: solver.py:Same\ndataset: rows.csv\nscorers: [exact, solver.py:short]\nfail_under: 0.8\n"
     (here / "EVAL.yaml").write_text(eval_file)
     (here / "nocode.yaml").write_text("module: solvr.py:Same\ndataset: rows.csv\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q", "--rootdir", "."]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
+    ended = subprocess.run(command(), cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
     assert "1 passed, 4 errors" in ended.stdout, ended.stdout
     for told in (
         "is below 0.8",

@@ -4,7 +4,6 @@ import io
 import json
 import subprocess
 import zipfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +61,25 @@ def test_the_samples_of_a_log_are_a_dataset(result: EvalResult, tmp_path: Path) 
         read_inspect_samples(path)
 
 
+READ_AND_WRITE = """
+from inspect_ai.log import read_eval_log, write_eval_log
+log = read_eval_log("x.eval")
+print(log.model_dump_json())
+write_eval_log(log, "again.eval")
+"""
+
+
 def test_inspect_itself_reads_the_log(result: EvalResult, tmp_path: Path) -> None:
     path = tmp_path / "x.eval"
     path.write_bytes(inspect_log(result))
-    inspect = partial(subprocess.run, check=True, capture_output=True, cwd=tmp_path)
-    log = json.loads(inspect([component("inspect"), "log", "dump", str(path)]).stdout)
+    python = Path(component("inspect")).resolve().parent / "python"
+    read = subprocess.run([python, "-c", READ_AND_WRITE], check=True, capture_output=True, cwd=tmp_path)
+    log = json.loads(read.stdout)
     assert (log["status"], log["results"]["total_samples"], len(log["samples"])) == ("success", 4, 4)
     first = log["samples"][0]
     assert (first["id"], first["epoch"], first["scores"]["criteria"]["value"]) == ("can/1", 1, 1.0)
     assert [event["event"] for event in first["events"]].count("tool") == 3
-    inspect([component("inspect"), "log", "convert", str(path), "--to", "eval", "--output-dir", "again"])
-    again = tmp_path / "again" / "x.eval"
+    again = tmp_path / "again.eval"
     with zipfile.ZipFile(again) as packed:
         assert {each.compress_type for each in packed.infolist()} == {93}  # zstd
     assert [row.id for row in read_inspect_samples(again)] == ["can/1", "cannot"]
