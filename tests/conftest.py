@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from leftovers import nothing_is_left, pytest_runtest_logfinish
+
+__all__ = ["nothing_is_left", "pytest_runtest_logfinish"]
 
 ROOT = Path(__file__).parent
 SLOW = (

@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from places import ROOT
+from statements import statements
 
 ROOMS = {"refold": "refold", **{name: f"refold.{name}" for name in ("engine", "modules", "traces", "tasks")}}
 
@@ -24,7 +25,7 @@ def files() -> dict[str, Path]:
 
 def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
     """The project's files that a file imports, wherever in it the import stands."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in known)
         elif isinstance(node, ast.ImportFrom):

@@ -35,17 +35,17 @@ def _helpers_are_found() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("store", "only", "kills", "tasks"),
     [
-        ("folder", ("driver", "worker"), 3, 14),
-        ("sqlite", ("worker",), 1, 14),
-        ("postgres", ("driver", "server"), 2, 14),
-        ("objects", ("driver",), 1, 6),
+        ("folder", ("driver", "worker"), 2, 10),
+        ("sqlite", ("worker",), 1, 10),
+        ("postgres", ("driver", "server"), 2, 10),
+        ("objects", ("driver",), 1, 4),
     ],
 )
 def test_every_task_ends_once_through_kills(
     tmp_path: Path, store: str, only: tuple[str, ...], kills: int, tasks: int
 ) -> None:
     with place(store) as where:
-        played = play(7, tmp_path / "round", where, tasks=tasks, steps=4, only=only, kills=kills, pace=0.01)
+        played = play(7, tmp_path / "round", where, tasks=tasks, steps=3, only=only, kills=kills, pace=0.01)
     assert not played.problems, played
     assert played.kills
 

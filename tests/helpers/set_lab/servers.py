@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from needed import need_package
@@ -93,7 +94,7 @@ class Nodes:
 def nodes(count: int = 2) -> Iterator[Nodes]:
     """Start a Ray cluster; a test is skipped if Ray is not installed."""
     need_package("ray")
-    with environment():
+    with TemporaryDirectory(prefix="ray-") as home, environment(RAY_TMPDIR=home):
         made = Nodes(count)
         try:
             yield made
@@ -102,9 +103,9 @@ def nodes(count: int = 2) -> Iterator[Nodes]:
 
 
 @contextlib.contextmanager
-def environment() -> Iterator[None]:
+def environment(**more: str) -> Iterator[None]:
     """Let processes that are started import the helpers, and let Ray be quiet."""
-    wanted = {**QUIET, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "helpers"), str(ROOT)])}
+    wanted = {**QUIET, **more, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "helpers"), str(ROOT)])}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ |= wanted
     try:

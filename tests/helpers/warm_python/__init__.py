@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 _HERE = Path(__file__).parent
+_running: list[tuple["subprocess.Popen[bytes]", str]] = []
 
 
 def warm_python() -> list[str]:
@@ -41,12 +42,17 @@ def _server() -> str:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    atexit.register(_end, process, folder)
+    _running.append((process, folder))
+    atexit.register(end_warm_python)
     assert process.stdout.readline() == b"ready\n", "the process that forks did not start"
     return address
 
 
-def _end(process: "subprocess.Popen[bytes]", folder: str) -> None:
-    process.communicate()
-    Path(folder, "s").unlink(missing_ok=True)
-    os.rmdir(folder)
+def end_warm_python() -> None:
+    """End the process that forks; the next one to ask starts another one."""
+    _server.cache_clear()
+    while _running:
+        process, folder = _running.pop()
+        process.communicate()
+        Path(folder, "s").unlink(missing_ok=True)
+        os.rmdir(folder)

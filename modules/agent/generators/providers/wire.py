@@ -131,10 +131,10 @@ def _whole(data: bytes, wire: Wire) -> bytes:
 
 
 async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
-    """Read an answer and yield a stream of events for the client: one at its start, one at its end.
+    """Read an answer and yield two events for the client.
 
-    The client's own work on an event takes several times as long as reading it here does. Some servers send one
-    document even if a stream was requested.
+    One comes at the answer's start, one at its end: the client's own work on an event takes several times as long as
+    reading the event here. Some servers send one document even if a stream was requested.
     """
     rest, is_stream, is_told = bytearray(), False, False
     try:

@@ -1,0 +1,43 @@
+"""The suite's own temporary directory, which must be empty in the end: what a test leaves there, a user's disk keeps.
+
+`tests/conftest.py` takes the fixture and the hook from here. Files under `tmp_path` are pytest's and do not count.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+from warm_python import end_warm_python
+
+_first_seen: dict[str, str] = {}
+"""The test after which each name was first there."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give tests and the processes that they start a temporary directory; fail if something is left in it."""
+    tmp_path_factory.getbasetemp()  # its place depends on the temporary directory, and stays
+    before = os.environ.get("TMPDIR"), tempfile.tempdir
+    # A short name, since a socket's path has at most 107 bytes.
+    own = os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="rs-")
+    yield
+    end_warm_python()
+    left = {name: _first_seen.get(name, "the last test") for name in sorted(os.listdir(own))}
+    if before[0] is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before[0]
+    tempfile.tempdir = before[1]
+    shutil.rmtree(own)
+    if left:
+        told = "".join(f"\n  {name}, first seen after {test}" for name, test in left.items())
+        pytest.fail(f"the temporary directory must be empty after the last test; these are left:{told}", pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """Remember the test after which something is there that was not there before."""
+    for name in os.listdir(tempfile.gettempdir()) if os.path.basename(tempfile.gettempdir()).startswith("rs-") else ():
+        _first_seen.setdefault(name, nodeid)
