@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +53,43 @@ def _served(folder: Path, ids: dict[str, str]) -> Iterator[Site]:
         yield Site(folder, ids, f"http://127.0.0.1:{server.port}", actions.token)
 
 
-@pytest.fixture(scope="module")
+class _Chromium:
+    """Chromium, for as many tests of this folder as follow each other: its start takes as long as a test.
+
+    It ends before another folder's test: while it is there, an event loop runs in this thread.
+    """
+
+    def __init__(self) -> None:
+        self._exit = ExitStack()
+        self._browser: Browser | None = None
+        self.is_last = False
+
+    def open(self) -> Browser:
+        if self._browser is None:
+            self._browser = launch(self._exit.enter_context(sync_playwright()))
+            self._exit.callback(self._browser.close)
+        return self._browser
+
+    def close(self) -> None:
+        self._browser = None
+        self._exit.close()
+
+
+_chromium = _Chromium()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    _chromium.is_last = nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent)
+    if _chromium.is_last and "browser" not in getattr(item, "fixturenames", ()):
+        _chromium.close()
+
+
+@pytest.fixture
 def browser() -> Iterator[Browser]:
-    """Chromium, ended with its file: while it is there, an event loop runs in this thread."""
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield browser
-        browser.close()
+    yield _chromium.open()
+    if _chromium.is_last:
+        _chromium.close()
 
 
 @pytest.fixture

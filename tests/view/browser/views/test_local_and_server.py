@@ -3,6 +3,7 @@
 import gzip
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,20 @@ WORDS = {
 @pytest.fixture(scope="module")
 def resumed(acted: Site) -> Iterator[None]:
     """A run that its budget stopped twice, and that was resumed with more: its resumes and ends change the state."""
-    task, folder = load_task(GAME), acted.folder
-    trace = Engine(GameOf24(), traces=folder, seed=1, budget=RuntimeBudget(max_steps=3)).run(task).trace
-    path = folder / f"{trace.run_id}.trace.jsonl"
-    for most in (6, 40):
-        Engine(GameOf24(), traces=folder).resume(path, budget=RuntimeBudget(max_steps=most))
-    acted.ids["resumed"] = trace.run_id
+    folder = acted.folder
+
+    def made() -> str:
+        engine = Engine(GameOf24(), traces=folder, seed=1, budget=RuntimeBudget(max_steps=3))
+        run_id = engine.run(load_task(GAME)).trace.run_id
+        for most in (6, 40):
+            Engine(GameOf24(), traces=folder).resume(
+                folder / f"{run_id}.trace.jsonl", budget=RuntimeBudget(max_steps=most)
+            )
+        return run_id
+
+    with ThreadPoolExecutor(1) as pool:  # Playwright keeps an event loop running in this thread
+        acted.ids["resumed"] = pool.submit(made).result()
+    path = folder / f"{acted.ids['resumed']}.trace.jsonl"
     yield
     del acted.ids["resumed"]
     path.unlink()
