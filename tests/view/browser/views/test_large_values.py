@@ -1,4 +1,4 @@
-"""Ten megabytes of text and a hundred thousand keys in a state: shown in part, found to their end, and the page stays quick."""
+"""Ten megabytes of text and many keys in a state: shown in part, found to their end, and the page stays quick."""
 
 from collections.abc import Iterator
 
