@@ -28,18 +28,14 @@ def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
     The frames of the coroutines that it awaits are searched, too.
     """
     while coroutine is not None:
-        frame = (
-            getattr(coroutine, "cr_frame", None)
-            or getattr(coroutine, "gi_frame", None)
-            or getattr(coroutine, "ag_frame", None)
-        )
+        frame = _first(coroutine, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:
             yield from _held(frame)
-        coroutine = (
-            getattr(coroutine, "cr_await", None)
-            or getattr(coroutine, "gi_yieldfrom", None)
-            or getattr(coroutine, "ag_await", None)
-        )
+        coroutine = _first(coroutine, "cr_await", "gi_yieldfrom", "ag_await")
+
+
+def _first(owner: Any, *names: str) -> Any:
+    return next((found for name in names if (found := getattr(owner, name, None)) is not None), None)
 
 
 def _held(frame: FrameType) -> Iterator[int]:

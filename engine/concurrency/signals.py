@@ -1,18 +1,23 @@
-"""Runs async work from sync code; Ctrl-C and SIGTERM cancel it."""
+"""Runs async work from sync code, of a script or of a notebook's cell; Ctrl-C and SIGTERM cancel it."""
 
 import asyncio
 import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeVar
 
 import anyio
 
 from ...errors import EngineUsageError
-from .notebook import in_notebook, run_in_thread
 
 R = TypeVar("R")
+_LOOK = 0.5
+"""How often, in seconds, a waiting cell looks for an interrupt on systems whose locks ignore interrupts."""
 
 
 def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
@@ -41,8 +46,7 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
     its end. There is one exception: if code that never awaits blocks the loop, the next Ctrl-C raises KeyboardInterrupt
     in that code.
     """
-    taken: list[int] = []
-    """The signals received so far."""
+    taken: list[int] = []  # the signals received so far
 
     async def main() -> R:
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
@@ -51,8 +55,7 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
         assert this is not None
         terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         before = signal.getsignal(signal.SIGINT)
-        turns: list[int] = []
-        """One item for each signal after which the event loop has had a turn."""
+        turns: list[int] = []  # one item for each signal after which the event loop has had a turn
 
         def on_term() -> None:
             if not taken:
@@ -112,3 +115,60 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
     if failed:
         raise failed[0]
     return results[0]
+
+
+def in_notebook() -> bool:
+    """Return whether this is the thread in which IPython runs cells."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None and threading.current_thread() is threading.main_thread()
+
+
+def run_in_thread(work: Callable[[], Awaitable[R]]) -> R:
+    """Run `work` in a new thread with an event loop, and wait.
+
+    A notebook's loop runs in the thread of the cells, and is blocked while a cell computes. Output of the work appears
+    under the cell that runs it. An interrupt cancels the work, waits until it has cleaned up, and is raised as
+    KeyboardInterrupt with the cancellation's `result` attribute. A second interrupt is raised at once.
+    """
+    over: Future[R] = Future()
+    started = threading.Event()
+    cancel: list[Callable[[], Any]] = []
+
+    async def cancellable() -> R:
+        task = asyncio.current_task()
+        assert task is not None
+        cancel.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel, "SIGINT"))
+        started.set()
+        return await work()
+
+    def main() -> None:
+        try:
+            over.set_result(run_with_signals(cancellable))
+        except BaseException as error:  # noqa: BLE001 - raised in the cell's thread
+            over.set_exception(error)
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=copy_context().run, args=(main,), name="refold notebook run", daemon=True)
+    try:
+        thread.start()
+        _wait(over)
+    except KeyboardInterrupt as interrupt:
+        if thread.ident is not None:
+            while not started.wait(_LOOK):
+                pass
+            with suppress(RuntimeError):  # the loop has closed
+                for each in cancel:
+                    each()
+            _wait(over)
+            error = over.exception()
+            ended = over.result() if error is None else getattr(error, "result", None)
+            interrupt.result = ended  # type: ignore[attr-defined]
+        raise
+    return over.result()
+
+
+def _wait(over: Future[Any]) -> None:
+    while not over.done():
+        with suppress(TimeoutError):
+            over.exception(_LOOK)

@@ -6,7 +6,7 @@ and `several` runs jobs concurrently.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -15,19 +15,6 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from .cancellation import is_cancelled, stray
 
 T = TypeVar("T")
-
-
-def soon() -> Callable[[Callable[[], Any]], Any]:
-    """Return a function that schedules a call in the loop running now.
-
-    The function may be called from any thread.
-    """
-    try:
-        return asyncio.get_running_loop().call_soon_threadsafe
-    except RuntimeError:
-        from trio.lowlevel import current_trio_token
-
-        return current_trio_token().run_sync_soon
 
 
 def current_loop() -> Any:
@@ -40,47 +27,41 @@ def current_loop() -> Any:
         return current_trio_token()
 
 
+def soon() -> Callable[[Callable[[], Any]], Any]:
+    """Return a function that schedules a call in the loop running now.
+
+    The function may be called from any thread.
+    """
+    loop = current_loop()
+    return loop.call_soon_threadsafe if isinstance(loop, asyncio.AbstractEventLoop) else loop.run_sync_soon
+
+
 def later(seconds: float, call: Callable[[], Any]) -> Callable[[], Any]:
     """Schedule a call after `seconds`; return a function that cancels it."""
-    try:
-        return asyncio.get_running_loop().call_later(seconds, call).cancel
-    except RuntimeError:
-        import trio
 
-        scope = trio.CancelScope()
+    async def wait() -> None:
+        await anyio.sleep(seconds)
+        call()
 
-        async def wait() -> None:
-            with scope:
-                await trio.sleep(seconds)
-                call()
-
-        trio.lowlevel.spawn_system_task(wait)
-        return scope.cancel
+    loop = current_loop()
+    return loop.call_later(seconds, call).cancel if isinstance(loop, asyncio.AbstractEventLoop) else spawn(wait)
 
 
 def spawn(
     work: Callable[[], Coroutine[Any, Any, None]],
     context: Context | None = None,
-    over: Callable[[], Any] | None = None,
+    over: Callable[[], Any] = lambda: None,
 ) -> Callable[[], Any]:
     """Start an independent task in the running event loop.
 
     Returns a function that cancels the task. The task sees the context variables of `context`, by default those of the
-    caller, and calls `over` when it has ended. Without `over`, `work` must raise nothing.
+    caller, and calls `over` when it has ended. `work` must raise nothing but its cancellation.
     """
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return _spawn_on_trio(work, context, over)
-    task = loop.create_task(work()) if context is None else loop.create_task(work(), context=context)
-    if over is not None:
+    loop, context = current_loop(), context or copy_context()
+    if isinstance(loop, asyncio.AbstractEventLoop):
+        task = loop.create_task(work(), context=context)
         task.add_done_callback(lambda _: over())
-    return task.cancel
-
-
-def _spawn_on_trio(
-    work: Callable[[], Coroutine[Any, Any, None]], context: Context | None, over: Callable[[], Any] | None
-) -> Callable[[], Any]:
+        return task.cancel
     import trio
 
     scope = trio.CancelScope()
@@ -90,8 +71,7 @@ def _spawn_on_trio(
             with scope:
                 await work()
         finally:
-            if over is not None:
-                over()
+            over()
 
     trio.lowlevel.spawn_system_task(run, context=context)
     return scope.cancel

@@ -4,14 +4,12 @@ Python cannot stop a thread. So when a deadline passes, the thread is abandoned:
 result is dropped, and as a daemon it does not keep the process alive. A child process for which the thread waits
 (`tasks.apart`) is killed.
 
-On asyncio, `_Pool` keeps idle threads for the next job. At most `MOST` jobs are at work at a time, in all runs of the
-process; further jobs queue. Some jobs do not count towards `MOST`, since they could block all others for good:
+`_Pool` keeps idle threads for the next job. At most `MOST` jobs are at work at a time, in all runs of the process;
+further jobs queue. Some jobs do not count towards `MOST`, since they could block all others for good:
 
     an abandoned job               nobody knows when it will end
     a job whose thread waits       see `waits_in_thread`; it may wait for a person's answer
     a job inside another job       the outer job runs an event loop, and counts for both
-
-On trio, anyio's threads do the work: see `trio_threads`.
 """
 
 import asyncio
@@ -25,60 +23,101 @@ from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from ...errors import NoThreadError
 from ...tasks.processes.apart import kill_work_of
-from .thread_calls import MOST, RUNNING, awaitable, outcome_of
-from .trio_threads import GRANTS, in_trio_thread
+from . import forked_processes
+from .tasks import soon
 
 try:
     from sniffio import current_async_library_cvar as _loop_name
 except ImportError:  # without sniffio, anyio looks for a running loop, and a worker thread has none
     _loop_name = None  # type: ignore[assignment]
 
+MOST = 500
+"""The highest number of jobs at work at a time: each takes a thread, and many systems refuse some thousand threads."""
 _IDLE_SECONDS = 20.0
 """The seconds for which a worker waits for its next job before it ends."""
-
-
+RUNNING: dict[int, Context] = {}
+"""The context of the job in each worker thread that is at work, by the thread's ident."""
+Fn = Callable[..., Any]
 Then = Callable[["Job", Any], None]
-"""Called by a worker with the value of its call; may give the thread a further call (`Job.go_on`)."""
 
 
-class Job(asyncio.Future[Any]):
-    """One call for a worker, and the future of its result.
+class _Call:
+    """One call for a worker.
 
-    One task awaits the job. If that task is cancelled, the call is abandoned.
-
-    `counts`: the job counts towards MOST while at work. `queued`: the job waits for room. `left`: nobody waits for the
-    job any longer. `over`: the call has ended. `ident`: the thread that is at work on the job.
+    `counts`: the call counts towards MOST while at work. `queued`: the call waits for room. `left`: nobody waits for
+    the call any longer. `over`: the call has ended. `ident`: the thread that is at work on the call. `ended`: its value
+    and error. `tell`: called by the worker after the call.
     """
 
     left = over = queued = False
-    then: Then | None = None
-    further: "Job | None" = None
-    """The call that follows in the same thread, whose result is delivered with this job's."""
-    ended: tuple[Any, BaseException | None] = None, None
-    _apart: Context
-    """A copy of the context, for `then` and the further call."""
-    _gate: AbstractContextManager[Any] = nullcontext()
-    """Held while `then` works, so that an abandoned job starts nothing further."""
     ident: int | None = None
+    further: "Job | None" = None
+    """The call that follows in the same thread, whose result is delivered with this call's."""
+    ended: tuple[Any, BaseException | None] = None, None
+    tell: Callable[[], Any]
+
+    def __init__(self, fn: Fn, kwargs: dict[str, Any], context: Context, counts: bool) -> None:
+        self.fn, self.kwargs, self.context, self.counts = fn, kwargs, context, counts
+
+    def work(self) -> None:
+        """Make the call in this thread, unless it was abandoned.
+
+        A process that the called function has forked ends here.
+        """
+        ident = threading.get_ident()
+        if not _pool.begins(self, ident):
+            return
+        value, error, began = None, None, forked_processes.number
+        RUNNING[ident] = self.context
+        try:
+            value = self.context.run(self.fn, **self.kwargs)
+        except BaseException as raised:  # noqa: BLE001 - it is raised again where the call is awaited
+            error = _awaitable(raised)
+        if forked_processes.number != began:
+            forked_processes.end_child(error)
+        RUNNING.pop(ident, None)
+        self.ended = value, error
+
+
+def _awaitable(error: BaseException) -> BaseException:
+    """Return an error as code that awaits the call gets it.
+
+    Thrown into a coroutine, StopIteration and GeneratorExit would mean something else.
+    """
+    if not isinstance(error, StopIteration | GeneratorExit):
+        return error
+    told = RuntimeError(f"{type(error).__name__} left a sync function")
+    told.__cause__ = error
+    return told
+
+
+class Job(_Call, asyncio.Future[Any]):
+    """A call from an asyncio loop, and the future of its result.
+
+    One task awaits the job. If that task is cancelled, the call is abandoned.
+    """
+
     _waiter: tuple[Callable[[Any], object], Context] | None = None
     """The callback that resumes the awaiting task, and its context."""
+    _then: Then | None = None
+    _gate: AbstractContextManager[Any] = nullcontext()
+    """Held while `then` works, so that an abandoned job starts nothing further."""
+    _apart: Context
+    """A copy of the context, for `then` and the further call."""
 
     def __init__(
-        self,
-        fn: Callable[..., Any],
-        kwargs: dict[str, Any],
-        context: Context,
-        loop: asyncio.AbstractEventLoop,
-        counts: bool,
+        self, fn: Fn, kwargs: dict[str, Any], context: Context, counts: bool, loop: Any, then: Then | None = None
     ) -> None:
-        super().__init__(loop=loop)
-        self.fn = fn
-        self.kwargs = kwargs
-        self.context = context
+        asyncio.Future.__init__(self, loop=loop)
+        _Call.__init__(self, fn, kwargs, context, counts)
         self.loop = loop
-        self.counts = counts
+        if then is not None:
+            self._then, self._apart, self._gate = then, context.copy(), threading.Lock()
 
     def add_done_callback(self, fn: Callable[[Any], object], *, context: Context | None = None) -> None:
         """Keep the callback of the awaiting task for `deliver`.
@@ -103,29 +142,30 @@ class Job(asyncio.Future[Any]):
             self.further.cancel(msg)
         return cancelled
 
-    def continued_by(self, then: Then) -> None:
-        """Let the worker call `then` with the value, unless abandoned."""
-        self.then, self._apart, self._gate = then, self.context.copy(), threading.Lock()
-
-    def go_on(self, fn: Callable[..., Any], kwargs: dict[str, Any]) -> "asyncio.Future[Any]":
+    def go_on(self, fn: Fn, kwargs: dict[str, Any]) -> "asyncio.Future[Any]":
         """Let this thread call `fn(**kwargs)` next; for use by `then`."""
-        self.further = Job(fn, kwargs, self._apart, self.loop, counts=False)
+        self.further = Job(fn, kwargs, self._apart, False, self.loop)
         return self.further
 
     def work(self) -> None:
-        """Do this job and its further one, in this thread."""
-        value, error = self.ended = _done(self)
-        if self.then is None or error is not None:
+        """Make this call and the further one, in this thread."""
+        super().work()
+        value, error = self.ended
+        if self._then is None or error is not None:
             return
         with self._gate:
             if self.left:
                 return
             try:
-                self._apart.run(self.then, self, value)
+                self._apart.run(self._then, self, value)
             except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
-                self.ended = None, awaitable(raised)
+                self.ended = None, _awaitable(raised)
         if self.further is not None:
-            self.further.ended = _done(self.further)
+            self.further.work()
+
+    def tell(self) -> None:
+        """Let the loop set the result."""
+        self.loop.call_soon_threadsafe(self.deliver)
 
     def deliver(self) -> None:
         """Set the result, and resume the task that awaits it."""
@@ -150,30 +190,22 @@ class _Worker(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="refold worker")
-        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self.jobs: SimpleQueue[_Call] = SimpleQueue()
 
     def run(self) -> None:
-        job: Job | None = None
+        job: _Call | None = self.jobs.get()
         while True:
-            try:
-                job = self.jobs.get(timeout=_IDLE_SECONDS) if job is None else job
-            except Empty:
-                if _pool.retired(self):
-                    return
-                continue  # the pool has just taken this worker for a job, which is on its way
-            done = job
-            done.work()
-            job = _pool.next(done, self)  # before the result is delivered: the loop may then reuse this idle worker
+            while job is None:
+                try:
+                    job = self.jobs.get(timeout=_IDLE_SECONDS)
+                except Empty:
+                    if _pool.retired(self):
+                        return
+            job.work()
+            done, job = job, _pool.next(job, self)  # before the delivery: the loop may then reuse this idle worker
             with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
-                done.loop.call_soon_threadsafe(done.deliver)
+                done.tell()
             del done  # an idle worker must not keep a result alive
-
-
-def _done(job: Job) -> tuple[Any, BaseException | None]:
-    """Do a job, unless it was abandoned; return its value and error."""
-    if not _pool.begins(job, threading.get_ident()):
-        return None, None
-    return outcome_of(job.fn, job.kwargs, job.context)
 
 
 class _Pool:
@@ -186,10 +218,10 @@ class _Pool:
         """Forget all workers and jobs: a forked child has no such threads."""
         self._lock = threading.Lock()
         self._idle: deque[_Worker] = deque()
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[_Call] = deque()
         self._at_work = 0
 
-    def give(self, job: Job) -> None:
+    def give(self, job: _Call) -> None:
         """Start a job, now or once there is room.
 
         Raises NoThreadError if the process can start no thread, and none of its threads could become free.
@@ -200,38 +232,39 @@ class _Pool:
                     self._queue(job)
                     return
                 self._at_work += 1
+        self._start(job)
+
+    def _start(self, job: _Call) -> None:
+        """Give a counted job to an idle or a new worker."""
+        with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
             worker = _Worker()
             try:
                 worker.start()
-            except RuntimeError as error:  # can't start new thread
-                self._put_off(job, error)
+            except RuntimeError as error:  # can't start new thread: wait until another job ends
+                with self._lock:
+                    if job.counts:
+                        self._at_work -= 1
+                    if self._at_work < 1:
+                        raise NoThreadError(f"this process can start no thread for sync code: {error}") from error
+                    job.counts = True
+                    self._queue(job)
                 return
         worker.jobs.put(job)
 
-    def _put_off(self, job: Job, error: RuntimeError) -> None:
-        """Queue a job without a thread until another job ends."""
-        with self._lock:
-            if job.counts:
-                self._at_work -= 1
-            if self._at_work < 1:
-                raise NoThreadError(f"this process can start no thread for sync code: {error}") from error
-            job.counts = True
-            self._queue(job)
-
-    def _queue(self, job: Job) -> None:
+    def _queue(self, job: _Call) -> None:
         job.queued = True
         self._waiting.append(job)
 
-    def begins(self, job: Job, ident: int) -> bool:
+    def begins(self, job: _Call, ident: int) -> bool:
         """Record that a thread starts a job; return False if abandoned."""
         with self._lock:
             if not job.left:
                 job.ident = ident
             return not job.left
 
-    def next(self, done: Job, worker: _Worker) -> Job | None:
+    def next(self, done: _Call, worker: _Worker) -> _Call | None:
         """Return the worker's next job after `done`, or None to idle."""
         with self._lock:
             done.over = True
@@ -244,7 +277,7 @@ class _Pool:
                 self._idle.append(worker)
             return found
 
-    def _taken(self) -> Job | None:
+    def _taken(self) -> _Call | None:
         """Take and count the first queued job that is still wanted.
 
         Returns None if there is no such job, or no room.
@@ -257,7 +290,7 @@ class _Pool:
                 return job
         return None
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: _Call) -> None:
         """Abandon a job: it no longer counts, and does not start."""
         with self._lock:
             if job.left or job.over:
@@ -274,19 +307,16 @@ class _Pool:
         with self._lock:
             self._at_work -= 1
             job = self._taken()
-            if job is None:
-                return
-            self._at_work -= 1  # `_taken` has counted the job, and `give` counts it again
-        self.give(job)
+        if job is not None:
+            self._start(job)
 
     def retired(self, worker: _Worker) -> bool:
         """Remove an idle worker; return False if it has a new job."""
         with self._lock:
-            try:
+            found = worker in self._idle
+            if found:
                 self._idle.remove(worker)
-            except ValueError:
-                return False
-            return True
+            return found
 
     @contextmanager
     def waits(self) -> "Iterator[None]":
@@ -294,27 +324,15 @@ class _Pool:
 
         Does nothing outside of a worker's job.
         """
-        ident = threading.get_ident()
-        if ident in GRANTS:
-            grant = GRANTS[ident]
-            grant(1)
-            try:
-                yield
-            finally:
-                grant(-1)
-        elif ident in RUNNING and _is_worker():
-            self._make_room()
-            try:
-                yield
-            finally:
-                with self._lock:
-                    self._at_work += 1
-        else:
+        if threading.get_ident() not in RUNNING:
             yield
-
-
-def _is_worker() -> bool:
-    return isinstance(threading.current_thread(), _Worker)
+            return
+        self._make_room()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_work += 1
 
 
 _pool = _Pool()
@@ -323,12 +341,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.clear)
 
 
-def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any], then: Then | None = None) -> Awaitable[Any]:
+def in_thread(fn: Fn, kwargs: dict[str, Any], then: Then | None = None) -> Awaitable[Any]:
     """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
 
     Await the result at once. If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no
-    event loop counts as running, so `fn` may start one. `then` may give the thread a further call (see
-    `Job.continued_by`), except on trio.
+    event loop counts as running, so `fn` may start one. The worker calls `then` with the value, unless the call was
+    abandoned or the loop is trio's; it may give the thread a further call (`Job.go_on`).
 
     Raises NoThreadError if the process can start no thread, and none of its threads could become free.
     """
@@ -336,11 +354,25 @@ def in_thread(fn: Callable[..., Any], kwargs: dict[str, Any], then: Then | None 
     if _loop_name is not None:
         context.run(_loop_name.set, None)
     loop = events._get_running_loop()
+    counts = threading.get_ident() not in RUNNING  # for a loop in a worker thread, the worker's own job counts
     if loop is None:
-        return in_trio_thread(fn, kwargs, context)
-    # A loop in a worker thread: the worker's own job counts for both.
-    job = Job(fn, kwargs, context, loop, threading.get_ident() not in RUNNING)
-    if then is not None:
-        job.continued_by(then)
+        return _on_trio(_Call(fn, kwargs, context, counts))
+    job = Job(fn, kwargs, context, counts, loop, then)
     _pool.give(job)
     return job
+
+
+async def _on_trio(call: _Call) -> Any:
+    await checkpoint_if_cancelled()
+    post, over = soon(), anyio.Event()
+    call.tell = lambda: post(over.set)
+    _pool.give(call)
+    try:
+        await over.wait()
+    except BaseException:
+        _pool.leave(call)
+        raise
+    value, error = call.ended
+    if error is not None:
+        raise error
+    return value

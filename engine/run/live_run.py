@@ -33,7 +33,7 @@ from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.tasks import current_loop
-from ..concurrency.thread_calls import RUNNING
+from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
 from ..effects.arguments_json import Asked, StateRefs, action_asked, asked_for, request_digest
 from ..effects.budget import WARN_AT, Account, EndedFromAbove

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 import pytest
 
 from refold.engine.concurrency import signals
-from refold.engine.concurrency.notebook import in_notebook, run_in_thread
+from refold.engine.concurrency.signals import in_notebook, run_in_thread
 from refold.errors import EngineUsageError
 
 known: ContextVar[str] = ContextVar("known")

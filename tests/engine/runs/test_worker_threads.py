@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from refold.engine.concurrency import threads as workers
@@ -76,43 +75,28 @@ def test_a_cancelled_task_leaves_its_thread_and_goes_on() -> None:
     assert asyncio.run(main()) == ["cancelled", "the thread is still at work"]
 
 
-def test_what_was_left_on_its_way_to_a_thread_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_what_was_left_on_its_way_to_a_thread_is_not_begun(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[int] = []
     on_its_way: list[Any] = []
 
     async def main() -> None:
+        scope = anyio.CancelScope()
+
+        def kept(job: Any) -> None:
+            on_its_way.append(job)
+            scope.cancel()
+
         with monkeypatch.context() as patch:
-            patch.setattr(workers._pool, "give", on_its_way.append)
-            with anyio.move_on_after(0):
+            patch.setattr(workers._pool, "give", kept)
+            with scope:
                 await in_thread(lambda: began.append(1), {})
         (job,) = on_its_way
         workers._pool.give(job)
         while not job.over:
-            await asyncio.sleep(0)
+            await anyio.sleep(0)
 
-    asyncio.run(main())
-    assert began == []
-
-
-def test_what_was_left_on_its_way_to_a_thread_of_trio_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[int] = []
-    on_its_way: list[Callable[[], Any]] = []
-
-    async def main() -> None:
-        scope = anyio.CancelScope()
-
-        async def never(work: Callable[[], Any], **options: Any) -> None:
-            on_its_way.append(work)
-            scope.cancel()
-            await anyio.sleep_forever()
-
-        with monkeypatch.context() as patch:
-            patch.setattr(anyio.to_thread, "run_sync", never)
-            with scope:
-                await in_thread(lambda: began.append(1), {})
-        await anyio.to_thread.run_sync(on_its_way[0])
-
-    anyio.run(main, backend="trio")
+    anyio.run(main, backend=backend)
     assert began == []
 
 

@@ -24,7 +24,6 @@ from refold import (
     perform_sync,
 )
 from refold.engine.concurrency import threads as workers
-from refold.engine.concurrency import trio_threads
 from refold.errors import NoThreadError
 
 
@@ -72,8 +71,6 @@ class Counted:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(workers, "MOST", 4)
-    monkeypatch.setattr(trio_threads, "MOST", 4)
-    monkeypatch.setattr(trio_threads, "_room", anyio.lowlevel.RunVar("room of a test"))
     return 4
 
 
@@ -204,8 +201,9 @@ def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int) -> Non
 
 
 @pytest.mark.parametrize("given", [1, 3])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
-    given: int, monkeypatch: pytest.MonkeyPatch
+    backend: str, given: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, pool, left = workers._Worker.start, workers._Pool(), [given]
 
@@ -222,7 +220,7 @@ def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
         time.sleep(0.001)
         return n
 
-    result = Engine(Many(work, 30)).run("t")
+    result: RunResult = anyio.run(lambda: Engine(Many(work, 30)).arun("t"), backend=backend)
     assert isinstance(result.state, Count)
     assert result.state.results == [list(range(30))]
     until = time.monotonic() + 250
@@ -231,13 +229,14 @@ def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
     assert pool._at_work == 0
 
 
-def test_a_system_that_gives_no_thread_at_all_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_system_that_gives_no_thread_at_all_fails_the_run(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(self: Any) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(workers, "_pool", workers._Pool())
     monkeypatch.setattr(workers._Worker, "start", none)
-    result = Engine(Many(lambda n: n, 3)).run("t")
+    result: RunResult = anyio.run(lambda: Engine(Many(lambda n: n, 3)).arun("t"), backend=backend)
     assert (result.status, result.error and result.error.type) == ("failed", NoThreadError.__name__)
     assert result.steps == 0
 
