@@ -5,9 +5,8 @@ It has the state, decisions, the loop and its runner, effects, budgets, replay a
 
 from ..endings import ENDINGS, Ending, RunStatus, StopReason
 from .agent_module import AgentModule
+from .children.calls import child_state, run_child, start_child, wait_child
 from .children.child_result import ChildResult
-from .children.run_child import run_child
-from .children.start_child import child_state, start_child, wait_child
 from .concurrency.signals import run_blocking
 from .concurrency.threads import in_thread
 from .effects.bind import bind

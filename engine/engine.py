@@ -29,9 +29,8 @@ from .loop.stop_criteria import StopCriteria
 from .module import MakesModule, Module, module_of
 from .module_import import refuse_while_importing
 from .options import checked, has
+from .replay.answers import answered
 from .replay.divergence import Divergence
-from .replay.recorded_step import Settled
-from .replay.unknown_effects import Answers
 from .replay.verify import find_divergences
 from .result import UNANSWERED, RunResult
 from .run.clock import Clock, SystemClock
@@ -263,15 +262,14 @@ class Engine(Generic[S]):
         """
         writer, trace = TraceWriter.reopen(source)
         writer.close()
-        settled = Settled()
-        Answers(trace, settled.write, self._redactor, self.module, self.clock.time()).take(value, request)
+        answers = answered(trace, value, request, self._redactor, self.module, self.clock.time())
         folder = self.traces
         if folder is None and trace.place is not None:
             folder = trace.place.store
         elif folder is None and trace.path is not None:
             folder = trace.path.parent
         cls, redactor = self.module.state_class, self._redactor
-        origin = origin_of(trace, at, None, cls, budget, redactor, folder, reuse_effects=True, settled=settled)
+        origin = origin_of(trace, at, None, cls, budget, redactor, folder, reuse_effects=True, answers=answers)
         return await self._forked(origin, folder)
 
     def fork(

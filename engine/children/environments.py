@@ -1,8 +1,6 @@
 """The environments of an exploration: one fork for each candidate."""
 
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
 
 from ...errors import EngineUsageError
 from ...tasks import Environment
@@ -11,13 +9,13 @@ from ...tasks import Environment
 class Worlds:
     """The environments by place, with the run's own at `""`.
 
-    Forks are closed when the exploration is over. With `shared`, all children use the run's own environment.
+    `forks` closes the forks when the exploration is over. With `shared`, all children use the run's own environment.
     """
 
-    def __init__(self, own: Environment | None, *, shared: bool) -> None:
+    def __init__(self, own: Environment | None, forks: AsyncExitStack, *, shared: bool) -> None:
         self._at: dict[str, Environment | None] = {"": own}
         self._shared = shared
-        self._forks = AsyncExitStack()
+        self._forks = forks
 
     def check(self) -> None:
         """Raise EngineUsageError if children would overwrite each other's files."""
@@ -42,11 +40,3 @@ class Worlds:
         own, environment = self._at[""], self._at[place]
         if own is not None and environment is not None and environment is not own:
             await own.adopt(environment)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._forks.__aexit__(kind, error, traceback)

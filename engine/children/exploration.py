@@ -14,11 +14,13 @@ If a budget ends during the exploration, the children are ended and the strategy
 child that had finished is adopted; the run then ends at its next check.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from inspect import isawaitable
 from itertools import groupby
+from math import isfinite
+from numbers import Real
 from random import Random
 from typing import Any, cast
 
@@ -27,12 +29,12 @@ from orjson import dumps
 
 from ...endings import StopReason
 from ...errors import BudgetExceededError, DecisionError
-from ...traces import Trace
 from ..concurrency.tasks import several, the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..effects.budget import EndedFromAbove
 from ..effects.call import leave
 from ..effects.context import Frame
+from ..effects.spec import is_async
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..run.finish import with_reason
@@ -41,9 +43,8 @@ from ..run.start.plan import Limit
 from ..state.model import StateSchema
 from ..strategies.choice import checked_choice, in_order, verdict
 from ..strategies.protocol import BranchStrategy, CandidateScore, Node, Score
-from .candidate_run import BranchPoint, CandidateRun, ChildEnd, Earlier
+from .candidate_child import BranchPoint, CandidateChild, Earlier
 from .environments import Worlds
-from .scores import ask_scores
 
 _GOES_ON = frozenset((StopReason.max_steps, StopReason.budget_steps))
 """The stop reasons of a child that had taken its number of steps and could continue."""
@@ -75,7 +76,7 @@ class Exploration:
         self._earlier = Earlier.of(run.writer.trace()) if again else Earlier()
         self._at_work = set[LiveRun]()
         """The candidates' runs at work."""
-        self._trace: Trace | None = None
+        self._family = cache(run.writer.trace)
         self._at_once = run.plan.options.max_children
         self._room = anyio.Semaphore(self._at_once, fast_acquire=True)
         self._cut: StopReason | None = None
@@ -168,15 +169,38 @@ class Exploration:
             self._nodes[place].score = value
 
         asked = {node.place: (node.state,) for node in nodes if node.score is None and node.lost is None}
-        await ask_scores(self._run, self._name, score, list(asked.items()), take, self._at_once)
+        await self._ask(score, asked, take)
         return [node.score if node.score is not None else float("-inf") for node in nodes]
 
     async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
         """See Branch.weigh."""
         self._check_known(node)
-        asked = [(_below(node, n), (node.state, each)) for n, each in enumerate(node.candidates)]
-        await ask_scores(self._run, self._name, score, asked, self._weights.__setitem__, self._at_once)
-        return [self._weights[place] for place, _ in asked]
+        asked = {_below(node, n): (node.state, each) for n, each in enumerate(node.candidates)}
+        await self._ask(score, asked, self._weights.__setitem__)
+        return [self._weights[place] for place in asked]
+
+    async def _ask(self, score: Any, asked: Mapping[str, tuple[Any, ...]], take: Callable[[str, float], None]) -> None:
+        """Call `score` for each place, and let `take` receive its number."""
+        run = self._run
+
+        async def ask(place: str, args: tuple[Any, ...]) -> None:
+            # a frame of its own, so that the effects of a call replay in any order
+            frame = Frame(run, run.step, "branch", None, f"{self._name}|{place}|".encode())
+            token = set_frame(frame)
+            try:
+                value: Any = score(*args)
+                if isawaitable(value):
+                    value = await value
+            finally:
+                reset_frame(token)
+                leave(frame.span)
+            take(place, _finite(value, score, place))
+
+        if is_async(score):
+            await several([partial(ask, place, args) for place, args in asked.items()], self._at_once)
+        else:
+            for place, args in asked.items():
+                await ask(place, args)
 
     def _check_known(self, node: Node) -> None:
         if self._chosen:
@@ -192,42 +216,34 @@ class Exploration:
 
     async def _grow(self, fresh: list[tuple[Node, int]], limit: Limit) -> None:
         self._worlds.check()
-        runs = [(node, self._candidate_run(node, number, limit)) for node, number in fresh]
+        run, runs = self._run, list[tuple[Node, CandidateChild]]()
+        for node, number in fresh:
+            point, nest, decision = self._points[node.place], self._nest, node.candidates[number]
+            nest = nest if node is self.root else ""
+            child = CandidateChild(
+                run, self._at_work, point, nest, number, decision, limit, self._earlier, self._family
+            )
+            runs.append((node, child))
         for node, group in groupby(runs, lambda each: each[0]):
             ids = [child.run_id for _, child in group]
             if not set(ids) <= self._earlier.opened:
                 opened = {"place": node.place, "run": node.run_id, "children": ids}
-                self._run.write("branch", self._run.step, {"opened": opened})
+                run.write("branch", run.step, {"opened": opened})
         await several([partial(self._bring, node, child) for node, child in runs], self._at_once)
         for node, child in runs:
             self._follow(_below(node, child.number), child.run_id)
         if self._cut is not None:
             raise _Cut
 
-    def _candidate_run(self, node: Node, number: int, limit: Limit) -> CandidateRun:
-        """Return the run of a node's candidate before it starts."""
-        point, nest = self._points[node.place], self._nest if node is self.root else ""
-        decision = node.candidates[number]
-        run, at_work = self._run, self._at_work
-        return CandidateRun(run, at_work, point, nest, number, decision, limit, self._earlier, self._family)
-
-    def _family(self) -> Trace:
-        if self._trace is None:
-            self._trace = self._run.writer.trace()
-        return self._trace
-
     def _follow(self, place: str, run_id: str) -> None:
-        """End this run's reuse if the child has gone live.
-
-        All later requests depend on the child.
-        """
+        """End this run's reuse if the child is live."""
         run, point = self._run, self._points.get(place)
         went = point.reuse.live_from if point is not None and point.reuse is not None else None
-        if run.reuse is not None and went is not None:
+        if run.reuse is not None and went is not None:  # all later requests depend on the child
             args = {"place": place, **{name: went[name] for name in ("step", "phase", "name")}}
             run.reuse.end(run.step, "branch", run_id, dumps(args), went["why"])
 
-    async def _bring(self, node: Node, child: CandidateRun) -> None:
+    async def _bring(self, node: Node, child: CandidateChild) -> None:
         """Run one child and add its end to the tree."""
         place = _below(node, child.number)
         try:
@@ -238,33 +254,26 @@ class Exploration:
             if end.cut is not None:
                 self._cut = self._cut or end.cut
                 return
-            self._take(node, place, child, end)
+            failed = end.error is not None
+            self._points[place] = end.point
+            self._nodes[place] = Node(
+                place,
+                node.state if failed else end.point.state,
+                () if failed else end.candidates,
+                child.decision,
+                node,
+                child.run_id,
+                end.point.step,
+                None if failed or end.reason in _GOES_ON else end.reason,
+                end.error,
+            )
         finally:
             self._growing[place].set()
-
-    def _take(self, node: Node, place: str, child: CandidateRun, end: ChildEnd) -> None:
-        failed = end.error is not None
-        self._points[place] = end.point
-        self._nodes[place] = Node(
-            place,
-            node.state if failed else end.point.state,
-            () if failed else end.candidates,
-            child.decision,
-            node,
-            child.run_id,
-            end.point.step,
-            None if failed or end.reason in _GOES_ON else end.reason,
-            end.error,
-        )
 
     # a budget that ends
 
     def _cut_off(self) -> None:
-        """End the exploration for a budget: end children, cancel the strategy.
-
-        Called in place of `LiveRun.cancel_work` while the strategy chooses, so that the run itself can still adopt a
-        finished child.
-        """
+        """End the exploration for a budget: end children, cancel the strategy."""
         run = self._run
         if self._scope is None or isinstance(run.stopping, EndedFromAbove):
             return
@@ -279,10 +288,7 @@ class Exploration:
             child.stop(why)
 
     async def _best_finished(self, strategy: BranchStrategy) -> Node:
-        """Return the best child that had finished when the budget ended.
-
-        Of equals, the first is best. Raises BudgetExceededError if no child had finished.
-        """
+        """Return the best finished child, or raise BudgetExceededError."""
         assert self._cut is not None
         finished = [node for node in in_order(self._nodes.values()) if node is not self.root and node.lost is None]
         score = getattr(strategy, "score", None)
@@ -298,13 +304,8 @@ class Exploration:
             raise exceeded
         return max(finished, key=lambda node: node.score if node.score is not None else float("-inf"))
 
-    # the choice
-
     async def _carried_out(self, strategy: BranchStrategy, chosen: Any) -> int | Adopted:
-        """Check and write the choice.
-
-        Returns the candidate's number, or the adopted state of a chosen node.
-        """
+        """Check and write the choice; return the candidate's number or state."""
         choice = checked_choice(strategy, chosen, self._nodes)
         members = verdict(strategy, choice, self._nodes.values(), self._weights, self._cut)
         if waited := self._run.waits.waited():
@@ -322,9 +323,19 @@ def _below(node: Node, number: int) -> str:
     return f"{node.place}.{number}" if node.place else str(number)
 
 
-def adopted(state: StateSchema, reason: str | None) -> Adopted:
-    """Return the state to adopt.
+def _finite(value: Any, score: Any, place: str) -> float:
+    if not isinstance(value, bool) and isinstance(value, Real):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf")
+        if isfinite(number):
+            return number
+    name = getattr(score, "__name__", type(score).__name__)
+    what = f"candidate {place}" if place else "the run's own state"
+    raise DecisionError(f"the score of {what} must be a finite number, {name} gave {value!r:.80}")
 
-    If the state has ended its child, it ends the adopting run for the same `reason`.
-    """
+
+def adopted(state: StateSchema, reason: str | None) -> Adopted:
+    """Return the state to adopt, which ends the run for a `reason`."""
     return Adopted(state if reason is None else with_reason(state, StopReason(reason)))

@@ -4,7 +4,8 @@ A run that ends normally waits for its background children, within its budget, a
 fails or is cancelled cancels these children. A resumed run resumes those that had not ended.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any, cast
 
 from ...errors import EngineUsageError, TraceNotFoundError
@@ -16,18 +17,14 @@ from ..effects.call import Call
 from ..effects.usage import RunUsage
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
-from ..loop.stop_criteria import StopCriteria
-from ..module import Module
 from ..run.live_run import LiveRun
 from ..run.start.usage import background_of, relative_or_none, used_so_far
 from ..state.model import StateSchema
-from .background import BackgroundChild
-from .called_run import CalledRun, Place
-from .child_id import child_id
+from .called_child import CalledChild, Place
 from .child_result import ChildResult, Reads
-from .child_run import check_place
 from .environments import Worlds
 from .exploration import Exploration, adopted
+from .start_or_resume import check_place, child_id
 
 
 class ChildRegistry:
@@ -35,9 +32,9 @@ class ChildRegistry:
 
     def __init__(self, run: LiveRun) -> None:
         self._run = run
-        self._at_work: set[LiveRun] = set()
+        self.at_work: set[LiveRun] = set()
         """The child runs that calls have started and that are at work."""
-        self._background: dict[str, BackgroundChild] = {}
+        self._background: dict[str, CalledChild] = {}
         self._abandoned: dict[str, RunUsage] = {}
         """The usage of the background children that could not be resumed."""
         self._exploration: Exploration | None = None
@@ -51,7 +48,8 @@ class ChildRegistry:
     ) -> int | Adopted:
         """See Children.choose."""
         options = self._run.plan.options
-        async with Worlds(environment, shared=options.shared_env) as worlds:
+        async with AsyncExitStack() as forks:
+            worlds = Worlds(environment, forks, shared=options.shared_env)
             self._exploration = Exploration(self._run, state, decision, nest, again, worlds)
             try:
                 return await self._exploration.decide(options.branch)
@@ -65,23 +63,12 @@ class ChildRegistry:
 
     # called children
 
-    def called(
-        self,
-        call: Call,
-        module: Module[Any],
-        task: Task,
-        name: str,
-        budget: RuntimeBudget,
-        stop: Sequence[StopCriteria] = (),
-    ) -> CalledRun:
-        """Return the child run that a call starts."""
-        return CalledRun(self._run, self._at_work, Place.of(call), module, task, name, budget, stop)
-
-    def background(self, child: CalledRun) -> BackgroundChild:
+    def background(self, child: CalledChild) -> CalledChild:
         """Start or resume a background child, unless it is at work."""
         self.has_background = True
         if child.run_id not in self._background:
-            self._background[child.run_id] = BackgroundChild(child)
+            self._background[child.run_id] = child
+            child.start()
         return self._background[child.run_id]
 
     def status(self, label: str, read: Reads) -> ChildResult:
@@ -90,15 +77,11 @@ class ChildRegistry:
         return known.status(read) if known is not None else self._status_elsewhere(label)
 
     async def wait(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
-        """Wait at most `seconds` for a background child; return its status.
-
-        Raises `EngineUsageError` if the run has started no child with this label.
-        """
+        """Wait at most `seconds` for a background child; see `status`."""
         known = self._background.get(child_id(self._run.run_id, label))
-        if known is None:
-            return self._status_elsewhere(label)
-        await known.wait(call, seconds)
-        return known.status(read)
+        if known is not None:
+            await known.wait(call, seconds)
+        return self.status(label, read)
 
     def _status_elsewhere(self, label: str) -> ChildResult:
         """Return the status of an abandoned or a fork source's child."""
@@ -117,10 +100,7 @@ class ChildRegistry:
     # with the run
 
     def resume_background(self) -> None:
-        """See Children.resume_background.
-
-        If the module's `child_module` returns None for a child, the child is abandoned, and an event says so.
-        """
+        """See Children.resume_background; events tell of abandoned children."""
         run, module = self._run, self._run.plan.module
         trace = run.writer.trace()
         for start in background_of(trace):
@@ -128,8 +108,7 @@ class ChildRegistry:
             child = relative_or_none(trace, start)
             if child is None:
                 if start.step < run.step:
-                    data = {"run": run_id, "why": "its trace is missing, or has no complete record"}
-                    run.write("event", run.step, {"name": "child_left", "data": data})
+                    self._left(run_id, "its trace is missing, or has no complete record")
                 continue  # otherwise the starting call was cut off before the child had a trace, and runs again
             link = child.parent or {}
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
@@ -138,19 +117,21 @@ class ChildRegistry:
             if found is None:
                 self.has_background = True
                 self._abandoned[run_id] = used_so_far(child)
-                data = {"run": run_id, "why": f"{type(module).__name__}.child_module returned no module for it"}
-                run.write("event", run.step, {"name": "child_left", "data": data})
+                self._left(run_id, f"{type(module).__name__}.child_module returned no module for it")
                 continue
             place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
             budget = RuntimeBudget(**child.budget)
-            self.background(CalledRun(run, self._at_work, place, found, task, link["name"], budget, recorded=run_id))
+            self.background(CalledChild(run, self.at_work, place, found, task, link["name"], budget, recorded=run_id))
+
+    def _left(self, run_id: str, why: str) -> None:
+        self._run.write("event", self._run.step, {"name": "child_left", "data": {"run": run_id, "why": why}})
 
     async def settle(self) -> None:
         """See Children.settle."""
         children = list(self._background.values())
         if children:
             for each in children:
-                each.child.await_with_run()
+                each.await_with_run()
             self._run.waits.changed()
             await several([each.ended for each in children], len(children))
 
@@ -160,19 +141,16 @@ class ChildRegistry:
             await each.stop()
 
     def end(self, why: EndedFromAbove) -> None:
-        """See Children.end.
-
-        If the run itself is ended from above, the candidates' runs are ended, too.
-        """
-        for child in tuple(self._at_work):
+        """See Children.end; a run ended from above ends candidates, too."""
+        for child in tuple(self.at_work):
             child.stop(why)
         if self._exploration is not None and isinstance(self._run.stopping, EndedFromAbove):
             self._exploration.end_children(why)
 
     def usage(self) -> dict[str, Any]:
         """See Children.usage; the run's own usage includes it."""
-        at_work = {child.run_id: child.account.to_dict() for child in self._at_work}
-        found = {run_id: at_work.get(run_id) or _counted(each.used) for run_id, each in self._background.items()}
+        at_work = {child.run_id: child.account.to_dict() for child in self.at_work}
+        found = {run_id: at_work.get(run_id) or _counted(each.used()) for run_id, each in self._background.items()}
         return found | {run_id: _counted(used) for run_id, used in self._abandoned.items()}
 
 

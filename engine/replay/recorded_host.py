@@ -31,7 +31,7 @@ class ServedRun:
         self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
         self.journal = Journal(())
         self.missing: dict[str, Any] | None = None
-        """The name and arguments of the first request that the trace does not have."""
+        """The name and arguments of the first request that the trace does not have; a hook may catch the error."""
         self.learn = learn
         """Receives the secrets in arguments, and those that marks in the trace replace."""
         self._refs = StateRefs(None)
@@ -45,11 +45,7 @@ class ServedRun:
         self.missing = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """Look up the recorded outcome of a call.
-
-        Raises `DivergenceError` if there is none, and keeps the request in `missing`, because a hook may catch the
-        error.
-        """
+        """Look up the recorded outcome of a call, or raise DivergenceError."""
         asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
         request = Request.of(frame, asked, self._refs.state)
         entry = self.journal.find(request, self.learn)

@@ -1,7 +1,7 @@
 """Reuse: a fork takes its source's outcomes for equal requests.
 
 This answers "what would have happened if ...": only what follows from the edit costs calls. For each request of a step,
-`RecordedStep` looks up the same step of the source:
+`_RecordedStep` looks up the same step of the source:
 
     the source has the call with an outcome         take the outcome, and write it in the fork as reused
     it has no outcome, in its unfinished step       make the call live; other calls of the step are reused all the same
@@ -14,34 +14,36 @@ reuse the outcomes of the child at the same place in the source (`Reuse.child`).
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import orjson
 
 from ...errors import TraceError, TraceNotFoundError
-from ...traces import Record, Trace
+from ...traces import Effect, Step, Trace
 from ...traces.analysis.locate import branches_folder
+from ...traces.file.children import children_of
 from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef
-from ..effects.arguments_json import part_at, pointers
-from ..effects.call import Recorded
-from ..effects.journal.journal import Entry, Request
+from ..effects.arguments_json import Learn, part_at, pointers
+from ..effects.call import LAST, Recorded
+from ..effects.journal.journal import ASK, Entry, Journal, Request, is_entered_again
 from ..effects.journal.redacted_match import fits
 from ..result import WaitRequest, told_live
 from ..state.digest import value_digest
+from .answers import answers_in, each_effect, fate_id, outcome_told
 from .child_ends import has_ended
-from .recorded_step import NOT_ANSWERED, NOT_ENDED, RecordedStep, Settled
 
+T = TypeVar("T")
 Tell = Callable[[int, str, str, bytes, str, bool], None]
 """Writes that a request is live: step, phase, effect name, arguments as JSON, why, and whether this ends reuse."""
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _NOT_ASKED = "the source run made no such request"
-
-
-def _untold(step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-    """Write nothing."""
+_NOT_ANSWERED = "nobody had answered it in the source run"
+_NOT_ENDED = "the call had not ended in the source run"
 
 
 def link_to(source: Trace | None, run_id: str, step: int, home: "Path | RunRef | None") -> dict[str, Any]:
@@ -61,11 +63,7 @@ def link_to(source: Trace | None, run_id: str, step: int, home: "Path | RunRef |
 
 
 def linked(link: Mapping[str, Any], near: Trace) -> Trace:
-    """Load the trace to which a header's link leads.
-
-    refold looks for it among the relatives of `near`, then at the file in the link. Raises TraceNotFoundError if
-    neither has it.
-    """
+    """Load a link's trace: a relative of `near`, or the link's file."""
     run = link["run"]
     try:
         return near.relative(run)
@@ -76,35 +74,78 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
         raise
 
 
+class _RecordedStep:
+    """The recorded calls and answers of one step, if it exists."""
+
+    def __init__(
+        self,
+        run_id: str = "",
+        step: Step | None = None,
+        given: Mapping[str, Any] = _NONE,
+        value: Callable[[Any], Any] = lambda result: result,
+        is_open: Callable[[str], bool] = lambda child: False,
+    ) -> None:
+        # `given` has answers for a fork's unfinished step; `is_open` says whether a background child had not ended
+        effects, records = (step.effects, step.records) if step is not None else ((), ())
+        starts = [child for record in records for child in children_of(record)]
+        opened = {start.record.seq for start in starts if start.kind == "background" and is_open(start.run_id)}
+        self.committed = step is not None and step.committed
+        self.again = frozenset(seq for effect in effects for seq in _around(effect, opened))
+        """The intents of calls that start a background child which had not ended, and of calls around them."""
+        self.journal = Journal(effects, again=self.again, value=value)
+        self.settled: dict[int, Recorded] = {}
+        """Outcomes that a person has reported for unknown effects, or answers to an `ask`, by intent."""
+        self.open: dict[int, str] = {}
+        """Why a call without an outcome cannot be reused, by intent; `""` if the call waits for one inside it."""
+        self.answers = {**{name: (None, answer) for name, answer in given.items()}, **answers_in(step)}
+        """The answers by request, each with the number of its record, or None."""
+        requests = [each for record in records if record.kind == "wait" for each in record["requests"]]
+        self.waits = [each for each in requests if each["kind"] == "wait" and "run" not in each["details"]]
+        """The requests of wait decisions."""
+        for effect in each_effect(effects):
+            if step is None or not (effect.open or effect.cancelled):
+                continue
+            seq, request = effect.seq, effect.key[:16]
+            told = outcome_told(self.answers.get(fate_id(run_id, step.index, effect), (None, None))[1])
+            if told is not None:
+                self.settled[seq] = Recorded(seq, None, told.get("result"), told.get("error"), LAST)
+            elif effect.name != ASK:
+                self.open[seq] = "" if is_entered_again(effect) else _NOT_ENDED
+            elif request in self.answers:
+                outcome, answer = self.answers[request]
+                self.settled[seq] = Recorded(seq, outcome, answer, None, LAST)
+            else:
+                self.open[seq] = _NOT_ANSWERED
+
+
+def _around(effect: Effect, calls: Container[int]) -> list[int]:
+    """Return the intents of calls inside an effect, and around them."""
+    inner = [seq for child in effect.children for seq in _around(child, calls)]
+    return [effect.seq, *inner] if inner or effect.seq in calls else []
+
+
 class Reuse:
     """The recorded outcomes and answers of `source` from step `at` on.
 
     The first request without a record ends reuse: from there on the run is live, and `tell` is called. A call of the
     source's unfinished step that has no outcome runs live too, but does not end reuse, because the other calls of that
     step ran beside it. A call that was waiting for an answer is entered again, and reuses the outcomes inside it.
+
+    If the source's trace is not available (None), `missing` says why, and nothing is reused. `given` has answers for
+    the source's unfinished step, by request.
     """
 
     def __init__(
-        self,
-        source: Trace | None,
-        run_id: str,
-        at: int,
-        settled: Settled | None = None,
-        missing: str = "",
+        self, source: Trace | None, run_id: str, at: int, given: Mapping[str, Any] = _NONE, missing: str = ""
     ) -> None:
-        """Reuse outcomes of `source`.
-
-        If the source's trace is not available (None), `missing` says why, and nothing is reused. `settled` holds the
-        answers and decisions given for the source's unfinished step.
-        """
         self.run_id = run_id
         self.at = at
         self.source = source
-        self._tell: Tell = _untold
-        self._settled = settled or Settled()
+        self._tell: Tell | None = None
+        self._given = given
         self._missing = missing
         self._step = -1
-        self._recorded = RecordedStep("", None, Settled(), lambda value: value, lambda run_id: False)
+        self._recorded = _RecordedStep()
         self._lock = threading.RLock()
         self.live_from: dict[str, Any] | None = None
         """The first live request: `step`, `phase`, `name`, `why`."""
@@ -113,10 +154,7 @@ class Reuse:
 
     @classmethod
     def of(cls, trace: Trace) -> "Reuse | None":
-        """Return the reuse of a recorded fork after its last record.
-
-        Returns None if its header asks for no reuse.
-        """
+        """Return a recorded fork's reuse after its last record, or None."""
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
@@ -124,12 +162,9 @@ class Reuse:
             reuse = cls(linked(link, trace), link["run"], link["step"])
         except TraceError as error:
             reuse = cls(None, link["run"], link["step"], missing=str(error))
-        reuse._go_on(list(told_live(trace)))
+        told = list(told_live(trace))
+        reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
         return reuse
-
-    def _go_on(self, told: list[Record]) -> None:
-        """Continue the reuse of a fork after its `live_from` events `told`."""
-        self.live_from, self.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
 
     def tell_by(self, tell: Tell) -> None:
         """Report live requests to `tell` from here on."""
@@ -139,61 +174,55 @@ class Reuse:
         """Return the header's link to the source; see `link_to`."""
         return link_to(self.source, self.run_id, self.at, home)
 
-    def take(self, step: int, request: Request, learn: Callable[[str, str], None]) -> tuple[Entry, Recorded] | None:
+    def take(self, step: int, request: Request, learn: Learn) -> tuple[Entry, Recorded] | None:
         """Return the recorded call and outcome for a request, or None."""
-        with self._lock:
-            if self.live:
-                return None
-            try:
-                found, why, ends = self._found(step, request, learn)
-            except TraceError as error:
-                found, why, ends = None, str(error), True
-            if why:
-                args = request.asked.data or orjson.dumps(request.asked.form)
-                self._say(step, request.phase, request.asked.name, args, why, ends)
-            return found
+        asked = request.asked
+        return self._looked_up(
+            lambda: self._found(step, request, learn),
+            lambda: (step, request.phase, asked.name, asked.data or orjson.dumps(asked.form)),
+        )
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
-        """Return the recorded answer to an equal wait decision, in a tuple.
+        """Return the recorded answer to an equal wait decision, in a tuple."""
+        return self._looked_up(
+            lambda: self._answered(step, request),
+            lambda: (step, "wait", "wait", orjson.dumps({"prompt": request.prompt})),
+        )
 
-        Returns None if the source has no such wait decision, or no answer.
-        """
+    def _looked_up(
+        self, look: Callable[[], tuple[T | None, str, bool]], told: Callable[[], tuple[int, str, str, bytes]]
+    ) -> T | None:
+        # besides the found value, `look` returns why the request is live, if it is, and whether that ends reuse
         with self._lock:
             if self.live:
                 return None
             try:
-                found, why, ends = self._answered(step, request)
+                found, why, ends = look()
             except TraceError as error:
                 found, why, ends = None, str(error), True
             if why:
-                self._say(step, "wait", "wait", orjson.dumps({"prompt": request.prompt}), why, ends)
+                self._say(*told(), why, ends)
             return found
 
     def answers(self, step: int, *, onwards: bool = False) -> dict[str, Any]:
-        """Return the source's answers in a step, and its children's, by request.
-
-        With `onwards`, those of all later steps are returned, too.
-        """
+        """Return the source's answers in a step (or `onwards`), by request."""
         found: dict[str, Any] = {}
         with self._lock, suppress(TraceError):
             if onwards and self.source is not None:
                 for record in self.source.records:
                     if record.kind == "input" and record.step >= self.at + step:
                         found |= record["answers"]
-                return found | self._settled.answers
+                return {**found, **self._given}
             self._enter(step)
             found = {name: answer for name, (_, answer) in self._recorded.answers.items()}
         return found
 
     def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
-        """Return a child's reuse of the source's child at the same place.
-
-        `run_id` is the source's child, and `answers` are those that the source recorded on behalf of its child.
-        """
+        """Return the reuse of the source's child `run_id`, with its recorded `answers`."""
         if self.source is None:
             return Reuse(None, run_id, 0, missing=self._missing)
         try:
-            return Reuse(self.source.relative(run_id), run_id, 0, Settled(answers))
+            return Reuse(self.source.relative(run_id), run_id, 0, answers)
         except TraceError as error:
             return Reuse(None, run_id, 0, missing=f"this candidate was not explored in the source run: {error}")
 
@@ -204,18 +233,12 @@ class Reuse:
                 self._say(step, phase, name, args, why, True)
 
     def _say(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-        if ends or self.live_from is None:
+        if self._tell is not None and (ends or self.live_from is None):
             self._tell(step, phase, name, args, why, ends)
         self.live = self.live or ends
         self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
 
-    def _found(
-        self, step: int, request: Request, learn: Callable[[str, str], None]
-    ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
-        """Return the recorded call and outcome of a request.
-
-        Also returns why the call is live, if it is, and whether that ends reuse.
-        """
+    def _found(self, step: int, request: Request, learn: Learn) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
         self._enter(step)
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)
@@ -227,13 +250,10 @@ class Reuse:
         found = recorded.journal.outcome(entry)
         if found is not None:
             return (entry, found), "", False
-        return None, recorded.open[entry.effect.seq] or (NOT_ENDED if recorded.committed else ""), recorded.committed
+        return None, recorded.open[entry.effect.seq] or (_NOT_ENDED if recorded.committed else ""), recorded.committed
 
     def _other_state(self, request: Request) -> str:
-        """Return the part of the state by which a request differs.
-
-        Returns `""` if the request differs from each recorded request by more.
-        """
+        """Return the part of the state that alone makes a request differ."""
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)
@@ -247,9 +267,12 @@ class Reuse:
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:
         self._enter(step)
-        for asked, answer in self._recorded.waits:
+        recorded = self._recorded
+        for asked in recorded.waits:
             if fits([asked["prompt"], asked["schema"]], [request.prompt, request.schema]):
-                return answer, "" if answer is not None else NOT_ANSWERED, self._recorded.committed
+                if (known := recorded.answers.get(asked["id"])) is not None:
+                    return (known[1],), "", recorded.committed
+                return None, _NOT_ANSWERED, recorded.committed
         return None, self._missing or _NOT_ASKED, True
 
     def _enter(self, step: int) -> None:
@@ -258,8 +281,8 @@ class Reuse:
             return
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
-        settled = self._settled if index == count else Settled()
-        self._recorded = RecordedStep(self.run_id, recorded, settled, source.value, self._goes_on_live)
+        given = self._given if index == count else _NONE
+        self._recorded = _RecordedStep(self.run_id, recorded, given, source.value, self._goes_on_live)
         self._step = step
 
     def _goes_on_live(self, run_id: str) -> bool:

@@ -17,7 +17,8 @@ module's version, the steps before it are passed over. Otherwise the other versi
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar, cast
 
 import orjson
 
@@ -43,24 +44,21 @@ from .recorded_host import ServedRun
 R = TypeVar("R")
 
 
-def _untold(name: str, value: str) -> None:
-    """Ignore a secret."""
-
-
-async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _untold) -> list[Divergence]:
+async def find_divergences(
+    module: Module[Any], trace: Trace, learn: Learn = lambda name, value: None
+) -> list[Divergence]:
     """Run the hooks of every step again, and return the divergences.
 
-    `init_state`, `decide` and `reduce` run with recorded outcomes; `act` does not run. After a divergence, verification
-    continues from the recorded state. `learn` receives the name and value of each secret that the hooks use and that
-    the trace shows as a mark. Raises TraceCorruptError for a corrupt trace.
+    `init_state`, `decide` and `reduce` run with recorded outcomes; `act` does not run. `learn` receives the name and
+    value of each secret that the hooks use and that the trace shows as a mark. Raises TraceCorruptError for a corrupt
+    trace.
     """
     trace.check()
     verification = _Verification(trace, module, learn)
     leave_lanes = named_lanes()
     try:
-        await verification.run()
-    except _StateLost as lost:
-        verification.found.append(lost.divergence)
+        with suppress(_StateLost):
+            await verification.run()
     finally:
         leave_lanes()
     return verification.found
@@ -68,10 +66,6 @@ async def find_divergences(module: Module[Any], trace: Trace, learn: Learn = _un
 
 class _StateLost(Exception):
     """The module's state class refuses a recorded state: nothing can follow."""
-
-    def __init__(self, divergence: Divergence) -> None:
-        super().__init__(str(divergence))
-        self.divergence = divergence
 
 
 class _Verification:
@@ -90,24 +84,21 @@ class _Verification:
 
     async def run(self) -> None:
         """Go through the trace once, and collect divergences in `found`."""
-        if self.trace.first_state is None:
+        first, steps = self.trace.first_state, self.trace.steps
+        if first is None:
             return
         if self.parent is None or self.parent["kind"] == "call":
-            await self._init()
+            await self._init(first)
         state = self._load(0)
-        k = 0
-        total = len(self.trace.steps)
         resumed = {r.step for r in self.trace.records if r.kind == "resume" and r.get("patch")}
-        while k < total:
-            step = self.trace.steps[k]
-            if state is None or k in resumed:
-                state = self._load(k)
+        for step in steps:
+            if state is None or step.index in resumed:
+                state = self._load(step.index)
             if state is not None:
                 state = await self._step(step, state)
-            k += 1
         unfinished = self.trace.unfinished
         if unfinished is not None and unfinished.decision is not None:
-            state = self._load(total)
+            state = self._load(len(steps))
             if state is not None:
                 await self._decide(unfinished, state)
         if self.other is not None:
@@ -125,11 +116,10 @@ class _Verification:
         try:
             return self.module.state_class.from_dict(document)
         except StateValueError as error:
-            raise _StateLost(Divergence(k, "reduce" if k else "init", document, str(error))) from None
+            self.found.append(Divergence(k, "reduce" if k else "init", document, str(error)))
+            raise _StateLost from None
 
-    async def _init(self) -> None:
-        recorded = self.trace.first_state
-        assert recorded is not None
+    async def _init(self, recorded: dict[str, Any]) -> None:
         if recorded.get("schema_version", 1) != self.version:
             return
         task = Task.from_dict(self.trace.header["task"])
@@ -137,21 +127,15 @@ class _Verification:
         self._enter(self.trace.steps[0] if len(self.trace.steps) else self.trace.unfinished, None)
 
         async def init() -> dict[str, Any]:
-            state = await first_state(self.module, task, budget)
-            return state.to_dict()
+            return (await first_state(self.module, task, budget)).to_dict()
 
         await self._compare(0, "init", recorded, init)
 
     async def _step(self, step: Step, state: StateSchema) -> StateSchema | None:
-        """Run one step again.
-
-        Returns the state after it, or None if the next step needs the recorded state.
-        """
-        machine = fold(self.module, state)
-        reply: Any = None
+        """Run one step again; return its state, None after a divergence."""
+        machine, reply, nest = fold(self.module, state), cast(Any, None), 0
         chosen = iter(step.branches)
         decided = iter([r for r in step.records if r.kind == "decide"][1:])
-        nest = 0
         while True:
             try:
                 want = machine.send(reply)
@@ -208,10 +192,7 @@ class _Verification:
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
 
     def _there(self, found: R | None, step: Step) -> R:
-        """Return a record of a step's branch.
-
-        Raises TraceError if the trace does not have it.
-        """
+        """Return a record of a step's branch, or raise TraceError."""
         if found is None:
             raise TraceError(
                 f"run {self.trace.run_id}: step {step.index} branches, and does not say how it was decided; "
@@ -220,10 +201,7 @@ class _Verification:
         return found
 
     async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
-        """Ask `decide` for each candidate again.
-
-        If `last`, `decide` is not called later in this step.
-        """
+        """Ask `decide` for each candidate again."""
         for number, expected in enumerate(recorded):
 
             async def decide(number: int = number) -> Any:
@@ -240,9 +218,8 @@ class _Verification:
         difference = make_patch(expected, actual)
         if not difference:
             return want.state
-        self.found.append(
-            Divergence(step.index, "reduce", step.patch, orjson.loads(orjson.dumps(want.patch)), difference)
-        )
+        patch = orjson.loads(orjson.dumps(want.patch))
+        self.found.append(Divergence(step.index, "reduce", step.patch, patch, difference))
         return None
 
     async def _compare(
@@ -255,10 +232,8 @@ class _Verification:
         *,
         last: bool = True,
     ) -> None:
-        """Run one hook again, and note a differing result or request.
-
-        Recorded calls without a request are reported only if `last` is set: a later call of the hook may make them.
-        """
+        """Run one hook again, and note a differing result or request."""
+        # recorded calls without a request are reported only if `last`: a later call of the hook may make them
         token = set_frame(Frame(self.host, step, phase, None, prefix))
         try:
             actual = await work()

@@ -20,7 +20,7 @@ from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
 from ..first_state import input_issues
-from ..replay.unknown_effects import UNKNOWN_EFFECT
+from ..replay.answers import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult
 from .finish import Outcome, finish
 from .live_run import LiveRun

@@ -278,7 +278,7 @@ def test_3_forks_that_differ_are_found() -> None:
 
 
 def test_5_answers_that_are_taken_twice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.engine.replay import unknown_effects as questions
+    from refold.engine.replay import answers as questions
 
     honest = questions._given
 

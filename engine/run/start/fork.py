@@ -20,7 +20,6 @@ from ...current_frame import NOWHERE, reset_frame, set_frame
 from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
-from ...replay.recorded_step import Settled
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
 from ...state.model import StateSchema, assemble, dump
@@ -46,14 +45,14 @@ class Origin:
     budget: RuntimeBudget
     seed: int
     parent: dict[str, Any]
-    settled: Settled = field(default_factory=Settled)
-    """The answers and decisions about unknown effects in the source's unfinished step, given to the fork."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """The answers in the source's unfinished step, given to the fork."""
 
     def reuse(self) -> Reuse | None:
         """Return the outcomes that the fork reuses from its source, or None."""
         if "reuse_effects" not in self.parent:
             return None
-        return Reuse(self.source, self.source.run_id, self.at, self.settled)
+        return Reuse(self.source, self.source.run_id, self.at, self.answers)
 
 
 def origin_of(
@@ -66,7 +65,7 @@ def origin_of(
     home: TraceHome,
     *,
     reuse_effects: bool = False,
-    settled: Settled | None = None,
+    answers: Mapping[str, Any] | None = None,
 ) -> Origin:
     """Return the start of a fork: state `at` of a run, edited.
 
@@ -103,7 +102,7 @@ def origin_of(
     if reuse_effects:
         parent["reuse_effects"] = link
     task = Task.from_dict(header["task"])
-    return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, settled or Settled())
+    return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, answers or {})
 
 
 def _index(source: Trace, at: int | None) -> int:

@@ -49,9 +49,9 @@ from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
 from ...loop.decision import Decision
 from ...module import Module
+from ...replay.answers import Answers
 from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
-from ...replay.unknown_effects import Answers
 from ...replay.verify import find_divergences
 from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, stop_reason_of, unfinished
 from ...state.model import StateSchema

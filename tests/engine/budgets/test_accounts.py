@@ -160,7 +160,7 @@ def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:
 
     async def looks() -> None:
         run = frame_variable.get().host
-        blocked.append(any(child.waits._awaited_by for child in run.children._at_work))
+        blocked.append(any(child.waits._awaited_by for child in run.children.at_work))
         await anyio.sleep(0)
         blocked.append(run.waits.is_blocked)
 

@@ -1,7 +1,7 @@
-"""One child run, of a call or of a branch's exploration.
+"""Starts or resumes a child run, of a call or a candidate.
 
 A child has its own trace in the family's folder, and spends from its parent's budget. Its id depends only on its place
-in the parent, so a resumed parent finds its children again. `ChildRun.advance` decides what to do from the child's
+in the parent (`child_id`), so a resumed parent finds its children again. `ChildRun.advance` decides by the child's
 trace:
 
     no trace                                            start the child
@@ -13,10 +13,10 @@ trace:
     any other trace                                     resume the child
 
 While a child waits for an answer, its parent waits too, and shows the child's requests as its own (`answers`).
-`CalledRun` and `CandidateRun` say what differs between the two kinds.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
@@ -26,10 +26,11 @@ import anyio
 
 from ...errors import ChildRunError, DivergenceError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Trace
+from ..effects.call import Call
 from ..effects.redaction import Redactor
+from ..replay.answers import answered
 from ..replay.child_ends import has_ended
 from ..replay.reuse import Reuse
-from ..replay.unknown_effects import Answers
 from ..result import UNANSWERED, RunResult, WaitRequest
 from ..run.drive import drive, opened
 from ..run.live_run import LiveRun
@@ -39,20 +40,50 @@ from ..run.start.resume import prepare_resume, result_of
 from ..run.start.trace_place import discard, exists, place_of_child, set_aside
 from ..run.start.usage import used_so_far
 
+_LONGEST_ID = 160
+"""The longest id of a child run, in characters.
+
+A root's id has at most 115 characters: a task's id (100), a hyphen and a suffix of 14. With the digest of a long id
+(25), this leaves room for some levels of places. With the endings of its files, such as `.trace.jsonl`, an id stays
+below the 240 characters that a trace may name and the 255 bytes of most file systems.
+"""
+
+
+def child_id(parent: str, place: str) -> str:
+    """Return the id of a child at a place, such as `run~3.0`."""
+    name = f"{parent}~{place}"
+    if len(name) <= _LONGEST_ID:
+        return name
+    # a digest replaces the end of a long id
+    root = parent.partition("~")[0][: _LONGEST_ID - 25]
+    return f"{root}~{blake2b(name.encode(), digest_size=12).hexdigest()}"
+
 
 class ChildRun:
-    """One child of `run`.
+    """One child of `run`, a `CalledChild` or a `CandidateChild`.
 
-    `plan` is its plan as a new run, and `shown` is added to the details of its requests. If `recorded`, an earlier
-    attempt has recorded the child's start.
+    `plan` is its plan as a new run, `link` the link to its parent in its header, and `shown` is added to the details of
+    its requests. If `recorded`, an earlier attempt has recorded the child's start.
     """
 
-    def __init__(self, run: LiveRun, at_work: set[LiveRun], plan: RunPlan, shown: Mapping[str, Any], recorded: bool):
+    ends_with_child = False
+    """Whether changed code of the child ends its parent, as changed code of the parent would."""
+    awaited_by: list[Call] | None = None
+    """The parent's calls that wait for the child; see `plan.Parent`."""
+
+    def __init__(
+        self,
+        run: LiveRun,
+        at_work: set[LiveRun],
+        plan: RunPlan,
+        link: Mapping[str, Any],
+        shown: Mapping[str, Any],
+        recorded: bool,
+    ) -> None:
         self.run = run
-        self.plan = plan
         self.run_id = plan.run_id
-        self.awaited_by = plan.parent.awaited_by if plan.parent is not None else None
-        """The parent's calls that wait for the child; see `plan.Parent`."""
+        self.link = link
+        self.plan = replace(plan, file=place_of_child(run.writer, plan.run_id), family=run.writer, link=link)
         self.started = anyio.Event()
         """Set once the child has a trace."""
         self.runner: Runner | None = None
@@ -69,21 +100,23 @@ class ChildRun:
         return result
 
     async def advance(self) -> RunResult:
-        """Run the child until it ends or waits.
-
-        The head of this file says what happens to a child with a trace.
-        """
-        with self.run.waits.child_at_work():
+        """Run the child until it ends or waits."""
+        with self._attempt():
             trace = self._begun()
             if trace is None:
                 return await self._drive(self._new_plan())
             self.started.set()
-            return self._told(self._ended(trace) or await self._drive(await self._resumed({})))
+            if has_ended(trace) and not self._runs_again(trace):
+                return self._told(result_of(trace, self.plan.module))
+            return self._told(await self._drive(await self._resumed({})))
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
         """Resume a waiting child with `answers`, until it ends or waits again."""
-        with self.run.waits.child_at_work():
+        with self._attempt():
             return self._told(await self._drive(await self._resumed(answers)))
+
+    def _attempt(self) -> AbstractContextManager[None]:
+        return self.run.waits.child_at_work()
 
     def _told(self, result: RunResult) -> RunResult:
         """Close requests that the parent shows and that have expired."""
@@ -95,32 +128,27 @@ class ChildRun:
         return result
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
-        """Return the first answers to the child's requests.
+        """Ask the child's requests on its behalf, and return the first answers.
 
-        This run asks the requests on the child's behalf. Returns no answers if a deadline passes before. The child
-        continues with the answers, and its other requests stay open. A request whose answer the child refuses is asked
-        again.
+        Returns no answers if a deadline passes before. The child continues with the answers, and its other requests
+        stay open. A request whose answer the child refuses is asked again.
         """
         refusals: dict[str, list[str]] = {each.id: [] for each in requests}
-        while True:
-            asked = {_again(each.id, len(refusals[each.id])): each for each in requests}
-            shown = {name: {"refused": refusals[each.id][-1]} for name, each in asked.items() if refusals[each.id]}
-            with self.run.waits.child_at_work():
+        with self._attempt():
+            while True:
+                asked = {_again(each.id, len(refusals[each.id])): each for each in requests}
+                shown = {name: {"refused": refusals[each.id][-1]} for name, each in asked.items() if refusals[each.id]}
                 given = await self._asked([replace(each, id=name) for name, each in asked.items()], shown)
-            answers = dict[str, Any]()
-            for name, answer in given.items():
-                if (problem := self._problem({asked[name].id: answer})) is None:
-                    answers[asked[name].id] = answer
-                else:
-                    refusals[asked[name].id].append(problem)
-            if answers or not given:
-                return answers
+                answers = dict[str, Any]()
+                for name, answer in given.items():
+                    if (problem := self._problem({asked[name].id: answer})) is None:
+                        answers[asked[name].id] = answer
+                    else:
+                        refusals[asked[name].id].append(problem)
+                if answers or not given:
+                    return answers
 
     async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answers by id, or wait for the first.
-
-        Returns no answers if a deadline passes before.
-        """
         run, given = self.run, dict[str, Any]()
 
         async def ask(request: WaitRequest) -> None:
@@ -140,13 +168,11 @@ class ChildRun:
         return given
 
     def _problem(self, answers: dict[str, Any]) -> str | None:
-        """Return why the child refuses these answers, or None.
-
-        Only the child's own tools can check a result.
-        """
-        trace, run = self._family().relative(self.run_id), self.run
+        """Return why the child refuses these answers, or None."""
+        # only the child's own tools can check the result of an unknown effect
+        trace = self._family().relative(self.run_id)
         try:
-            Answers(trace, lambda kind, members: None, run.redactor, self.plan.module).take(answers, None)
+            answered(trace, answers, None, self.run.redactor, self.plan.module)
         except WaitAnsweredError as error:
             return str(error)
         return None
@@ -171,7 +197,7 @@ class ChildRun:
             discard(path)
             return None
         if self._recorded:
-            check_place(trace, self.run_id, self.plan.link or {})
+            check_place(trace, self.run_id, self.link)
         else:
             if path is not None and not self._belongs(trace):
                 next(n for n in count(1) if set_aside(path, n))
@@ -179,17 +205,13 @@ class ChildRun:
             self.run.account.add(used_so_far(trace))
         return trace
 
-    def _ended(self, trace: Trace) -> RunResult | None:
-        """Return the result of a child that is not to be resumed."""
-        return result_of(trace, self.plan.module) if has_ended(trace) and not self._runs_again(trace) else None
-
     # a child at work
 
     def _new_plan(self) -> RunPlan:
         plan, reuse = replace(self.plan, redactor=self._redactor(), parent=self._parent()), self._reuse()
         if reuse is None:
             return plan
-        return replace(plan, reuse=reuse, link={**(plan.link or {}), "reuse_effects": reuse.link(plan.file)})
+        return replace(plan, reuse=reuse, link={**self.link, "reuse_effects": reuse.link(plan.file)})
 
     async def _resumed(self, answers: dict[str, Any]) -> RunPlan:
         plan, run = self.plan, self.run
@@ -209,11 +231,9 @@ class ChildRun:
         return Parent(self.run.account, self.run.waits, self.awaited_by)
 
     async def _drive(self, plan: RunPlan) -> RunResult:
-        """Carry out one attempt.
-
-        Raises a failed write, a divergence, and the error of a grandchild that cannot run. None of them says anything
-        about the child, and as the child's result it would remain when the cause is gone.
-        """
+        """Carry out one attempt."""
+        # Raises a failed write, a divergence, and the error of a grandchild that cannot run. None of them says anything
+        # about the child, and as the child's result it would remain when the cause is gone.
         with opened(plan) as runner:
             self.started.set()
             if plan.done is not None:
@@ -237,19 +257,13 @@ class ChildRun:
             return result
 
     def _diverged(self, error: DivergenceError, *, called: bool = False) -> DivergenceError:
-        """Report changed code to the parent; return the error for it.
-
-        If `called`, the code is that of a child that the child itself has called.
-        """
+        """Report changed code of the child, or of one `called` by it."""
         found = [replace(each, run=each.run or self.run_id) for each in error.divergences]
         told = DivergenceError(found, fork_at=self._started_in())
         self.run.diverges_below(told, ends=self.ends_with_child and not called)
         return told
 
     # what differs between the kinds of children
-
-    ends_with_child = False
-    """Whether changed code of the child ends its parent, as changed code of the parent would."""
 
     def _started_in(self) -> int:
         """Return the step of the parent that started the child."""
@@ -272,11 +286,8 @@ class ChildRun:
         return False
 
     def _reuse(self) -> Reuse | None:
-        """Return the outcomes that a new child reuses, or None.
-
-        They are those of the child at the same place in a fork's source.
-        """
-        return None
+        """Return the outcomes of a fork's source that a new child reuses."""
+        raise NotImplementedError
 
     def _check_end(self, child: LiveRun) -> None:
         """Raise an error if the child's end is not its result."""
@@ -292,14 +303,6 @@ def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
             f"{trace.path or trace.place or 'in memory'}; put the child's own trace there, or fork the parent from an "
             "earlier state"
         )
-
-
-def child_plan(run: LiveRun, plan: RunPlan, link: Mapping[str, Any]) -> RunPlan:
-    """Return the plan of a child, with its trace beside the family's.
-
-    `link` is the link to the parent in the trace's header.
-    """
-    return replace(plan, file=place_of_child(run.writer, plan.run_id), family=run.writer, link=link)
 
 
 def _again(request: str, number: int) -> str:

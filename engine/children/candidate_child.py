@@ -1,6 +1,6 @@
-"""The run of a candidate, in its own trace.
+"""A child that carries out one candidate of a branch.
 
-It carries out one candidate of a branch. The trace starts with a reference to the parent's state, and the run with the
+Its trace starts with a reference to the parent's state, and the run with the
 state object itself, so nothing is copied.
 """
 
@@ -22,8 +22,7 @@ from ..run.live_run import LiveRun
 from ..run.runner import Runner
 from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
 from ..state.model import StateSchema, dump
-from .child_id import child_id
-from .child_run import ChildRun, child_plan
+from .start_or_resume import ChildRun, child_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,13 @@ class Earlier:
         return cls(frozenset(name for names in opened for name in names), failed)
 
 
-class CandidateRun(ChildRun):
+class CandidateChild(ChildRun):
     """The run of one candidate of a branch of `run`, from `point`.
 
     `family` returns a trace that the exploration keeps, so that the first state of its relatives is computed once.
     """
+
+    ends_with_child = True
 
     def __init__(
         self,
@@ -115,8 +116,8 @@ class CandidateRun(ChildRun):
         )
         base = {"run": point.run_id, "step": point.step}
         candidate = Candidate(decision, number, limit, None, base, point.weight)
-        plan = replace(child_plan(run, plan, link), candidate=candidate, state=point.state)
-        super().__init__(run, at_work, plan, {"run": run_id}, run_id in earlier.opened)
+        plan = replace(plan, candidate=candidate, state=point.state)
+        super().__init__(run, at_work, plan, link, {"run": run_id}, run_id in earlier.opened)
 
     async def bring_in(self, environment: Environment | None) -> ChildEnd:
         """Run the candidate in this environment, at most to its limit."""
@@ -126,7 +127,7 @@ class CandidateRun(ChildRun):
         result = await self.bring()
         return _end_of(self.runner, result) if self.runner is not None else self._end_in(result.trace)
 
-    ends_with_child = True
+    # what differs from a called child
 
     def _family(self) -> Trace:
         return self._family_of()
@@ -135,21 +136,16 @@ class CandidateRun(ChildRun):
         return self.point.redactor
 
     def _belongs(self, trace: Trace) -> bool:
-        """Return whether a trace is this candidate's, from the same point."""
-        link, own = trace.header["parent"] or {}, self.plan.link or {}
+        link = trace.header["parent"] or {}
         origin = self._family().relative(self.point.run_id)
         first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
         wanted = orjson.loads(dump(self.decision.with_ids(0).to_dict()))
-        same = all(link.get(name) == value for name, value in own.items() if name != "hash")
+        same = all(link.get(name) == value for name, value in self.link.items() if name != "hash")
         return same and first in (None, wanted) and any(record.hash == link.get("hash") for record in origin.records)
 
     def _runs_again(self, trace: Trace) -> bool:
-        """Return whether a failed candidate is tried again.
-
-        This is so if the run has failed with it, or if it had no state.
-        """
-        failed = trace.status == RunStatus.failed
-        return failed and (self._earlier.failed or trace.first_state is None)
+        # a candidate that failed before it had a state, or with the whole run
+        return trace.status == RunStatus.failed and (self._earlier.failed or trace.first_state is None)
 
     def _reuse(self) -> Reuse | None:
         reuse, run = self.point.reuse, self.run
@@ -159,30 +155,29 @@ class CandidateRun(ChildRun):
         return reuse.child(model, run.reuse.answers(run.step) if run.reuse is not None else {})
 
     def _end_in(self, trace: Trace) -> ChildEnd:
-        """Return the end of the run from its trace."""
-        step = trace.unfinished
-        decision = step.decision if step is not None else None
+        decision = trace.unfinished.decision if trace.unfinished is not None else None
         several = decision.get("candidates") if decision is not None and decision["mode"] == "branch" else None
+        candidates = tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else ()
         error = None
         if trace.status == RunStatus.failed:
             told = trace.end.get("error")
             error = str(RunFailure.from_dict(told) if told else trace.stop_reason)
-        records = [r for r in trace.records if r.kind in STATES]
-        state = self.plan.module.state_class.from_dict(trace.state(-1))
-        weight, path = self.point.weight + trace.size, str((trace.parent or {}).get("path", ""))
-        last = records[-1].hash if records else None
         reached = BranchPoint(
-            trace.run_id, trace.step_count, state, last, path, weight, self.point.redactor, Reuse.of(trace)
+            trace.run_id,
+            trace.step_count,
+            self.plan.module.state_class.from_dict(trace.state(-1)),
+            next((record.hash for record in reversed(trace.records) if record.kind in STATES), None),
+            str((trace.parent or {}).get("path", "")),
+            self.point.weight + trace.size,
+            self.point.redactor,
+            Reuse.of(trace),
         )
-        candidates = tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else ()
         return ChildEnd(reached, candidates, stop_reason_of(trace) or StopReason.waiting, error)
 
 
 def _end_of(runner: Runner, result: RunResult[Any]) -> ChildEnd:
     """Return the end of a run that has just worked."""
-    run, reason, error, cut = runner.run, result.stop_reason, None, None
-    if result.status is RunStatus.failed:
-        error = str(result.error or reason)
-    if reason in BUDGETS and (run.stopping is not None or run.account.used_up() is not None):
-        cut = reason
-    return ChildEnd(BranchPoint.of(run, runner.state), runner.candidates, reason, error, cut)
+    run, reason = runner.run, result.stop_reason
+    error = str(result.error or reason) if result.status is RunStatus.failed else None
+    cut = reason in BUDGETS and (run.stopping is not None or run.account.used_up() is not None)
+    return ChildEnd(BranchPoint.of(run, runner.state), runner.candidates, reason, error, reason if cut else None)

@@ -1,14 +1,14 @@
-"""The open requests of an unfinished step, and its unknown effects.
+"""The open requests of an unfinished step, and the answers to them.
 
-An unknown effect is a call that a crash left without an outcome. A person says what happened to it, with one of three
-answers, and the engine writes what follows from it:
+Among them are the requests about unknown effects: calls that a crash left without an outcome. A person says what
+happened to such a call, with one of three answers, and the engine writes what follows from it:
 
     {"ran": result}     the call happened: an `outcome` record with this result
     {"failed": text}    the call failed: an `outcome` record with an error of type "Failed"
     {"retry": true}     nothing happened, or it may happen twice: the call runs again
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -33,22 +33,14 @@ if TYPE_CHECKING:
 
 UNKNOWN_EFFECT = "unknown_effect"
 """The kind of a request about an unknown effect."""
+
+
+def _only(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: value}, "required": [name], "additionalProperties": False}
+
+
 FATE_SCHEMA: dict[str, Any] = {
-    "oneOf": [
-        {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
-        {
-            "type": "object",
-            "properties": {"failed": {"type": "string"}},
-            "required": ["failed"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {"retry": {"const": True}},
-            "required": ["retry"],
-            "additionalProperties": False,
-        },
-    ]
+    "oneOf": [_only("ran", {}), _only("failed", {"type": "string"}), _only("retry", {"const": True})]
 }
 """The JSON Schema of answers about an unknown effect."""
 
@@ -86,28 +78,26 @@ class Answers:
         """
         step = self.trace.unfinished
         effects = step.effects if step is not None else ()
-        answers = self.answers = _answers_so_far(step)
+        answers = self.answers = {name: answer for name, (_, answer) in answers_in(step).items()}
         self.requests = _asked(step)
-        questions = self._questions(effects, self._retried(effects, answers))
-        open_now = {r.id: r for r in [*questions, *self.requests] if r.id not in answers}
+        open_now = {r.id: r for r in [*self._left(effects)[1], *self.requests] if r.id not in answers}
         given = self._clean(_given(value, request, open_now, self.trace.run_id))
         given = {name: self._checked(open_now[name], answer) for name, answer in given.items()}
         if given:
             self._write("input", {"answers": given})
             answers |= given
-        for effect in _walk(effects):
-            answer = answers.get(self._request(effect).id)
-            if answer is None or not (effect.open or effect.cancelled) or "retry" in answer:
-                continue
-            members: dict[str, Any] = {"intent": effect.seq}
-            if "ran" in answer:
-                members["result"] = answer["ran"]
-            else:
-                members["error"] = {"type": "Failed", "message": answer["failed"]}
-            self._write("outcome", members)
-        again = self._retried(effects, answers)
-        left = [r for r in self._questions(effects, again) if r.id not in answers]
-        return again, left
+        for effect in each_effect(effects):
+            told = outcome_told(answers.get(self._fate(effect)))
+            if told is not None and (effect.open or effect.cancelled):
+                self._write("outcome", {"intent": effect.seq, **told})
+        return self._left(effects)
+
+    def _left(self, effects: tuple[Effect, ...]) -> tuple[frozenset[int], list[WaitRequest]]:
+        """Return the intents to run again, and the unanswered requests about intents."""
+        told = [(effect.seq, self.answers.get(self._fate(effect))) for effect in each_effect(effects)]
+        again = frozenset(seq for seq, answer in told if isinstance(answer, Mapping) and "retry" in answer)
+        asked = [self._request(effect) for effect in unknown(effects, again)]
+        return again, [request for request in asked if request.id not in self.answers]
 
     def _clean(self, given: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -133,11 +123,7 @@ class Answers:
         return answer
 
     def _checked_fate(self, request: WaitRequest, answer: Any) -> Any:
-        """Return a checked answer about an unknown effect.
-
-        Its result has the form that the tool would record. Raises WaitAnsweredError for any other answer, and for a
-        result that the tool could not have returned.
-        """
+        """Return a checked answer, its result as the tool would record it."""
         keys = set(answer) if isinstance(answer, Mapping) else set()
         fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
         if not fits and not (keys == {"retry"} and answer["retry"] is True):
@@ -167,28 +153,28 @@ class Answers:
             raise WaitAnsweredError(f"{spec.name} could not have returned {answer['ran']!r:.80}: {problem}")
         return {"ran": result}
 
-    def _retried(self, effects: tuple[Effect, ...], answers: Mapping[str, Any]) -> frozenset[int]:
-        return frozenset(e.seq for e in _walk(effects) if _says_retry(answers.get(self._request(e).id)))
-
-    def _questions(self, effects: tuple[Effect, ...], again: frozenset[int]) -> list[WaitRequest]:
-        return [self._request(effect) for effect in unknown(effects, again)]
+    def _fate(self, effect: Effect) -> str:
+        return fate_id(self.trace.run_id, self.trace.step_count, effect)
 
     def _request(self, effect: Effect) -> WaitRequest:
-        shown = {
-            "name": effect.name,
-            "args": effect.args,
-            "key": effect.key,
-            "intent": effect.seq,
-            "phase": effect.phase,
-        }
+        shown = {name: getattr(effect, name) for name in ("name", "args", "key", "phase")}
         return WaitRequest(
-            id=fate_id(self.trace.run_id, self.trace.step_count, effect),
+            id=self._fate(effect),
             prompt=f"{effect.name} was started, and it is unknown whether it happened. Did it? "
             'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
             schema=FATE_SCHEMA,
             kind=UNKNOWN_EFFECT,
-            details=shown,
+            details={**shown, "intent": effect.seq},
         )
+
+
+def answered(
+    trace: Trace, value: Any, request: str | None, redactor: Redactor | None, module: "Module[Any]", now: float = -inf
+) -> dict[str, Any]:
+    """Return the answers that `Answers.take` would record, and those recorded."""
+    answers = Answers(trace, lambda kind, members: None, redactor, module, now)
+    answers.take(value, request)
+    return answers.answers
 
 
 def fate_id(run_id: str, step: int, effect: Effect) -> str:
@@ -220,35 +206,36 @@ def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest],
     return given
 
 
-def _says_retry(answer: Any) -> bool:
-    return isinstance(answer, Mapping) and "retry" in answer
+def outcome_told(answer: Any) -> dict[str, Any] | None:
+    """Return an unknown effect's outcome by its answer; None to run again."""
+    if not isinstance(answer, Mapping) or "retry" in answer:
+        return None
+    if "ran" in answer:
+        return {"result": answer["ran"]}
+    return {"error": {"type": "Failed", "message": answer["failed"]}}
 
 
-def _walk(effects: tuple[Effect, ...]) -> Iterator[Effect]:
+def each_effect(effects: Iterable[Effect]) -> Iterator[Effect]:
+    """Yield the effects and all effects inside them, outer ones first."""
     for effect in effects:
         yield from effect.walk()
 
 
-def _answers_so_far(step: Step | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def answers_in(step: Step | None) -> dict[str, tuple[int, Any]]:
+    """Return a step's answers with their record numbers, by request."""
+    found: dict[str, tuple[int, Any]] = {}
     for record in step.records if step is not None else ():
         if record.kind == "input":
-            found |= record["answers"]
+            found |= {name: (record.seq, answer) for name, answer in record["answers"].items()}
     return found
 
 
 def _asked(step: Step | None) -> list[WaitRequest]:
+    """Return a step's requests, except those about the run's own effects."""
     found: dict[str, WaitRequest] = {}
     for record in step.records if step is not None else ():
-        if record.kind == "wait":
-            requests = [WaitRequest.from_dict(each) for each in record["requests"]]
-            found |= {each.id: each for each in requests if each.id not in found and not _is_own_fate(each)}
+        for each in record["requests"] if record.kind == "wait" else ():
+            request = WaitRequest.from_dict(each)
+            if request.kind != UNKNOWN_EFFECT or "run" in request.details:
+                found.setdefault(request.id, request)
     return list(found.values())
-
-
-def _is_own_fate(request: WaitRequest) -> bool:
-    """Return whether a request is about a call of the run itself.
-
-    The calls themselves list these requests; the others are about calls of a child.
-    """
-    return request.kind == UNKNOWN_EFFECT and "run" not in request.details

@@ -1,0 +1,218 @@
+"""A child of a call, awaited or at work in the background."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import anyio
+
+from ...errors import ChildRunError, DivergenceError, EngineUsageError, StateMigrationError, TraceError
+from ...tasks import Task
+from ...traces import Trace
+from ..concurrency.tasks import Job, current_loop
+from ..effects.budget import EndedFromAbove, RuntimeBudget
+from ..effects.call import Call
+from ..effects.tools import check_tools
+from ..effects.usage import RunUsage
+from ..loop.stop_criteria import StopCriteria
+from ..module import Module
+from ..replay.reuse import Reuse
+from ..result import RunResult
+from ..run.live_run import LiveRun
+from ..run.start.plan import Parent, RunPlan
+from ..run.start.usage import used_so_far
+from .child_result import ChildResult, Reads
+from .start_or_resume import ChildRun, child_id
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The call that starts a child, as its place in the parent."""
+
+    step: int
+    phase: str
+    digest: str
+    n: int | str
+    key: str
+
+    @classmethod
+    def of(cls, call: Call) -> "Place":
+        """Return the place of a call."""
+        return cls(call.frame.step, call.frame.phase, *call.match, call.key)
+
+    def label(self, name: str, first_step: int) -> str:
+        """Return the child's label, such as `2.helper-1f3a9c2b04`.
+
+        `first_step` counts the steps of other runs before the parent's first state. With these counted, and without the
+        parent's id, the label is the same in a fork, and no other child of the forked run has it.
+        """
+        place = f"{self.phase}|{self.digest}|{self.n}".encode()
+        return f"{first_step + self.step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
+
+
+class CalledChild(ChildRun):
+    """A child run that a call has started.
+
+    It works in the call (`bring`) or, after `start`, in a task of its own. `recorded` is its id, if an earlier attempt
+    has recorded its start. Raises EngineUsageError outside of the event loop of `run`, and for tools that the child
+    cannot have.
+    """
+
+    def __init__(
+        self,
+        run: LiveRun,
+        at_work: set[LiveRun],
+        place: Place,
+        module: Module[Any],
+        task: Task,
+        name: str,
+        budget: RuntimeBudget,
+        stop: Sequence[StopCriteria] = (),
+        *,
+        recorded: str | None = None,
+    ) -> None:
+        if current_loop() is not run.loop:
+            raise EngineUsageError(
+                "a child run belongs on the event loop of its run; make the tool async, and await the child in it"
+            )
+        check_tools(module.tools)
+        self.place = place
+        self.awaited_by = []
+        self._turn = anyio.Lock()
+        known = run.called_before if recorded is None else (recorded,)
+        self.label = place.label(name, run.first_step)
+        if child_id(run.run_id, place.label(name, 0)) in known:
+            self.label = place.label(name, 0)  # of a fork whose trace is older than the counting of `first_step`
+        run_id = child_id(run.run_id, self.label)
+        options = replace(run.plan.options, stop=tuple(stop), branch=module.branch, observers=())
+        path = f"{run.path}/{run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
+        link = {"kind": "call", "run": run.run_id, "step": place.step, "call": place.key, "name": name}
+        link |= {"hash": run.state_hash, "path": path}
+        above = Parent(run.account, run.waits, self.awaited_by)
+        plan = RunPlan.child(run.plan, above, run_id, module, task, budget, options, run.redactor, path)
+        super().__init__(run, at_work, plan, link, {"run": run_id, "child": name}, run_id in known)
+
+    async def bring_for(self, call: Call) -> RunResult:
+        """Run the child to its end for a waiting call."""
+        with self.awaiting(call):
+            return await self.bring()
+
+    @contextmanager
+    def awaiting(self, call: Call) -> Iterator[None]:
+        """Count a call of the parent as waiting for the child."""
+        waiting = self.awaited_by
+        assert waiting is not None
+        waiting.append(call)
+        self.run.waits.changed()
+        try:
+            yield
+        finally:
+            waiting.remove(call)
+            self.run.waits.changed()
+
+    def await_with_run(self) -> None:
+        """Let the whole parent wait for the child."""
+        self.awaited_by = None
+        if self.runner is not None:
+            self.runner.run.waits.await_with_run()
+
+    # in the background
+
+    def start(self) -> None:
+        """Start or resume the child in a task of its own."""
+        self._job = self._worker(self.advance)
+
+    def _worker(self, work: Callable[[], Awaitable[RunResult]]) -> Job[RunResult]:
+        return Job(work, self.run.context.copy())
+
+    async def has_trace(self) -> None:
+        """Wait until the child has a trace, or raise its error."""
+        async with anyio.create_task_group() as group:
+
+            async def first(wait: Callable[[], Awaitable[Any]]) -> None:
+                await wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(first, self.started.wait)
+            group.start_soon(first, self._job.wait)
+        if not self.started.is_set():
+            self._job.result()
+
+    async def wait(self, call: Call, seconds: float | None) -> None:
+        """Let a call wait for the child's end, at most `seconds`."""
+        if seconds is None:
+            with self.awaiting(call):
+                await self.ended()
+        else:
+            with anyio.move_on_after(seconds):  # no requests are forwarded: each short wait would ask them anew
+                await self._job.wait()
+
+    async def ended(self) -> None:
+        """Wait for the end of the child, and forward its requests."""
+        async with self._turn:
+            await self._job.wait()
+            while (result := self._job.result()).waiting:
+                self._job = self._worker(partial(self.go_on, await self.answers(result.waiting)))
+                await self._job.wait()
+
+    def status(self, read: Reads) -> ChildResult:
+        """Return the present status of the child, or its result."""
+        if self._job.over:
+            return ChildResult.of(self._job.result(), read)
+        trace = self._trace()
+        return ChildResult(self.run_id, None, steps=0 if trace is None else trace.step_count, usage=self.used())
+
+    def used(self) -> RunUsage:
+        """Return the child's usage, from its result or trace."""
+        if self._job.result_or_none is not None:
+            return self._job.result_or_none.usage
+        trace = self._trace()
+        return used_so_far(trace) if trace is not None else RunUsage()
+
+    def _trace(self) -> Trace | None:
+        try:
+            trace = self._family().relative(self.run_id)
+        except TraceError:
+            return None
+        return trace if trace.size else None
+
+    async def stop(self) -> None:
+        """Cancel the child, and wait until its end is written."""
+        await self._job.stop()
+
+    # what differs from a candidate's run
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        # a ChildRunError fails the run; any other error would become the result of the calling tool
+        try:
+            with super()._attempt():
+                yield
+        except DivergenceError as error:
+            raise ChildRunError(
+                f"child run {self.run_id} cannot be resumed: {error}; restore its code and resume again, or resume "
+                "with on_divergence='fork' or 'ignore'"
+            ) from error
+        except (TraceError, EngineUsageError, StateMigrationError) as error:
+            raise ChildRunError(f"child run {self.run_id} cannot be started or resumed: {error}") from error
+
+    def _belongs(self, trace: Trace) -> bool:
+        link = trace.header["parent"] or {}
+        return link.get("call") == self.place.key and trace.header["task"] == self.plan.task.to_dict()
+
+    def _reuse(self) -> Reuse | None:
+        run = self.run
+        if run.reuse is None or run.reuse.live:
+            return None
+        return run.reuse.child(child_id(run.reuse.run_id, self.label), run.reuse.answers(run.step, onwards=True))
+
+    def _started_in(self) -> int:
+        return self.place.step
+
+    def _check_end(self, child: LiveRun) -> None:
+        self.run.learn_from(child.redactor)  # the child's secrets may be in the result, and in all that follows from it
+        if isinstance(child.stopping, EndedFromAbove):
+            raise child.stopping

@@ -1,0 +1,210 @@
+"""The functions for child runs that hooks and tools call.
+
+Each call is an effect of the run, so that a replay takes its recorded result and runs no child.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import orjson
+
+from ...errors import EngineUsageError, NoRunError
+from ...tasks import Task, TaskBudget, as_task
+from ...traces.file.children import CALLED, STARTED
+from ..concurrency.tasks import Job
+from ..effects.budget import RuntimeBudget
+from ..effects.call import Call, replayed
+from ..effects.carry_out import carry_out, reserve, started
+from ..effects.context import Frame, frame_or_none
+from ..effects.journal.journal import AWAITED
+from ..effects.redaction import make_redactor, redacted_task
+from ..effects.spec import EffectSpec, Marks
+from ..effects.tools import check_tools
+from ..loop.stop_criteria import StopCriteria
+from ..module import Module
+from ..module_import import refuse_while_importing
+from ..result import RunResult
+from ..run.drive import execute, logged
+from ..run.live_run import LiveRun
+from ..run.start.plan import RunOptions, RunPlan
+from .called_child import CalledChild, Place
+from .child_result import ChildResult, Reads
+from .registry import ChildRegistry, registry_of
+
+_NAME = re.compile(r"[^a-z0-9]+")
+_LONGEST_NAME = 24
+
+
+def _spec(name: str) -> EffectSpec:
+    return EffectSpec(name, Marks(idempotent=True, usage=lambda result: None), True, (), None)
+
+
+_RUN, _START, _STATE, _WAIT = _spec(CALLED), _spec(STARTED), _spec("refold.child_state"), _spec(AWAITED)
+
+
+async def run_child(
+    module: Module[Any],
+    task: Task | str,
+    *,
+    name: str | None = None,
+    budget: RuntimeBudget | TaskBudget | None = None,
+    stop: Sequence[StopCriteria] = (),
+    value: Reads = None,
+) -> ChildResult:
+    """Run a module's task as a child of this run.
+
+    Call it in `init_state`, `decide`, `act` or a tool. The child is an effect of the run: when the run is replayed,
+    verified or resumed, a child that had ended is not run again, and an unfinished child resumes from its own trace,
+    which is in the family's folder. The child has the run's seed (with its own fork path), clock, `on_wait`, secrets
+    and environment. It spends from the run's budget, ends by the run's deadline, and is cancelled with the run. While
+    the child waits for an answer, the run waits too. A child that fails, or is stopped by a budget, returns a result
+    that says so. Outside of any run, the module just runs.
+
+    Args:
+        module: the child's module.
+        task: the child's task; its own budget applies too, and its success criteria are evaluated.
+        name: a name for the child's id and requests, by default the module's class.
+        budget: the largest part of the run's budget for the child. Its steps are its own, 20 by default.
+        stop: further stop criteria.
+        value: makes a JSON value of the child's last state, for `ChildResult.value`.
+
+    Raises:
+        EngineUsageError: `module` is not an AgentModule instance.
+        ChildRunError: the child's trace cannot be written or resumed; the run fails, and can be resumed.
+        EffectError: `value` failed, or returned a value without a JSON form (outside of any run, the error itself).
+    """
+    task, limits = _checked(module, task, budget)
+    frame = frame_or_none()
+    if frame is None:
+        return ChildResult.of(await _alone(module, task, limits, stop), value)
+    call, child = _begin(frame, _RUN, module, task, name, limits, stop)
+
+    async def work() -> dict[str, Any]:
+        assert child is not None
+        run, job = child.run, Job(partial(child.bring_for, call), child.run.context.copy())
+        call.waits_by(run.waits.waited)
+        call.on_left(partial(run.waits.in_loop, job.cancel))
+        return ChildResult.of(await job.run(), value).to_dict()
+
+    return ChildResult.from_dict(await _outcome(call, work))
+
+
+async def start_child(
+    module: Module[Any], task: Task | str, *, name: str | None = None, budget: RuntimeBudget | TaskBudget | None = None
+) -> str:
+    """Start a background child, and return its label.
+
+    The arguments are those of `run_child`. The label, such as `2.helper-1f3a9c2b04`, stays the same when the run is
+    replayed, resumed or forked. Before the run ends, it waits for the child, within its budget. If the run fails or is
+    cancelled, the child is cancelled. A resumed run calls `AgentModule.child_module` for the module of such a child.
+
+    Raises NoRunError outside of a run, and the errors of `run_child`.
+    """
+    task, limits = _checked(module, task, budget)
+    call, child = _begin(_frame("start_child"), _START, module, task, name, limits)
+
+    async def start() -> str:
+        assert child is not None
+        await registry_of(call).background(child).has_trace()
+        return child.label
+
+    return str(await _outcome(call, start))
+
+
+async def child_state(label: str, *, value: Reads = None) -> ChildResult:
+    """Return the present status of a background child, or its result.
+
+    `value` makes a JSON value of the child's last state, for `ChildResult.value`. Raises NoRunError outside of a run,
+    and EffectError (of type EngineUsageError) if the run has no child `label`.
+    """
+    frame = _frame("child_state")
+    call = frame.host.begin(frame, _STATE, {"child": label})
+
+    async def look() -> dict[str, Any]:
+        return registry_of(call).status(label, value).to_dict()
+
+    return ChildResult.from_dict(await _outcome(call, look))
+
+
+async def wait_child(label: str, *, seconds: float | None = None, value: Reads = None) -> ChildResult:
+    """Wait at most `seconds` for a background child; return its status.
+
+    Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
+    child that waits for an answer is returned with the status "waiting". Raises the errors of `child_state`.
+    """
+    frame = _frame("wait_child")
+    arguments = {"child": label} | ({} if seconds is None else {"seconds": seconds})
+    call = frame.host.begin(frame, _WAIT, arguments)
+
+    async def wait() -> dict[str, Any]:
+        call.waits_by(cast(LiveRun, call.run).waits.waited)
+        return (await registry_of(call).wait(label, call, seconds, value)).to_dict()
+
+    return ChildResult.from_dict(await _outcome(call, wait))
+
+
+def _frame(name: str) -> Frame:
+    frame = frame_or_none()
+    if frame is None:
+        raise NoRunError(f"{name}() is for runs inside a run; call it in a hook or a tool of a run")
+    return frame
+
+
+async def _alone(
+    module: Module[Any], task: Task, budget: RuntimeBudget, stop: Sequence[StopCriteria]
+) -> RunResult[Any]:
+    """Run a module outside of any run, by an Engine's defaults."""
+    refuse_while_importing()
+    check_tools(module.tools)
+    redactor = make_redactor(True)
+    options = RunOptions(children=ChildRegistry, stop=tuple(stop), branch=module.branch, redactor=redactor)
+    return logged(await execute(RunPlan.fresh(module, task, budget, options)))
+
+
+def _checked(
+    module: Module[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
+) -> tuple[Task, RuntimeBudget]:
+    """Return a child's task and budget, or raise EngineUsageError."""
+    if not isinstance(cast(object, module), Module):
+        raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
+    task = as_task(task)
+    limits = budget if isinstance(budget, RuntimeBudget) else RuntimeBudget().under(budget)
+    return task, limits.under(task.budget)
+
+
+def _begin(
+    frame: Frame,
+    spec: EffectSpec,
+    module: Module[Any],
+    task: Task,
+    name: str | None,
+    budget: RuntimeBudget,
+    stop: Sequence[StopCriteria] = (),
+) -> tuple[Call, CalledChild | None]:
+    """Return a call that starts a child, and the child, unless recorded."""
+    run = frame.host
+    redactor = run.redactor if isinstance(run, LiveRun) else None
+    task = task if redactor is None else redacted_task(task, redactor)
+    plain = _NAME.sub("-", (name if name is not None else type(module).__name__).lower()).strip("-")
+    name = plain[:_LONGEST_NAME].strip("-") or "child"
+    call = run.begin(frame, spec, {"name": name, "task": task.to_dict()})
+    if call.recorded is not None:
+        return call, None
+    children, place = registry_of(call), Place.of(call)
+    child = CalledChild(cast(LiveRun, run), children.at_work, place, module, task, name, budget, stop)
+    call.note(child=child.run_id)
+    return call, child
+
+
+async def _outcome(call: Call, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Return a call's JSON result, recorded or made by `work`."""
+    if call.recorded is not None:
+        await call.frame.host.turn(call)
+        return orjson.loads(replayed(call)[1])
+    if call.order is not None:
+        await call.order.all()
+    if not started(call, (), {}):
+        await reserve(call, (), {})
+    return orjson.loads((await carry_out(call, work, {}))[1])
