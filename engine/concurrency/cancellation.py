@@ -22,10 +22,7 @@ def is_cancelled() -> bool:
 
 
 def cancel_requests() -> int:
-    """Return the number of pending cancellations of the running asyncio task.
-
-    On trio, which does not count them, this is 0.
-    """
+    """Return the running asyncio task's pending cancellations; 0 on trio."""
     task = own_task()
     return 0 if task is None else task.cancelling()
 
@@ -49,10 +46,7 @@ async def withdraw(before: int = 0) -> None:
 
 
 def stray(what: str, error: BaseException | None = None) -> RuntimeError:
-    """Return the error to raise in place of a stray cancellation.
-
-    `what` names the hook or tool that was cancelled.
-    """
+    """Return the error for a stray cancellation of a hook or tool."""
     why = "" if error is None else message_of(error)
     why = f": {why}" if why else ""
     return RuntimeError(f"{what} was cancelled by something other than its run, or awaited a cancelled task{why}")

@@ -23,10 +23,7 @@ def processes_of_thread(ident: int) -> Iterator[int]:
 
 
 def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
-    """Yield the ids of processes held in a suspended coroutine's frames.
-
-    The frames of the coroutines that it awaits are searched, too.
-    """
+    """Yield the processes held by a suspended coroutine and those it awaits."""
     while coroutine is not None:
         frame = _first(coroutine, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:

@@ -1,4 +1,4 @@
-"""Runs async work from sync code, of a script or of a notebook's cell; Ctrl-C and SIGTERM cancel it."""
+"""Runs async work from sync code; Ctrl-C and SIGTERM cancel it."""
 
 import asyncio
 import signal

@@ -28,10 +28,7 @@ def current_loop() -> Any:
 
 
 def soon() -> Callable[[Callable[[], Any]], Any]:
-    """Return a function that schedules a call in the loop running now.
-
-    The function may be called from any thread.
-    """
+    """Return a thread-safe function that schedules a call in this loop."""
     loop = current_loop()
     return loop.call_soon_threadsafe if isinstance(loop, asyncio.AbstractEventLoop) else loop.run_sync_soon
 
@@ -113,10 +110,7 @@ class Job(Generic[T]):
         await self._over.wait()
 
     async def run(self) -> T:
-        """Wait for the work, and return its result or raise its error.
-
-        If the waiter is cancelled, the work is cancelled, too.
-        """
+        """Return the result of the work, which is cancelled with its waiter."""
         try:
             await self._over.wait()
         except BaseException:
@@ -135,10 +129,7 @@ class Job(Generic[T]):
             await self._over.wait()
 
     def result(self) -> T:
-        """Return the result of work that has ended.
-
-        Raises the error of the work, or RuntimeError if the work was cancelled.
-        """
+        """Return the result of ended work, or raise its error."""
         if self._result:
             return self._result[0]
         if self._error is None or isinstance(self._error, anyio.get_cancelled_exc_class()):

@@ -65,10 +65,7 @@ class _Call:
         self.fn, self.kwargs, self.context, self.counts = fn, kwargs, context, counts
 
     def work(self) -> None:
-        """Make the call in this thread, unless it was abandoned.
-
-        A process that the called function has forked ends here.
-        """
+        """Make the call in this thread, unless it was abandoned."""
         ident = threading.get_ident()
         if not _pool.begins(self, ident):
             return
@@ -78,7 +75,7 @@ class _Call:
             value = self.context.run(self.fn, **self.kwargs)
         except BaseException as raised:  # noqa: BLE001 - it is raised again where the call is awaited
             error = _awaitable(raised)
-        if forked_processes.number != began:
+        if forked_processes.number != began:  # this is a process that the function has forked
             forked_processes.end_child(error)
         RUNNING.pop(ident, None)
         self.ended = value, error
@@ -222,10 +219,7 @@ class _Pool:
         self._at_work = 0
 
     def give(self, job: _Call) -> None:
-        """Start a job, now or once there is room.
-
-        Raises NoThreadError if the process can start no thread, and none of its threads could become free.
-        """
+        """Start a job, now or once there is room."""
         with self._lock:
             if job.counts:
                 if self._at_work >= MOST:
@@ -278,10 +272,7 @@ class _Pool:
             return found
 
     def _taken(self) -> _Call | None:
-        """Take and count the first queued job that is still wanted.
-
-        Returns None if there is no such job, or no room.
-        """
+        """Take and count the first wanted job, if there is room."""
         while self._waiting and self._at_work < MOST:
             job = self._waiting.popleft()
             job.queued = False
@@ -320,10 +311,7 @@ class _Pool:
 
     @contextmanager
     def waits(self) -> "Iterator[None]":
-        """Let another job take this thread's place inside the block.
-
-        Does nothing outside of a worker's job.
-        """
+        """Let another job take this thread's place inside the block."""
         if threading.get_ident() not in RUNNING:
             yield
             return

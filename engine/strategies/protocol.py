@@ -21,20 +21,14 @@ from ..loop.decision import Decision
 
 
 class Score(Protocol):
-    """A function that rates a state; higher is better.
-
-    The function may be async, and may perform effects.
-    """
+    """Rates a state, higher is better; may be async and perform effects."""
 
     def __call__(self, state: Any, /) -> float | Awaitable[float]:
         """Return the score of a state."""
 
 
 class CandidateScore(Protocol):
-    """A function that rates a candidate of a state before it runs.
-
-    Higher is better. The function may be async, and may perform effects.
-    """
+    """Rates a candidate before it runs, as Score rates a state."""
 
     def __call__(self, state: Any, decision: Decision, /) -> float | Awaitable[float]:
         """Return the score of a candidate."""
@@ -42,10 +36,7 @@ class CandidateScore(Protocol):
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree, with its frozen state.
-
-    The head of this file explains `place`.
-    """
+    """A node of the tree; the head of this file explains `place`."""
 
     place: str
     state: Any

@@ -17,21 +17,17 @@ from ...errors import EngineUsageError
 from .protocol import Branch, CandidateScore, Node, Score
 
 
-def _at_least_one(strategy: object, *names: str) -> None:
-    for name in names:
-        value = getattr(strategy, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise EngineUsageError(
-                f"{name} of {type(strategy).__name__} must be a whole number of at least 1, got {value!r}"
-            )
-
-
-def _check_score(strategy: Any) -> None:
-    score = strategy.score
-    if not callable(score):
+def _check(strategy: Any, *whole: str) -> None:
+    """Check a strategy's score, and its settings that are whole numbers."""
+    name = type(strategy).__name__
+    if not callable(strategy.score):
         raise EngineUsageError(
-            f"the score of {type(strategy).__name__} must be a function of a state, got {type(score).__name__}"
+            f"the score of {name} must be a function of a state, got {type(strategy.score).__name__}"
         )
+    for each in whole:
+        value = getattr(strategy, each)
+        if value is not None and (type(value) is not int or value < 1):
+            raise EngineUsageError(f"{each} of {name} must be a whole number of at least 1, got {value!r}")
 
 
 def _best(nodes: list[Node]) -> Node:
@@ -62,7 +58,7 @@ class SelectBest:
     score: CandidateScore
 
     def __post_init__(self) -> None:
-        _check_score(self)
+        _check(self)
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
@@ -81,8 +77,7 @@ class BestOfN:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        _check_score(self)
-        _at_least_one(self, "steps")
+        _check(self, "steps")
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
@@ -104,8 +99,7 @@ class BeamSearch:
     score: Score
 
     def __post_init__(self) -> None:
-        _check_score(self)
-        _at_least_one(self, "width", "depth")
+        _check(self, "width", "depth")
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
@@ -134,8 +128,7 @@ class BestFirst:
     max_expansions: int = 100
 
     def __post_init__(self) -> None:
-        _check_score(self)
-        _at_least_one(self, "max_expansions")
+        _check(self, "max_expansions")
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""
@@ -178,8 +171,7 @@ class MonteCarloTreeSearch:
     max_depth: int = 50
 
     def __post_init__(self) -> None:
-        _check_score(self)
-        _at_least_one(self, "rollouts", "max_depth")
+        _check(self, "rollouts", "max_depth")
         if not 0 <= self.exploration < float("inf"):
             raise EngineUsageError(f"exploration must be a number, 0 or more, got {self.exploration!r}")
 
@@ -247,10 +239,7 @@ class _Rollouts:
             self.closed.add(node.place)
 
     def _bound(self, node: Node, child: Node) -> float:
-        """Return the upper confidence bound UCB1 of `child`.
-
-        The bound is infinity if no scored rollout has passed `child`.
-        """
+        """Return the upper confidence bound UCB1 of `child`, infinity if unvisited."""
         visits = self._visits[child.place]
         if not visits:
             return float("inf")
