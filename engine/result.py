@@ -126,8 +126,11 @@ class RunResult(Generic[S]):
 
     @property
     def run_id(self) -> str:
-        """Return the run's id."""
-        return self.trace.run_id
+        """Return the run's id.
+
+        The trace is not read from its store, because the store may be the cause of a failure.
+        """
+        return self.trace.place.run_id if self.trace.place is not None else self.trace.run_id
 
     def raise_for_status(self) -> Self:
         """Return this result if the run has completed.
@@ -170,7 +173,8 @@ class RunResult(Generic[S]):
         if self.error is None and self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
         said = f": {why}" if self.status is not RunStatus.cancelled else ""
-        where = f"; trace {self.trace.path}" if self.trace.path is not None else ""
+        place = self.trace.path or self.trace.place
+        where = f"; trace {place}" if place is not None else ""
         return f"run {self.run_id} {predicate(self.status)}{said}{where}"
 
     @property

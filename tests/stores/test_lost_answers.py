@@ -284,3 +284,17 @@ def test_receipts_of_processes_that_have_ended_are_removed(postgres_url: str) ->
     assert store.sets() == []
     store.close()
     other.close()
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize(
+    "words", [b"to_regclass", b"pg_advisory_xact_lock", b"CREATE TABLE IF NOT EXISTS heads", b"COMMIT"]
+)
+def test_a_store_whose_tables_are_cut_off_while_they_are_made_is_opened(
+    words: bytes, how: How, proxy: CuttingProxy
+) -> None:
+    proxy.cut(words, how)
+    opened = open_store(proxy.url(f"lost{next(_schemas)}"))
+    assert proxy.cuts == 1
+    create(opened)
+    opened.close()

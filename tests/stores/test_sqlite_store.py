@@ -4,12 +4,15 @@ import os
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from toys.counting import Count, Counting
 
+from refold import Decision, Engine, Observation, RunStatus, Task
 from refold.errors import StoreError
 from refold.testing import StoreSuite
 from refold.testing.store_suite import _write
@@ -140,3 +143,44 @@ def test_a_read_only_folder_hides_no_records_of_a_killed_writer(
     else:
         with pytest.raises(StoreError, match=r"has records in runs\.db-wal that cannot be read"):
             open_store(f"sqlite:///{tmp_path}/copy/runs.db", "read")
+
+
+def _replaced(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
+GONE: tuple[Callable[[Path], Any], ...] = (
+    Path.unlink,
+    lambda path: path.rename(path.with_name("old.db")),
+    _replaced,
+    lambda path: path.with_name("runs.db-wal").unlink(),
+)
+
+
+@pytest.mark.parametrize("change", GONE, ids=["removed", "renamed", "replaced", "without_log"])
+def test_a_run_does_not_complete_in_a_file_that_is_gone(tmp_path: Path, change: Callable[[Path], Any]) -> None:
+    """SQLite goes on writing to it, and nobody would read what it writes."""
+    path, url = tmp_path / "runs.db", f"sqlite:///{tmp_path}/runs.db"
+
+    class Cut(Counting):
+        def reduce(self, state: Count, decision: Decision, observation: Observation) -> None:
+            super().reduce(state, decision, observation)
+            if state.current_step == 1:
+                change(path)
+
+    result = Engine(Cut(), traces=url).run(Task(objective="count", inputs={"log": str(tmp_path / "log")}))
+    assert result.status is RunStatus.failed
+    assert "is no longer the file that this run writes" in str(result.error)
+    assert f"{url}#{result.run_id}" in result.told()
+
+
+@pytest.mark.parametrize("change", GONE, ids=["removed", "renamed", "replaced", "without_log"])
+def test_no_set_is_kept_in_a_file_that_is_gone(tmp_path: Path, change: Callable[[Path], Any]) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/runs.db")) as store:
+        store.tasks("set").add([NewTask("one")])
+        change(tmp_path / "runs.db")
+        with pytest.raises(StoreError, match=r"is no longer the file that this process has opened.*put it back"):
+            store.tasks("set").add([NewTask("two")])
+        with pytest.raises(StoreError, match="is no longer the file"):
+            store.tasks("set").counts()

@@ -140,11 +140,9 @@ class PostgresDatabase:
         self._begin()
         self._connect(time.monotonic() + (0 if self.is_read_only else PATIENCE), is_first=True)
         try:
-            self._prepare(tables, access)
-        except BaseException as error:
+            self._patiently("prepared", lambda: self._prepare(tables, access))
+        except BaseException:
             self._connection.close()
-            if isinstance(error, psycopg.Error):
-                raise self._failed("prepared", error) from error
             raise
 
     def _begin(self) -> None:
@@ -395,6 +393,10 @@ class PostgresDatabase:
             session = PostgresSession(self._connection)
             for fact in part.facts:
                 session.rows(fact.sql, fact.values)
+        return True
+
+    def is_in_place(self) -> bool:
+        """Return True: a server keeps its files."""
         return True
 
     def close(self) -> None:

@@ -89,6 +89,9 @@ class SqlDatabase(Protocol):
         The run's writer calls this when it is closed. Raises `StoreError`.
         """
 
+    def is_in_place(self) -> bool:
+        """Return whether what this process writes is still where others read it."""
+
     def write(self, work: Callable[[Session], R]) -> R:
         """Run `work` in a transaction that may write, and return its result.
 

@@ -174,8 +174,11 @@ class SqlRun:
         self.head = self._before = before
 
     def is_in_place(self) -> bool:
-        """Return True: each append checks that itself."""
-        return True
+        """Return whether the database is in place.
+
+        Each append checks the run itself.
+        """
+        return self._database.is_in_place()
 
     def remains(self) -> bytes:
         """Return nothing: a trace in a database is never moved."""

@@ -73,6 +73,7 @@ class SqliteDatabase:
         self._lock = threading.RLock()
         self._reading = threading.RLock()
         self._writer, self._reader = self._open()
+        self._files = self._identities()
 
     @property
     def url(self) -> str:
@@ -137,6 +138,35 @@ class SqliteDatabase:
             self._pid = os.getpid()
             self._lock, self._reading = threading.RLock(), threading.RLock()
             self._writer, self._reader = self._open()
+            self._files = self._identities()
+
+    def _identities(self) -> list[tuple[int, int]]:
+        """Return the identities of the database's files.
+
+        A connection that writes keeps the log in existence, so the log is one of them.
+        """
+        path = self.path.resolve()  # SQLite follows a link, too, and has its log beside the link's target
+        files = [path] if self._access == "read" else [path, path.with_name(f"{path.name}-wal")]
+        return [(found.st_dev, found.st_ino) for found in map(os.stat, files)]
+
+    def is_in_place(self) -> bool:
+        """Return whether the database and its log are still in place.
+
+        If they were removed or replaced, SQLite writes to the old files without an error, and nobody would read them.
+        """
+        self._after_fork()
+        try:
+            return self._identities() == self._files
+        except OSError:
+            return False
+
+    def _check_place(self) -> None:
+        """Raise `StoreError` if the database or its log is no longer in place."""
+        if not self.is_in_place():
+            raise StoreError(
+                f"{self.path} is no longer the file that this process has opened (or its log, {self.path.name}-wal, is "
+                "not): it was removed, renamed or replaced meanwhile; put it back, and start this command again"
+            )
 
     def append(
         self,
@@ -191,6 +221,7 @@ class SqliteDatabase:
         """
         self._after_fork()
         with self._lock:
+            self._check_place()
             connection = self._writer
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -208,6 +239,7 @@ class SqliteDatabase:
         """Return the rows of a query."""
         self._after_fork()
         with self._reading:
+            self._check_place()
             try:
                 return self._reader.execute(sql, values).fetchall()
             except sqlite3.Error as error:
