@@ -73,6 +73,12 @@ class Broken(Counter):
     def decide(self, state):
         raise RuntimeError("the model\\nsaid no")  # the line that fails
 
+class Removing(Counter):
+    def decide(self, state):
+        import shutil
+        shutil.rmtree("runs", ignore_errors=state.n > 0)
+        return super().decide(state)
+
 class Chatty(Counter):
     def decide(self, state):
         print("a module prints")

@@ -298,3 +298,31 @@ def test_a_store_whose_tables_are_cut_off_while_they_are_made_is_opened(
     assert proxy.cuts == 1
     create(opened)
     opened.close()
+
+
+def test_a_server_that_was_waited_for_in_vain_is_not_waited_for_again(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each of the small things at the end of a run, and each run of a copy, waits as long."""
+    store = open_store(postgres_url)
+    begun(store, "old").close()
+    connect, tries = psycopg.connect, list[float]()
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        tries.append(0.0)
+        raise psycopg.OperationalError("Connection refused")
+
+    monkeypatch.setattr("refold.traces.stores.postgres.database.PATIENCE", 0.5)
+    monkeypatch.setattr("refold.traces.stores.postgres.database._PAUSE", 0.0)
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    store._database._connection.close()  # type: ignore[attr-defined]
+    with pytest.raises(StoreError, match="cannot be reached"):
+        store.has("old")
+    assert len(tries) > 1
+    tries.clear()
+    with pytest.raises(StoreError, match="cannot be reached"):
+        store.has("old")
+    assert len(tries) == 1
+    monkeypatch.setattr(psycopg, "connect", connect)
+    assert store.has("old")
+    store.close()

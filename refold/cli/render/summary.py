@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import StoreError, TraceError
 from ...traces import Trace
 from ...traces.analysis.frames import own_frames
 from ...traces.stores import RunRef
@@ -58,7 +59,7 @@ class Summary:
             waiting=[request.to_dict() for request in result.waiting],
             trace=result.trace.path or result.trace.place,
             exit_code=exit_code,
-            fork=_fork(result.trace),
+            fork=_fork_of(result),
         )
 
     @classmethod
@@ -129,9 +130,28 @@ class Summary:
 
     def under(self, module: str | None) -> "Summary":
         """Record the module if the header names another; return the summary."""
-        if module is not None and self.trace is not None and Trace.load(self.trace).header["module"] != module:
+        if module is not None and self.trace is not None and _module_in(self.trace) != module:
             self.module = module
         return self
+
+
+def _module_in(place: Path | RunRef) -> str | None:
+    """Return the module in a trace's header, or None.
+
+    A trace that cannot be read may be why the run failed, and the summary says that.
+    """
+    try:
+        return str(Trace.load(place).header["module"])
+    except (TraceError, StoreError):
+        return None
+
+
+def _fork_of(result: "RunResult") -> dict[str, Any] | None:
+    """Return what `_fork` returns, or None if the trace cannot be read."""
+    try:
+        return _fork(result.trace)
+    except (TraceError, StoreError):
+        return None
 
 
 def _fork(trace: Trace) -> dict[str, Any] | None:

@@ -126,6 +126,16 @@ def test_a_failed_run_says_what_where_and_how_to_see_more(refold: Command, lab: 
     assert "RuntimeError: the model\nsaid no" in ran.err
 
 
+@pytest.mark.parametrize("place", ["runs", "sqlite:///runs/x.db"])
+def test_a_run_whose_traces_are_removed_says_so(refold: Command, lab: Path, place: str) -> None:
+    """The trace is gone when its header is looked up for the summary."""
+    ran = refold("run", "agents:Removing", "count", "--traces", place)
+    assert ran.code == 1
+    assert "is no longer the file that this run writes" in ran.out
+    assert ran.lines[-1].startswith("resume: refold resume ")
+    assert "--module agents:Removing" in ran.lines[-1]
+
+
 def test_a_module_that_does_not_take_an_input_fails_without_pointing_into_the_engine(refold: Command) -> None:
     ran = refold("run", "agents:Counter", "count", "--input", "speed=fast")
     assert ran.code == 3

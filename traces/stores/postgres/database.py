@@ -151,6 +151,8 @@ class PostgresDatabase:
         self._lock = threading.RLock()
         self._unsynced: dict[int, list[_Part]] = {}
         self._is_connected = False
+        self._has_given_up = False
+        """Whether the last attempt to connect waited in vain; the next one does not wait again."""
         self._name = new_owner()
         """The name of this process's receipts."""
         self._transactions = 0
@@ -171,7 +173,9 @@ class PostgresDatabase:
         """Connect to the server.
 
         A server that does not answer is tried again until the moment `end`, because it may be restarting. If it refuses
-        the first connection, for example for a wrong password, the error is raised at once. Raises `StoreError`.
+        the first connection, for example for a wrong password, the error is raised at once. So is the error of a server
+        for which the work before has already waited in vain: otherwise each of the many small things at the end of a
+        run would wait. Raises `StoreError`.
         """
         is_waiting = False
         while True:
@@ -179,7 +183,8 @@ class PostgresDatabase:
                 return self._connect_once()
             except psycopg.Error as error:
                 failed = self._failed("reached", error)
-                if time.monotonic() > end or (is_first and _is_refusal(error)):
+                if time.monotonic() > end or self._has_given_up or (is_first and _is_refusal(error)):
+                    self._has_given_up = True
                     raise failed from error
             if not is_waiting:
                 log.warning("%s; trying again for %d seconds", failed, end - time.monotonic())
@@ -207,7 +212,7 @@ class PostgresDatabase:
         self._connection = connection
         self._backend = backend
         self._prepared = PreparedStatements(connection)
-        self._is_connected = True
+        self._is_connected, self._has_given_up = True, False
 
     def _prepare(self, tables: Sequence[str], access: Access) -> None:
         [(there,)] = self._connection.execute("SELECT to_regclass(%s)", [f"{self._schema}.totals"]).fetchall()
