@@ -266,6 +266,23 @@ USES: list[Callable[[Any], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_draft_at_two_places_becomes_one_frozen_value(changed: bool) -> None:
+    def reduce(draft: Derived) -> None:
+        draft.points.append(draft.points[0])
+        draft.table["again"] = draft.table["a"]
+        draft.table["list"] = draft.table["a"]["deep"]
+        if changed:
+            draft.points[-1].x = 9
+            draft.table["again"]["deep"].append(3)
+
+    new, _ = fold(reduce)
+    assert new.points[-1] is new.points[0]
+    assert new.table["again"] is new.table["a"]
+    assert new.table["list"] is new.table["a"]["deep"]
+    assert (new.points[0].x, new.table["list"]) == ((9, [1, 2, 3]) if changed else (1, [1, 2]))
+
+
 def test_leaked_drafts_are_revoked() -> None:
     leaked: list[Any] = []
 
