@@ -70,7 +70,7 @@ async def carry_out(
     requested came from the call's own code and is the call's error.
     """
     spec, task = call.spec, own_task()
-    # a tool started by the thread of `decide` may have been cancelled already: see `run.same_thread_tool`
+    # a tool started by the thread of `decide` may have been cancelled already: see `Runner._begin_tool`
     before = 0 if task is None or call.work is not None else task.cancelling()
     process = forked_processes.number
     token = set_frame(frame_inside(call))

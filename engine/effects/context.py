@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from ...traces.file.writer import TraceWriter
     from .spec import EffectSpec
-    from .tool_arguments import Signature
 
 
 class Host(Protocol):
@@ -41,8 +40,8 @@ class Host(Protocol):
     path: str
     first_step: int
     """How many steps of other runs lead to the run's first state (in a fork)."""
-    tools: "dict[str, tuple[Callable[..., Any], Signature, EffectSpec]]"
-    """The tools called so far, each with its checked signature and marks."""
+    tools: "dict[str, tuple[Callable[..., Any], EffectSpec]]"
+    """The tools called so far."""
 
     @property
     def writer(self) -> "TraceWriter | None":

@@ -1,16 +1,20 @@
-"""The marks of effects and tools: name, timeout, usage, result type."""
+"""Effects and tools as the engine calls them: name, marks, parameters, result type."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeVar, get_origin, get_type_hints, overload
 from weakref import WeakKeyDictionary
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
+from ...errors import ArgumentError
+from ..state.frozen import thaw
 from ..state.model import StateModel
+from ..state.shapes.containers import first_problem
 from .usage import Usage
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,6 +85,59 @@ def effect(
     return mark(fn) if fn is not None else mark
 
 
+class Signature:
+    """The parameters of a tool, which take JSON values by name.
+
+    Raises TypeError for a positional-only parameter.
+    """
+
+    def __init__(self, name: str, fn: Callable[..., Any]) -> None:
+        self.name = name
+        self._validators: dict[str, Callable[[Any], Any] | None] = {}
+        self._required: list[str] = []
+        self._open = False
+        hints = _hints(_plain(fn))
+        for parameter in inspect.signature(fn).parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self._open = True
+            elif parameter.kind is parameter.POSITIONAL_ONLY:
+                raise TypeError(
+                    f"tool {name!r}: parameter {parameter.name!r} is positional-only; tools are called by name"
+                )
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                declared = hints.get(parameter.name, Any)
+                adapter = None if declared is Any else TypeAdapter(declared)
+                self._validators[parameter.name] = adapter and adapter.validator.validate_python
+                if parameter.default is parameter.empty:
+                    self._required.append(parameter.name)
+
+    def check(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments, validated and converted; raises ArgumentError."""
+        taken: dict[str, Any] = {}
+        for name, value in args.items():
+            if name not in self._validators and not self._open:
+                raise ArgumentError(self._unexpected(name), name)
+            validate = self._validators.get(name)
+            try:
+                taken[name] = thaw(value) if validate is None else validate(value)
+            except ValidationError as error:
+                shown = repr(value)
+                shown = shown if len(shown) <= 80 else shown[:77] + "..."
+                raise ArgumentError(
+                    f"argument {name!r} of {self.name}: {first_problem(error)} (got {shown})", name
+                ) from None
+        for name in self._required:
+            if name not in taken:
+                raise ArgumentError(f"argument {name!r} of {self.name} is missing", name)
+        return taken
+
+    def _unexpected(self, name: str) -> str:
+        near = get_close_matches(name, self._validators, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(self._validators) or "none"
+        return f"{self.name} has no argument {name!r}; its arguments are {known}{hint}"
+
+
 @dataclass(frozen=True, slots=True)
 class EffectSpec:
     """A function as the engine calls it.
@@ -97,6 +154,8 @@ class EffectSpec:
     """The declared type of the result, if it is a type of JSON and needs no adapter."""
     model: type[StateModel] | None = None
     """The declared type of the result, if it is a state model, whose instances JSON does not change."""
+    signature: Signature | None = None
+    """The parameters of a tool; None for other effects."""
 
     def mistyped(self, value: Any) -> str | None:
         """Return why a result is not of its native type, or None."""
@@ -123,9 +182,9 @@ _method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDic
 
 
 def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
-    """Return the spec of an effect, or of the tool `name`.
+    """Return the spec of an effect, or of the tool `name`, cached weakly.
 
-    Specs of functions and methods are cached weakly.
+    Raises TypeError for a tool with a positional-only parameter.
     """
     if inspect.ismethod(fn):
         key, known = fn.__func__, _method_specs
@@ -133,13 +192,10 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
         key, known = fn, _specs
     else:
         return _read(fn, name)
-    by_name = known.get(key)
-    if by_name is None:
-        by_name = known[key] = {}
-    spec = by_name.get(name)
-    if spec is None:
-        spec = by_name[name] = _read(fn, name)
-    return spec
+    by_name = known.setdefault(key, {})
+    if name not in by_name:
+        by_name[name] = _read(fn, name)
+    return by_name[name]
 
 
 def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
@@ -181,7 +237,8 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     except (ValueError, TypeError):
         positional = ()
-    return EffectSpec(name, marks, is_async(fn), positional, *_result_of(_declared(plain)))
+    signature = None if tool is None else Signature(tool, fn)
+    return EffectSpec(name, marks, is_async(fn), positional, *_result_of(_declared(plain)), signature)
 
 
 def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
@@ -195,11 +252,14 @@ def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, typ
 
 def _declared(fn: Callable[..., Any]) -> Any:
     """Return the declared type of a function's result, or Any."""
-    target = fn if inspect.isroutine(fn) else type(fn).__call__
     try:
-        return get_type_hints(target, include_extras=True).get("return", Any)
+        return _hints(fn).get("return", Any)
     except (NameError, TypeError):
         return Any
+
+
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    return get_type_hints(fn if inspect.isroutine(fn) else type(fn).__call__, include_extras=True)
 
 
 def _hashable(value: Any) -> bool:

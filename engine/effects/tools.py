@@ -19,7 +19,6 @@ from .carry_out import carry_out, reserve, started
 from .context import Frame, frame_or_none
 from .lanes import lane_in
 from .spec import spec_of
-from .tool_arguments import signature_of
 
 Tools = Mapping[str, Callable[..., Any]]
 
@@ -146,11 +145,13 @@ def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
         if known is None or known[0] is not fn:
             if not callable(fn):
                 return _no_tool(tools, action)
-            known = host.tools[name] = fn, signature_of(name, fn), spec_of(fn, name)
-        kwargs = known[1].check(action.args)
+            known = host.tools[name] = fn, spec_of(fn, name)
+        spec = known[1]
+        assert spec.signature is not None
+        kwargs = spec.signature.check(action.args)
     except ArgumentError as error:
         return ActionResult(action.id or name, name, None, str(error), "ArgumentError")
-    call: Call = host.begin(frame, known[2], None, action)
+    call: Call = host.begin(frame, spec, None, action)
     call.carry(action.id or name, known[0], kwargs)
     return call
 
@@ -211,7 +212,6 @@ def check_tools(tools: Tools) -> None:
         if not callable(fn):
             raise ModuleDefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
         try:
-            signature_of(name, fn)
             spec_of(fn, name)
         except (TypeError, NameError, ValueError, PydanticUserError) as error:
             raise ModuleDefinitionError(f"tool {name!r} cannot be called by name and value: {error}") from error

@@ -12,7 +12,6 @@ from ..effects.call import Call
 from ..effects.context import Frame
 from ..effects.journal.journal import Journal, Request
 from ..effects.spec import EffectSpec
-from ..effects.tool_arguments import Signature
 from ..state.model import StateSchema
 from .divergence import Divergence
 
@@ -28,7 +27,7 @@ class ServedRun:
         self.seed = seed
         self.path = path
         self.first_step = first_step
-        self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
+        self.tools: dict[str, tuple[Callable[..., Any], EffectSpec]] = {}
         self.journal = Journal(())
         self.missing: dict[str, Any] | None = None
         """The name and arguments of the first request that the trace does not have; a hook may catch the error."""

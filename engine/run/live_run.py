@@ -43,7 +43,6 @@ from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.lanes import lane_in
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
-from ..effects.tool_arguments import Signature
 from ..effects.usage import RunUsage, Usage
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
@@ -66,7 +65,7 @@ class LiveRun:
         self.seed = plan.seed
         self.path = plan.path
         self.first_step = 0
-        self.tools: dict[str, tuple[Callable[..., Any], Signature, EffectSpec]] = {}
+        self.tools: dict[str, tuple[Callable[..., Any], EffectSpec]] = {}
         self.writer = writer
         self.clock = options.clock
         self.redactor = plan.redactor.copy() if plan.redactor is not None else None

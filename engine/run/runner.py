@@ -13,6 +13,10 @@ error of the hook.
 
 Often several reasons apply at once, since cancelled work raises errors of its own. `_failed` takes the first of:
 Ctrl-C, divergence, suspended, budget used up, time used up, and only then the error (a lost trace before others).
+
+A change of threads costs more than most steps' own code. So in the usual step, where both `decide` and the tool are
+sync, the worker thread of `decide` writes the decision, starts the call and runs the tool (`_begin_tool`). The loop
+awaits the tool's result and writes the outcome, as for any other tool.
 """
 
 import asyncio
@@ -34,15 +38,15 @@ from ...errors import DecisionError, StateValueError
 from ...tasks import Environment
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.tasks import several, soon
-from ..concurrency.threads import in_thread
+from ..concurrency.threads import Job, Then, in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
-from ..effects.call import leave
-from ..effects.context import Frame
+from ..effects.call import Call, leave
+from ..effects.context import Frame, frame_inside
 from ..effects.json_values import own_observation
 from ..effects.lanes import named_lanes
-from ..effects.tools import act
+from ..effects.tools import act, begin
 from ..first_state import first_state
-from ..loop.decision import Decision, Observation
+from ..loop.decision import ActionResult, Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..loop.stop_criteria import FinalResultCriteria
 from ..module import Module, kind_of
@@ -50,15 +54,12 @@ from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .finish import Outcome
 from .live_run import LiveRun
-from .same_thread_tool import SameThreadTool
 from .start.plan import Limit
 from .time_limit import Beat, TimeLimit
 
 _ALWAYS = FinalResultCriteria()
 _BREATH_SECONDS = 0.005
 """How many seconds steps may run without a turn for the event loop."""
-
-
 SNAPSHOT_AFTER = 4
 """A snapshot follows once the patches since the last snapshot are this many times its size.
 
@@ -104,11 +105,9 @@ class Runner:
         self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
         self._own_act = type(self.module).act is not Module.act
         self._goes_on = self._sync["decide"] and not (self._own_act or run.is_limited or run.observers)
-        """Whether the thread of `decide` may start the tool; see `same_thread_tool`."""
-        self._tool_begun: SameThreadTool | None = None
-        """The action that the thread of `decide` has started."""
-
-    # from start to end
+        """Whether the thread of `decide` may start the tool."""
+        self._begun: tuple[Decision, Frame, Call | ActionResult] | None = None
+        """The decision whose action the thread of `decide` has started, and the frame and call of the action."""
 
     async def work(self, environment: Environment | None) -> Outcome:
         """Run within the budget's time, and return the outcome.
@@ -220,20 +219,18 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
-                if self._tool_begun is None and self.may_be_cancelled():  # a started action is cancelled by `act`
+                if self._begun is None and self._may_be_cancelled():  # a started action is cancelled by `act`
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
             elif isinstance(want, Act):
                 if self._own_act:
                     reply = await self._act(want)
                 else:
-                    same_thread, self._tool_begun = self._tool_begun, None
                     self.phase = "act"
-                    if same_thread is None:
-                        reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
-                    else:
-                        reply = await act(same_thread.frame, self.module.tools, want.decision, same_thread.begun)
-                if self.may_be_cancelled():
+                    _, frame, begun = self._begun or (None, Frame(run, run.step, "act"), None)
+                    self._begun = None
+                    reply = await act(frame, self.module.tools, want.decision, begun)
+                if self._may_be_cancelled():
                     await checkpoint_if_cancelled()
                 self.phase = "reduce"
             elif isinstance(want, Wait):
@@ -253,11 +250,8 @@ class Runner:
                     await checkpoint()  # otherwise hooks that never await would hold up signals, deadlines, other runs
                     yielded = perf_counter()
 
-    def may_be_cancelled(self) -> bool:
-        """Return whether the work may have been cancelled.
-
-        Always true on trio, which counts no cancellations.
-        """
+    def _may_be_cancelled(self) -> bool:
+        """Return whether the work may be cancelled: on trio, which counts no cancellations, always."""
         task = self._working
         return (
             task is None or task.cancelling() > 0 or self._is_cut or self.run.suspended or self._beat.lost is not None
@@ -337,38 +331,51 @@ class Runner:
             return decision
         if self._candidate is not None:
             candidate, self._candidate = self._candidate, None
-            return self.write_decision(candidate.decision, candidate=candidate.number)
+            return self._write_decision(candidate.decision, candidate=candidate.number)
         run = self.run
+        frame = Frame(run, run.step, "decide")
         kwargs = {"state": state} if self._only_state else self._decide_arguments(state, None)
-        same_thread = SameThreadTool(self) if self._goes_on and run.journal is None and run.reuse is None else None
+        then = partial(self._begin_tool, frame) if self._goes_on and run.journal is None and run.reuse is None else None
         try:
-            value = await self._call("decide", self.module.decide, kwargs, same_thread=same_thread)
+            value = await self._call(frame, self.module.decide, kwargs, then)
         except asyncio.CancelledError:
-            if same_thread is None or same_thread.decision is None:
+            if self._begun is None:
                 raise  # if the thread has started the tool, `act` raises this error again when it awaits the tool
-        if same_thread is not None and same_thread.decision is not None:
-            self._tool_begun = same_thread
-            return same_thread.decision
+        if self._begun is not None:
+            return self._begun[0]
         if run.journal is not None or run.diverged is not None:
             run.all_asked_for("decide")
-        return self.write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
+        return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
-    def begin_act(self) -> Frame:
-        """Start the `act` phase, and return its frame."""
+    def _begin_tool(self, deciding: Frame, job: Job, value: Any) -> None:
+        """Start the action in the thread of `decide`, if it is one known sync tool without a timeout."""
+        run, tools = self.run, self.module.tools
+        if type(value) is not Decision or value.mode != "act" or len(value.actions) != 1 or type(tools) is not dict:
+            return
+        name = value.actions[0].name
+        known = run.tools.get(name)
+        if known is None or known[0] is not tools.get(name) or known[1].is_async or known[1].marks.timeout is not None:
+            return
+        ends = run.stopping is not None or run.diverged is not None or run.closed
+        if deciding.open or ends or self._may_be_cancelled():
+            return
+        deciding.over = True
+        decision = self._write_decision(value)
         self.phase = "act"
-        return Frame(self.run, self.run.step, "act")
-
-    async def _asked(self, state: StateSchema, candidate: int) -> Decision:
-        """Call `decide` for one of several candidates, and return its decision."""
-        prefix = f"candidate {self._nest}.{candidate}|".encode()
-        value = await self._call("decide", self.module.decide, self._decide_arguments(state, candidate), prefix)
-        return as_decision(self.module, value, candidate)
+        frame = Frame(run, run.step, "act")
+        set_frame(frame)
+        begun = begin(frame, tools, decision.actions[0])
+        if isinstance(begun, Call):
+            run.open(begun)
+            set_frame(frame_inside(begun))
+            begun.at_work(job.go_on(begun.fn, begun.kwargs))
+        self._begun = decision, frame, begun
 
     def _decide_arguments(self, state: StateSchema, candidate: int | None) -> dict[str, Any]:
         offered = {"state": state, "candidate": candidate}
         return {name: offered[name] for name in self.module._hook_names["decide"]}
 
-    def write_decision(self, decision: Decision, **members: Any) -> Decision:
+    def _write_decision(self, decision: Decision, **members: Any) -> Decision:
         """Write a decision; return it with ids and without secrets."""
         run = self.run
         form: Any
@@ -394,11 +401,13 @@ class Runner:
         found: dict[int, Decision] = {}
 
         async def ask(number: int) -> None:
-            found[number] = await self._asked(want.state, number)
+            frame = Frame(self.run, self.run.step, "decide", prefix=f"candidate {self._nest}.{number}|".encode())
+            value = await self._call(frame, self.module.decide, self._decide_arguments(want.state, number))
+            found[number] = as_decision(self.module, value, number)
 
         await several([partial(ask, number) for number in range(count)], self.plan.options.max_children)
         candidates = tuple(found[number] for number in range(count))
-        return self.write_decision(replace(want.decision, candidates=candidates), asked=count)
+        return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
 
     async def _act(self, want: Act) -> Observation:
         """Ask the module's own `act` for the observation of a step."""
@@ -406,7 +415,7 @@ class Runner:
         self.phase = "act"
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
-        value = await self._call("act", self.module.act, kwargs)
+        value = await self._call(Frame(run, run.step, "act"), self.module.act, kwargs)
         if run.journal is not None or run.diverged is not None:
             run.all_asked_for("act")
         try:
@@ -455,7 +464,7 @@ class Runner:
         if isinstance(chosen, Adopted):
             return chosen
         candidates = cast(tuple[Decision, ...], decision.candidates)
-        return self.write_decision(candidates[chosen], candidate=chosen)
+        return self._write_decision(candidates[chosen], candidate=chosen)
 
     def _commit(self, want: Commit) -> None:
         """Write a step's commit, and a snapshot if one is due."""
@@ -478,23 +487,14 @@ class Runner:
         run.warn_time()
 
     async def _call(
-        self,
-        phase: str,
-        hook: Callable[..., Any],
-        kwargs: dict[str, Any],
-        prefix: bytes = b"",
-        same_thread: SameThreadTool | None = None,
+        self, frame: Frame, hook: Callable[..., Any], kwargs: dict[str, Any], then: Then | None = None
     ) -> Any:
-        run = self.run
-        frame = Frame(run, run.step, phase, None, prefix)
-        if same_thread is not None:
-            same_thread.follow(frame)
         token = set_frame(frame)
         try:
-            value = await in_thread(hook, kwargs, same_thread) if self._sync[phase] else hook(**kwargs)
+            value = await in_thread(hook, kwargs, then) if self._sync[frame.phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
-                task = own_task() if prefix else self._working  # candidates are asked in tasks of their own
+                task = own_task() if frame.prefix else self._working  # candidates are asked in tasks of their own
                 if task is not None and task.cancelling() and not is_cancelled():
                     await withdraw()
             return value
