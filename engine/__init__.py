@@ -9,10 +9,10 @@ from .children.calls import child_state, run_child, start_child, wait_child
 from .children.child_result import ChildResult
 from .concurrency.signals import run_blocking
 from .concurrency.threads import in_thread
-from .effects.bind import bind
 from .effects.budget import RuntimeBudget
 from .effects.call import CallInfo
 from .effects.perform import (
+    bind,
     call_info,
     charge,
     emit,

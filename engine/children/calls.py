@@ -15,8 +15,7 @@ from ...tasks import Task, TaskBudget, as_task
 from ...traces.file.children import CALLED, STARTED
 from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
-from ..effects.call import Call, replayed
-from ..effects.carry_out import carry_out, reserve, started
+from ..effects.call import Call, carry_out, replayed, reserve, started
 from ..effects.context import Frame, frame_or_none
 from ..effects.journal.journal import AWAITED
 from ..effects.redaction import make_redactor, redacted_task

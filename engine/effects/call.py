@@ -2,24 +2,35 @@
 
 `Host.begin` makes the call. If the journal has the outcome, `recorded` is set and `replayed` returns it. Otherwise
 `Books.open` writes the intent, the function runs in `frame_inside(call)`, and exactly one method writes the outcome:
-`finish` (a value), `fail` or `failed` (an error), or `cancelled` (the function was cut off; the effect is unknown). If
-the enclosing hook or call ends first, `leave` cancels the call, and a later result is refused.
+`finish` (a value), `fail` (an error), or `cancelled` (the function was cut off; the effect is unknown). If the
+enclosing hook or call ends first, `leave` cancels the call, and a later result is refused. `carry_out` does all this
+for a call on the event loop, and `carry_out_here` for one that blocks its thread.
 """
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NoReturn, Protocol
 
+import anyio
 import orjson
+from anyio.lowlevel import checkpoint_if_cancelled
 
-from ...errors import CallClosedError, EffectError, RunClosedError, StateValueError
+from ...errors import CallClosedError, EffectError, RunAbortedError, RunClosedError, StateValueError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
+from ..concurrency import forked_processes
+from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
+from ..concurrency.forked_processes import end_child
+from ..concurrency.threads import in_thread
+from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
 from ..state.model import StateModel, dump, json_value
 from ..state.serialization import SHALLOW, check_depth
-from .context import Frame, OpenCall, Span
+from .budget import Account
+from .context import Frame, OpenCall, Span, frame_inside, frame_or_none
 from .json_values import json_result
 from .redaction import Redactor
 from .spec import EffectSpec, usage_of
@@ -32,6 +43,7 @@ class Books(Protocol):
     run_id: str
     writer: TraceWriter
     redactor: Redactor | None
+    account: Account
     suspended: bool
     is_limited: bool
     """Whether tokens or money are limited; only then do calls reserve tokens, and estimates count."""
@@ -39,14 +51,8 @@ class Books(Protocol):
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Append a record and return its number."""
 
-    def settle(self, reserved: int, usage: Usage | None, call: "Call | None" = None) -> None:
-        """Release a call's reservation and book its usage."""
-
     def error_form(self, error: BaseException) -> dict[str, Any]:
         """Return an exception in the form that an outcome carries."""
-
-    def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage, with the budget's assumed price if none is known."""
 
     def reserve(self, call: "Call", tokens: int) -> bool:
         """Reserve tokens for a call; False while other calls hold the rest."""
@@ -61,6 +67,13 @@ class Books(Protocol):
         """Count a running call's usage; ends a run without budget left."""
 
 
+_POLL_SECONDS = 0.005
+"""How often, in seconds, a call that waits for tokens tries to reserve them again.
+
+Tokens are released in any thread and by any run of the family, without a signal. The value is not measured: it is far
+below the seconds of the model calls for which such a call waits.
+"""
+_CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
 BLOB_FROM = 64 * 1024
 """Results of at least this many bytes (64 KiB) are stored as blobs beside the trace.
 
@@ -151,11 +164,6 @@ class Call:
         """The members of the intent, until the intent is written."""
         self.started = perf_counter()
 
-    def info(self) -> CallInfo:
-        """Return the facts about this call for its function."""
-        frame = self.frame
-        return CallInfo(frame.host.run_id, frame.step, frame.phase, self.spec.name, self.key, self.charged)
-
     def carry(self, action_id: str, tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
         """Set the action that the call carries out, with its tool."""
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
@@ -181,10 +189,7 @@ class Call:
         self.recorded, self.outcome = recorded, recorded.outcome
 
     def running(self, work: Any) -> Any:
-        """Keep and return the coroutine of the call's function.
-
-        The coroutine finds the processes for which the call waits.
-        """
+        """Keep and return the coroutine that knows the function's processes."""
         self.coroutine = work
         return work
 
@@ -194,10 +199,7 @@ class Call:
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
-        """Add a charge to the call's usage.
-
-        An estimate counts only if the budget limits tokens or money.
-        """
+        """Add a charge; an estimate counts only under a budget."""
         if usage.estimated and not (self.run is not None and self.run.is_limited):
             return
         before = self.charged or Usage()
@@ -213,10 +215,7 @@ class Call:
         self.pending.update(members)
 
     def waits_by(self, waited: Callable[[], float]) -> None:
-        """Let the outcome say for how long the run was blocked.
-
-        `waited` returns the seconds for which the run was blocked in this call.
-        """
+        """Record the seconds for which the run was blocked in this call."""
         self.waited = waited
 
     def on_left(self, stop: Callable[[], Any]) -> None:
@@ -224,12 +223,9 @@ class Call:
         self.when_left = stop
 
     def let_go(self) -> None:
-        """Release the reservation and charges of a suspended run's call.
-
-        A resumed run reserves and charges again.
-        """
+        """Release the reservation and charges of a suspended run's call."""
         if self.run is not None:
-            self.run.settle(self.reserved, None, self)
+            self.run.account.settle(self.reserved, None, self)
             self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
@@ -252,7 +248,10 @@ class Call:
                 held, data = value, orjson.dumps(value)
             else:
                 held = value if kind is spec.model else json_result(value, spec.returns, "the result")
-                data = self._json(held) if spec.marks.brief else dump(held)
+                if spec.marks.brief and spec.returns is not None and kind is spec.model:
+                    data = spec.returns.dump_json(held, exclude_defaults=True)
+                else:
+                    data = dump(held)
                 if held is value and len(data) > SHALLOW:
                     check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
@@ -266,43 +265,24 @@ class Call:
         result: Any = orjson.Fragment(data) if small else run.writer.put_blob(data)
         return held, data, self._close({"result": result}, usage)
 
-    def _json(self, held: Any) -> bytes:
-        """Return the JSON of a `brief` result, without default values."""
-        spec = self.spec
-        if spec.returns is not None and type(held) is spec.model:
-            return spec.returns.dump_json(held, exclude_defaults=True)
-        return dump(held)
-
     def fail(self, error: Exception) -> NoReturn:
         """Write the error as the outcome, and raise it as EffectError."""
-        raised = self.failed(error)[0]
-        raise raised from error
-
-    def failed(self, error: Exception) -> tuple[EffectError, int]:
-        """Write the error as the outcome.
-
-        Returns its EffectError and the outcome's number.
-        """
-        run = self.run
-        assert run is not None
-        form = run.error_form(error)
-        number = self._close({"error": form}, self.charged)
-        return EffectError(form["type"], form["message"], form.get("data")), number
+        assert self.run is not None
+        form = self.run.error_form(error)
+        self._close({"error": form}, self.charged)
+        raise EffectError(form["type"], form["message"], form.get("data")) from error
 
     def cancelled(self, why: str) -> None:
-        """Record that the call was cancelled: its effect is unknown.
-
-        Does nothing if the run is suspended: the call stays open, and the resumed run enters it again.
-        """
+        """Record that the call was cancelled: its effect is unknown."""
         if self.outcome is not None or (self.run is not None and self.run.suspended):
-            return  # the run, or the enclosing hook, has written the outcome already
+            return  # the outcome is written, or the call stays open for the resumed run, which enters it again
         self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
 
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
         run = self.run
         assert run is not None
         if usage is not None:
-            usage = run.priced(usage)
+            usage = run.account.priced(usage)
         if not run.close(self):
             if self.frame.span.over:
                 raise CallClosedError(f"the hook or call that made {self.spec.name} has ended; its result is discarded")
@@ -317,15 +297,12 @@ class Call:
             members["waited"] = waited
         number = self.outcome = run.write("outcome", self.frame.step, members)
         if usage is not None or self.reserved:
-            run.settle(self.reserved, usage, self)
+            run.account.settle(self.reserved, usage, self)
         return number
 
 
 def leave(span: Span) -> None:
-    """End a hook or call, and cancel its open calls.
-
-    Later results of these calls are refused.
-    """
+    """End a hook or call, and cancel its open calls."""
     span.over = True
     for call in tuple(span.open or ()):
         if call.run is None or call.run.suspended:
@@ -339,11 +316,7 @@ def leave(span: Span) -> None:
 
 
 def replayed(call: Call) -> tuple[Any, bytes, int]:
-    """Deliver a recorded outcome.
-
-    Returns the frozen value, its JSON bytes, and the outcome's number. Raises EffectError if the recorded outcome is an
-    error.
-    """
+    """Deliver a recorded outcome, as `Call.finish` returns it; raises its EffectError."""
     if call.deliver is not None:
         call.deliver()
     recorded = call.recorded
@@ -355,10 +328,7 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
 
 
 def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
-    """Return the value of the declared type, for the caller of `perform`.
-
-    If `held` is an instance of the declared state model, returns `held`; otherwise makes the value from JSON.
-    """
+    """Return the value of the declared type, for the caller of `perform`."""
     if type(held) is spec.model:
         return held
     return orjson.loads(data) if spec.returns is None else spec.returns.validate_json(data)
@@ -367,3 +337,127 @@ def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
 def plain(held: Any, data: bytes) -> Any:
     """Return a value held by `finish` in frozen JSON form."""
     return json_value(orjson.loads(data), "the result") if isinstance(held, StateModel) else held
+
+
+def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Return the tokens to reserve: 0 inside a call with a reservation."""
+    tokens = spec.marks.tokens
+    frame = frame_or_none()
+    outer = frame.call if frame is not None else None
+    while outer is not None:
+        if outer.reserved:
+            return 0
+        outer = outer.frame.call
+    return tokens(*args, **kwargs) if callable(tokens) else tokens
+
+
+def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Reserve tokens and write the intent; False while other calls hold them."""
+    run = call.run
+    assert run is not None
+    if run.is_limited and not run.reserve(call, _tokens_needed(call.spec, args, kwargs)):
+        return False
+    run.open(call)
+    return True
+
+
+async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Wait until the call can start, and start it; see `started`."""
+    while not started(call, args, kwargs):
+        await anyio.sleep(_POLL_SECONDS)
+
+
+async def carry_out(
+    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, alone: bool = False
+) -> tuple[Any, bytes, int]:
+    """Run a started call to its outcome, here or in a thread.
+
+    Returns the result of `Call.finish`. If `alone`, only the call awaits in this task: a cancellation that no scope
+    requested came from the call's own code and is the call's error.
+    """
+    spec, task = call.spec, own_task()
+    # a tool started by the thread of `decide` may have been cancelled already: see `Runner._begin_tool`
+    before = 0 if task is None or call.work is not None else task.cancelling()
+    process = forked_processes.number
+    token = set_frame(frame_inside(call))
+    try:
+        try:
+            if spec.is_async:
+                work = call.running(fn(**kwargs))
+            else:
+                work = in_thread(fn, kwargs) if call.work is None else call.work
+            if spec.marks.timeout is None:
+                value = await work
+            else:
+                with anyio.fail_after(spec.marks.timeout):
+                    value = await work
+        except BaseException as error:
+            if forked_processes.number != process:  # the function has forked (`os.fork`): the child process ends here
+                end_child(error)
+            raise
+        if forked_processes.number != process:
+            end_child(None)
+    except (Exception, SystemExit) as error:
+        if _is_cut_off(error):
+            call.cancelled(_CUT_OFF)
+            raise
+        if is_cancelled() or (not alone and cancel_requests() > before):
+            call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
+            await checkpoint_if_cancelled()
+            raise
+        if isinstance(error, SystemExit):
+            error = RuntimeError(f"SystemExit: {error.code}")
+        if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
+            error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
+        call.fail(error)
+    except asyncio.CancelledError as error:
+        if not is_cancelled() and (alone or cancel_requests() <= before):
+            call.fail(stray(call.spec.name, error))
+        call.cancelled(_CUT_OFF)
+        raise
+    except BaseException:
+        call.cancelled(_CUT_OFF)
+        raise
+    finally:
+        reset_frame(token)
+        if alone and task is not None and task.cancelling() > before and not is_cancelled():
+            await withdraw(before)  # the call has cancelled this task, which the run still needs
+    return call.finish(value)
+
+
+def carry_out_here(
+    call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, bytes]:
+    """Run a call in this thread; return the value and its JSON."""
+    while not started(call, args, kwargs):
+        time.sleep(_POLL_SECONDS)
+    process = forked_processes.number
+    token = set_frame(frame_inside(call))
+    try:
+        try:
+            value = fn(*args, **kwargs)
+        except BaseException as error:
+            if forked_processes.number != process:
+                end_child(error)
+            raise
+        if forked_processes.number != process:
+            end_child(None)
+    except Exception as error:
+        if _is_cut_off(error):
+            call.cancelled(_CUT_OFF)
+            raise
+        call.fail(error)
+    except BaseException:
+        call.cancelled("the call was interrupted")
+        raise
+    finally:
+        reset_frame(token)
+    held, data, _ = call.finish(value)
+    return held, data
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Return whether the run cut the call off, perhaps in a group."""
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(RunAbortedError) is not None
+    return isinstance(error, RunAbortedError)

@@ -1,4 +1,4 @@
-"""The frame of the running hook or call, in one context variable.
+"""The frame of the running hook or call, and its lanes.
 
 `perform` takes no run as an argument: it reads `frame_variable`, which holds one of four values:
 
@@ -9,45 +9,114 @@
 
 Context variables do not cross into threads that the user starts. Such a thread looks like one outside of any run. So
 while a run is live, an effect in a thread without the variable raises NoRunError, unless the thread runs an event loop.
+
+A lane is one task or thread inside one hook or call. Two tasks may make equal requests. Each request is numbered within
+its lane, so scheduling never decides which request receives which recorded outcome. A lane is named when its task is
+created, by the lane that creates it, because there the order is the code's own:
+
+    ""                  the hook or call itself
+    "0"                 the first task or thread that it started
+    "0.2"               the third one started by lane "0"
+    "candidate 0.2|"    the hook, asked for candidate 2 of branch 0 while other candidates are asked beside it
+    "candidate 0.2|1"   the second task that it started
+
+The number of a request is its count in the lane, preceded by the lane's name if there is one: `0`, `1`, `"0.2/0"`. To
+name each task at creation, `named_lanes` installs a task factory (asyncio) or an instrument (trio) while a run is live.
 """
 
+import asyncio
 import threading
 from asyncio import events
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from random import Random
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from ...errors import EffectNotAllowedError, NoRunError
+from ...traces.file.writer import TraceWriter
 from ..current_frame import NOWHERE, frame_variable
-from .lanes import Lane
+from .spec import EffectSpec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from random import Random
 
-    from ...traces.file.writer import TraceWriter
-    from .spec import EffectSpec
+class Lane:
+    """One task or thread in a hook or call.
+
+    A frame is the lane of its own hook or call. There, `frame` is None: with a reference to itself, each frame would be left to the garbage collector.
+    """
+
+    __slots__ = ("counts", "frame", "name", "started")
+
+    def __init__(self, frame: "Lane | None", name: str = "") -> None:
+        self.frame = frame
+        self.name = name
+        self.counts: dict[str, int] = {}
+        self.started = 0
+
+    def number(self, what: str) -> int | str:
+        """Count a request; return its number among the lane's equal requests."""
+        count = self.counts.get(what, 0)
+        self.counts[what] = count + 1
+        return f"{self.name}/{count}" if self.name else count
+
+    def counted(self, what: str, n: int | str) -> None:
+        """Continue counting requests of the digest `what` after `n`."""
+        self.counts[what] = max(self.counts.get(what, 0), _count(n) + 1)
+
+    def begin_at(self, what: str, n: int | str) -> None:
+        """Set the number of the next request `what`."""
+        self.counts[what] = _count(n)
+
+    def child(self, frame: "Lane") -> "Lane":
+        """Return the lane of the next task that this lane starts."""
+        number, self.started = self.started, self.started + 1
+        return Lane(frame, f"{started_in(self.name)}{number}")
+
+
+def started_in(name: str) -> str:
+    """Return the prefix of lanes started in the lane `name`."""
+    return f"{name}." if name and name[-1] != "|" else name
+
+
+def _count(n: int | str) -> int:
+    return n if isinstance(n, int) else int(n.rpartition("/")[2])
+
+
+def lane_name(n: int | str) -> str:
+    """Return the lane in a number: `"0.2"` of `"0.2/5"`, `""` of `5`."""
+    return "" if isinstance(n, int) else n.rpartition("/")[0]
+
+
+_lane: ContextVar[Lane | None] = ContextVar("refold_lane", default=None)
+
+
+set_lane = _lane.set
+
+
+def lane_in(frame: "Lane") -> Lane:
+    """Return the running lane of `frame`."""
+    lane = _lane.get()  # may be left over from an outer frame: each call's function runs in a frame of its own
+    return lane if lane is not None and lane.frame is frame else frame
 
 
 class Host(Protocol):
-    """The run behind a frame.
-
-    A live run performs the frame's effects; a recorded run serves them from its trace.
-    """
+    """The run that performs a frame's effects, or serves recorded ones."""
 
     run_id: str
     seed: int
     path: str
     first_step: int
     """How many steps of other runs lead to the run's first state (in a fork)."""
-    tools: "dict[str, tuple[Callable[..., Any], EffectSpec]]"
+    tools: dict[str, tuple[Callable[..., Any], EffectSpec]]
     """The tools called so far."""
 
     @property
-    def writer(self) -> "TraceWriter | None":
+    def writer(self) -> TraceWriter | None:
         """The writer of the run's trace, or None for a recorded run."""
 
-    def begin(self, frame: "Frame", spec: "EffectSpec", args: dict[str, Any] | None, action: Any = None) -> Any:
+    def begin(self, frame: "Frame", spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Any:
         """Prepare a call: look up its outcome, or prepare its intent."""
 
     async def turn(self, call: Any) -> None:
@@ -67,17 +136,14 @@ class OpenCall(Protocol):
     """A call without an outcome, as its enclosing span sees it."""
 
     run: Any
-    when_left: "Callable[[], Any] | None"
+    when_left: Callable[[], Any] | None
 
     def cancelled(self, why: str) -> None:
         """Record that the call was cancelled."""
 
 
 class Span(Protocol):
-    """The lifetime of a hook (its frame) or of a call.
-
-    Calls made in a span end with it; later calls are refused.
-    """
+    """A hook (its frame) or a call, which ends all calls inside."""
 
     over: bool
     open: "set[OpenCall] | None"
@@ -129,17 +195,14 @@ class Frame(Lane):
         return self if self.within is None else self.within
 
     @property
-    def rngs(self) -> "dict[tuple[str, str], Random]":
+    def rngs(self) -> dict[tuple[str, str], Random]:
         """The random streams in use, by lane and name."""
         if self._rngs is None:
             self._rngs = {}
         return self._rngs
 
     def derive(self, what: str) -> bytes:
-        """Return 16 bytes that are the same in every attempt.
-
-        They depend on the seed, the fork path, the place of this frame and `what`.
-        """
+        """Return 16 bytes from the seed, the fork path and this place."""
         host = self.host
         place = f"{host.seed}|{host.path}|{host.first_step + self.step}|{self.phase}|{what}"
         return blake2b(self.prefix + place.encode(), digest_size=16).digest()
@@ -151,24 +214,14 @@ def frame_inside(call: Any) -> Frame:
     return Frame(frame.host, frame.step, frame.phase, call.intent, f"{digest}.{n}|".encode(), call, call)
 
 
-class _Outside:
-    """The context of code that a run calls but that is outside.
-
-    Functions just run there, in any thread.
-    """
-
-
-OUTSIDE = _Outside()
+OUTSIDE = object()
 _live_runs = 0
 _live_lock = threading.Lock()
 
 
 @contextmanager
-def counted_live() -> "Iterator[None]":
-    """Count a run as live in this process.
-
-    While runs are live, `frame_or_none` detects threads that lost their run.
-    """
+def counted_live() -> Iterator[None]:
+    """Count a run as live, for the check in `frame_or_none`."""
     global _live_runs
     with _live_lock:
         _live_runs += 1
@@ -212,3 +265,85 @@ def in_event_loop() -> bool:
     except ImportError:
         return False
     return in_trio_run()
+
+
+class _Factory:
+    """An asyncio task factory that gives each task its lane."""
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+        self.users = 0
+        """How many live runs the loop has; the last one restores `before`."""
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        if options.get("context") is None and (lane := _starting()) is not None:
+            context = copy_context()
+            context.run(_lane.set, lane)
+            options["context"] = context
+        if self.before is not None:
+            return self.before(loop, coro, **options)
+        return asyncio.Task(coro, loop=loop, **options)
+
+
+class _Instrument:
+    """A trio instrument that gives each new task its lane."""
+
+    users = 0
+    """How many live runs the loop has."""
+
+    def task_spawned(self, task: Any) -> None:
+        if (lane := _starting()) is not None:
+            task.context.run(_lane.set, lane)
+
+
+def _starting() -> Lane | None:
+    frame = frame_variable.get()
+    return next_lane(frame) if isinstance(frame, Frame) else None
+
+
+def next_lane(frame: Frame) -> Lane:
+    """Return the lane of a task or thread that is started here."""
+    return lane_in(frame).child(frame)
+
+
+_instruments: WeakKeyDictionary[Any, _Instrument] = WeakKeyDictionary()
+
+
+def named_lanes() -> Callable[[], None]:
+    """Name the loop's tasks until each run has called the returned function."""
+    loop = events._get_running_loop()
+    return _on_trio() if loop is None else _on_asyncio(loop)
+
+
+def _on_asyncio(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    before: Any = loop.get_task_factory()
+    factory = before if isinstance(before, _Factory) else _Factory(before)
+    if factory is not before:
+        loop.set_task_factory(factory)
+    factory.users += 1
+
+    def leave() -> None:
+        factory.users -= 1
+        if not factory.users and loop.get_task_factory() is factory:
+            loop.set_task_factory(factory.before)
+
+    return leave
+
+
+def _on_trio() -> Callable[[], None]:
+    from trio.lowlevel import add_instrument, current_trio_token, remove_instrument
+
+    token = current_trio_token()
+    instrument = _instruments.get(token)
+    if instrument is None:
+        instrument = _instruments[token] = _Instrument()
+        add_instrument(instrument)  # type: ignore[arg-type]
+    instrument.users += 1
+
+    def leave() -> None:
+        instrument.users -= 1
+        if not instrument.users:
+            remove_instrument(instrument)  # type: ignore[arg-type]
+            _instruments.pop(token, None)
+
+    return leave

@@ -3,19 +3,21 @@
 import functools
 import inspect
 import random
+import threading
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import copy_context
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from ...errors import EngineUsageError, NoRunError
+from ...errors import EngineUsageError, NoRunError, StateValueError
 from ...traces import Follower
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
-from .call import CallInfo, replayed, typed
-from .carry_out import carry_out, carry_out_here, reserve, started
-from .context import OUTSIDE, Frame, frame_or_none, in_event_loop
-from .lanes import lane_in
+from ..state.digest import value_digest
+from .arguments_json import json_form
+from .call import CallInfo, carry_out, carry_out_here, replayed, reserve, started, typed
+from .context import OUTSIDE, Frame, Lane, frame_or_none, in_event_loop, lane_in, next_lane, set_lane
 from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
 from .usage import Usage
 
@@ -217,5 +219,47 @@ def call_info() -> CallInfo:
     frame: Frame | None = frame_or_none()
     if frame is None or frame.call is None:
         raise NoRunError("call_info() belongs inside an effect or a tool; call it in the function that is performed")
-    info: CallInfo = frame.call.info()
-    return info
+    call = frame.call
+    return CallInfo(frame.host.run_id, frame.step, frame.phase, call.spec.name, call.key, call.charged)
+
+
+def bind(fn: Callable[P, R]) -> Callable[P, R]:
+    """Carry the current run into a thread: `Thread(target=bind(work))`.
+
+    The bound function may be called several times at once, as in `pool.map(bind(work), items)`. Each call has its own
+    lane, identified by the arguments, so calls with different arguments may start in any order. Calls with equal
+    arguments are numbered in the order of their starts; if the difference matters, bind the function once for each
+    call.
+    """
+    context, frame = copy_context(), frame_variable.get()
+    lanes = _Lanes(next_lane(frame)) if isinstance(frame, Frame) else None
+
+    def bound(*args: P.args, **kwargs: P.kwargs) -> R:
+        own = context.copy()
+        if lanes is not None:
+            own.run(set_lane, lanes.of(args, kwargs))
+        return own.run(fn, *args, **kwargs)
+
+    return bound
+
+
+class _Lanes:
+    """The lanes of a bound function's calls: `3`, `3+1`, with arguments `3:1f00aa42`."""
+
+    def __init__(self, first: Lane) -> None:
+        self._first = first
+        self._calls: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lane:
+        """Return the lane of one more call with these arguments."""
+        name = self._first.name
+        if args or kwargs:
+            try:
+                form = json_form({"args": args, "kwargs": kwargs}, lambda name, value: None)
+                name += f":{value_digest(form)[:8].decode()}"
+            except StateValueError:
+                pass  # an argument that contains itself has no digest: all such calls count as equal
+        with self._lock:
+            number = self._calls[name] = self._calls.get(name, -1) + 1
+        return Lane(self._first.frame, f"{name}+{number}" if number else name)

@@ -1,4 +1,4 @@
-"""Effects and tools as the engine calls them: name, marks, parameters, result type."""
+"""Effects and tools: name, marks, parameters, result type."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -182,7 +182,7 @@ _method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDic
 
 
 def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
-    """Return the spec of an effect, or of the tool `name`, cached weakly.
+    """Return the cached spec of an effect, or of the tool `name`.
 
     Raises TypeError for a tool with a positional-only parameter.
     """

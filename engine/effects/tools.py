@@ -14,10 +14,8 @@ from ..concurrency.tasks import the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from .arguments_json import request_digest
-from .call import Call, leave, plain, replayed
-from .carry_out import carry_out, reserve, started
-from .context import Frame, frame_or_none
-from .lanes import lane_in
+from .call import Call, carry_out, leave, plain, replayed, reserve
+from .context import Frame, frame_or_none, lane_in
 from .spec import spec_of
 
 Tools = Mapping[str, Callable[..., Any]]
@@ -183,7 +181,7 @@ async def _run(call: Call | ActionResult) -> ActionResult:
                 pass  # the thread of `decide` has started it
             elif not run.is_limited:
                 run.open(call)
-            elif not started(call, (), kwargs):
+            else:
                 await reserve(call, (), kwargs)
             output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
             if spec.model is not None:

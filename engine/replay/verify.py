@@ -30,9 +30,8 @@ from ...traces.json_patch.diff import make_patch
 from ..current_frame import reset_frame, set_frame
 from ..effects.arguments_json import Learn
 from ..effects.budget import RuntimeBudget
-from ..effects.context import Frame
+from ..effects.context import Frame, named_lanes
 from ..effects.journal.redacted_match import fits
-from ..effects.lanes import named_lanes
 from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold

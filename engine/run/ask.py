@@ -11,8 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
 from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
-from ..effects.call import Call, replayed, typed
-from ..effects.carry_out import started
+from ..effects.call import Call, replayed, started, typed
 from ..effects.context import Frame, frame_or_none
 from ..effects.journal.journal import ASK
 from ..effects.json_values import json_result

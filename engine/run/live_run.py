@@ -38,9 +38,8 @@ from ..current_frame import frame_variable
 from ..effects.arguments_json import Asked, StateRefs, action_asked, asked_for, request_digest
 from ..effects.budget import WARN_AT, Account, EndedFromAbove
 from ..effects.call import BLOB_FROM, Call, Recorded
-from ..effects.context import Frame, frame_inside
+from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.journal.journal import Entry, Journal, Match, Request
-from ..effects.lanes import lane_in
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
 from ..effects.usage import RunUsage, Usage
@@ -475,14 +474,6 @@ class LiveRun:
             self.account.charge(call, usage, call.reserved)
         elif not self.suspended:
             self._refuse_late(frame_inside(call), "the charge")
-
-    def priced(self, usage: Usage | None) -> Usage | None:
-        """Return the usage, with the budget's assumed price if none is known."""
-        return self.account.priced(usage)
-
-    def settle(self, reserved: int, usage: Usage | None, call: Call | None = None) -> None:
-        """Release a call's reservation and book its usage."""
-        self.account.settle(reserved, usage, call)
 
     def stop(self, why: BudgetExceededError) -> None:
         """End the run for a budget: start no call, cancel running work."""

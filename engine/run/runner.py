@@ -41,9 +41,8 @@ from ..concurrency.tasks import several, soon
 from ..concurrency.threads import Job, Then, in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..effects.call import Call, leave
-from ..effects.context import Frame, frame_inside
+from ..effects.context import Frame, frame_inside, named_lanes
 from ..effects.json_values import own_observation
-from ..effects.lanes import named_lanes
 from ..effects.tools import act, begin
 from ..first_state import first_state
 from ..loop.decision import ActionResult, Decision, Observation
@@ -251,7 +250,7 @@ class Runner:
                     yielded = perf_counter()
 
     def _may_be_cancelled(self) -> bool:
-        """Return whether the work may be cancelled: on trio, which counts no cancellations, always."""
+        """Return whether the work may be cancelled; on trio, always."""
         task = self._working
         return (
             task is None or task.cancelling() > 0 or self._is_cut or self.run.suspended or self._beat.lost is not None
@@ -348,7 +347,7 @@ class Runner:
         return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
     def _begin_tool(self, deciding: Frame, job: Job, value: Any) -> None:
-        """Start the action in the thread of `decide`, if it is one known sync tool without a timeout."""
+        """Start a usual step's action in the thread of `decide`."""
         run, tools = self.run, self.module.tools
         if type(value) is not Decision or value.mode != "act" or len(value.actions) != 1 or type(tools) is not dict:
             return

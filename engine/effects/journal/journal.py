@@ -37,8 +37,7 @@ from ....traces.file.children import CALLED
 from ...state.serialization import dump
 from ..arguments_json import Asked, read_form
 from ..call import LAST, Recorded
-from ..context import Frame
-from ..lanes import Lane, asked_as, lane_in, lane_name, started_in
+from ..context import Frame, Lane, lane_in, lane_name, started_in
 from .recorded_order import RecordedOrder
 from .redacted_match import MARKED, fits
 
@@ -158,7 +157,7 @@ class _Group:
     def __init__(self) -> None:
         self.lanes: dict[str, _Lane] = {}
         self._orders: dict[str, RecordedOrder] = {}
-        """One order for each hook invocation, by `asked_as`.
+        """One order for each hook invocation, by the candidate in its lanes: `"candidate 0.2|"`, or `""`.
 
         Candidates of a branch ran at the same time, but a replay may ask for one after the other, so the calls for one
         candidate must not wait for those of another.
@@ -171,7 +170,7 @@ class _Group:
 
         All lanes of the invocation share one order.
         """
-        return self._orders.setdefault(asked_as(lane), RecordedOrder())
+        return self._orders.setdefault(lane[: lane.rfind("|") + 1], RecordedOrder())
 
     def add(self, entry: Entry) -> None:
         """Add a call. All calls are added before the first is requested."""
