@@ -29,7 +29,7 @@ from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect
 from .effects.tools import run_actions
 from .effects.usage import RunUsage, Usage
-from .engine import Engine
+from .engine import Engine, averify, verify
 from .loop.decision import Action, ActionResult, Decision, Observation
 from .loop.stop_criteria import (
     FinalResultCriteria,
@@ -51,7 +51,6 @@ from .run.waits import OnWait
 from .state.model import StateModel, StateSchema
 from .strategies.protocol import Branch, BranchStrategy, CandidateScore, Node, Score
 from .strategies.strategies import BeamSearch, BestFirst, BestOfN, MonteCarloTreeSearch, SelectBest, SelectFirst
-from .verification import averify, verify
 
 __all__ = [
     "ENDINGS",

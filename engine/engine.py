@@ -26,8 +26,7 @@ from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor
 from .effects.tools import check_tools
 from .loop.stop_criteria import StopCriteria
-from .module import MakesModule, Module, module_of
-from .module_import import refuse_while_importing
+from .module import MakesModule, Module, module_of, refuse_while_importing
 from .options import checked, has
 from .replay.answers import answered
 from .replay.divergence import Divergence
@@ -105,7 +104,7 @@ class Engine(Generic[S]):
         self.clock = checked("clock", clock, has(clock, "time", "monotonic"), "a Clock")
         whole = seed is None or (type(seed) is int and -(2**63) <= seed < 2**64)
         self.seed = checked("seed", seed, whole, "a whole number of at most 64 bits")
-        self.workspace = options.folder("workspace", workspace)
+        self.workspace = options.workspace(workspace)
         branch = module.branch if branch is None else branch
         self.branch = checked("branch", branch, has(branch, "choose"), "a strategy, such as SelectFirst()")
         several = type(max_children) is int and max_children >= 1
@@ -400,3 +399,22 @@ class Engine(Generic[S]):
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         return run_blocking(work, f"await engine.{twin}(...)")
+
+
+def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
+    """Run a trace's hooks with its outcomes, and return the divergences.
+
+    An empty list means that the module does what its trace recorded. `trace` is a Trace or the path of its file; for a
+    run's id, use `Engine(module, traces=...).verify(run_id)`. Only `init_state`, `decide` and `reduce` run: no effect,
+    no tool, no `act`.
+
+    Raises:
+        EngineUsageError: inside a running event loop; use `await averify(module, trace)` there.
+        TraceNotFoundError, TraceCorruptError: there is no such trace, or its file is corrupt.
+    """
+    return Engine(module).verify(trace)
+
+
+async def averify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) -> list[Divergence]:
+    """Verify a trace as `verify` does, inside an event loop."""
+    return await Engine(module).averify(trace)

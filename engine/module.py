@@ -7,17 +7,22 @@ before any run.
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from copy import deepcopy
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, get_origin, get_type_hints
 
 from typing_extensions import TypeVar
 
 from ..errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
-from ..tasks import Task
+from ..tasks import Task, TaskValidationIssue
+from .concurrency.threads import in_thread
+from .effects.budget import RuntimeBudget
 from .effects.tools import run_actions
 from .loop.decision import Decision, Observation
-from .state.model import StateModel, StateSchema
+from .state.model import StateModel, StateSchema, assemble
 from .strategies.protocol import BranchStrategy
 from .strategies.strategies import SelectFirst
 
@@ -29,6 +34,8 @@ _HOOKS: dict[str, tuple[str, ...]] = {
     "act": ("state", "decision"),
     "reduce": ("state", "decision", "observation"),
 }
+importing: ContextVar[str | None] = ContextVar("refold_importing", default=None)
+"""The name of the module that is being imported for a trace, otherwise None."""
 
 
 class Module(Generic[S]):
@@ -132,9 +139,15 @@ def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
     raise EngineUsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 
 
-def arguments_of(module: Module[Any]) -> tuple[str, ...]:
-    """Return the names of the constructor's arguments that differ from their defaults."""
-    return module._refold_arguments
+def refuse_while_importing() -> None:
+    """Raise EngineUsageError if a module is being imported for a trace.
+
+    A script without a `__main__` guard would start its run again.
+    """
+    if (script := importing.get()) is not None:
+        raise EngineUsageError(
+            f'{script} starts a run while it is imported; put what starts it under `if __name__ == "__main__":`'
+        )
 
 
 def _differing(cls: type[Module[Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -148,19 +161,13 @@ def _differing(cls: type[Module[Any]], args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def _same(value: Any, default: Any) -> bool:
-    """Return whether an argument is the default.
-
-    Calls no `==` of a user's class, which may do anything.
-    """
+    """Return whether an argument is the default, without a user's `==`."""
     plain = type(value) is type(default) and isinstance(value, bool | int | float | str | bytes)
     return value is default or (plain and value == default)
 
 
 def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
-    """Return a module's state class.
-
-    The class comes from `AgentModule[State]`, the return annotation of `init_state`, or the base.
-    """
+    """Return the class in `AgentModule[State]`, `init_state`'s annotation, or the base."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Module):
@@ -236,20 +243,64 @@ def kind_of(value: object) -> str:
 def import_path(thing: type) -> str:
     """Return the import path of a class, `package.module:Class`.
 
-    A class in a script has the script's name as its module.
+    A class in a script has the script's name as its module, if other processes can import it by that.
     """
-    name = _script_name() if thing.__module__ == "__main__" else thing.__module__
+    name = thing.__module__
+    if name == "__main__":
+        main = sys.modules["__main__"]
+        stem = Path(getattr(main, "__file__", None) or "").stem  # empty in a notebook
+        spec = getattr(main, "__spec__", None)  # set by python -m package.module
+        name = str(spec.name) if spec is not None else stem if stem.isidentifier() else name
     return f"{name}:{thing.__qualname__}"
 
 
-def _script_name() -> str:
-    """Return the name under which other processes import the running script.
+async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Return a hook's result; a sync hook runs in a worker thread."""
+    value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)
+    return await value if inspect.isawaitable(value) else value
 
-    Returns `__main__` if there is none, as in a notebook.
+
+def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
+    """Return the issues of a task's unknown and missing inputs."""
+    takes_all, known, required = _parameters(type(module).init_state)
+    where = f"{type(module).__name__}.init_state"
+    issues = []
+    for name in task.inputs:
+        if name == "task" or not (takes_all or name in known):
+            message = f"{name!r} is not a parameter of {where}; its parameters are {', '.join(known) or 'none'}"
+            issues.append(TaskValidationIssue(code="TASK_INPUT_UNKNOWN", message=message, field=f"inputs.{name}"))
+    for name in required:
+        if name not in task.inputs:
+            message = f"{where} needs the input {name!r}; give it in the task's inputs"
+            issues.append(TaskValidationIssue(code="TASK_INPUT_MISSING", message=message, field=f"inputs.{name}"))
+    return issues
+
+
+@lru_cache(maxsize=256)
+def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    """Return whether `init_state` has `**inputs`, its named and its required inputs."""
+    parameters = [p for p in inspect.signature(init_state).parameters.values() if p.name not in ("self", "task")]
+    named = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return takes_all, tuple(p.name for p in named), tuple(p.name for p in named if p.default is p.empty)
+
+
+async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
+    """Return the first state of a run of this task.
+
+    The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`,
+    in which values of `init_state` win over the task's. Raises ModuleDefinitionError if `init_state` does not return a
+    state of the module's class.
     """
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return str(spec.name)  # python -m package.module
-    stem = Path(getattr(main, "__file__", None) or "").stem
-    return stem if stem.isidentifier() else "__main__"
+    state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
+    if not isinstance(state, module.state_class):
+        raise ModuleDefinitionError(
+            f"{type(module).__name__}.init_state returned {kind_of(state)}; "
+            f"it must return an instance of {module.state_class.__name__}"
+        )
+    metadata = {**task.metadata, **state.metadata}
+    if task.constraints:
+        metadata["constraints"] = task.constraints
+    fields = {"task": task.objective, "current_step": 0, "max_steps": budget.max_steps, "metadata": metadata}
+    made: StateSchema = assemble(type(state), {**state.__dict__, **fields}, tuple(fields))
+    return made

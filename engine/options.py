@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypedDict, TypeVar, cast, get_args
+from typing import Any, TypedDict, TypeVar, cast, get_args
 
 from ..errors import EngineUsageError
 from ..traces.file.writer import Durability
@@ -49,13 +49,8 @@ class EngineOptions(CommonOptions, total=False):
 
 def checked(name: str, given: T, fits: bool, wanted: str) -> T:
     """Return the value of an option that fits; otherwise raise EngineUsageError."""
-    if not fits:
-        refuse(name, given, wanted)
-    return given
-
-
-def refuse(name: str, given: Any, wanted: str) -> NoReturn:
-    """Raise EngineUsageError with the wanted and the given option."""
+    if fits:
+        return given
     if isinstance(given, type):
         shown = f"the class {given.__name__}; write {given.__name__}(...)"
     else:
@@ -99,10 +94,7 @@ def durability(given: Any) -> Durability:
 
 
 def redactor(given: Any) -> Redactor | None:
-    """Return the redactor of a run.
-
-    Errors do not show the given texts, which are secret.
-    """
+    """Return the redactor of a run; errors show no secret."""
     if isinstance(given, bool | Redactor | Mapping):
         return make_redactor(given)
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
@@ -124,8 +116,7 @@ def home(given: Any) -> TraceHome:
     return cast(TraceStore, checked("traces", given, has(given, "create", "under"), wanted))
 
 
-def folder(name: str, given: Any) -> Path | None:
-    """Return the path of a folder, or None."""
-    if given is None or isinstance(given, Path | str):
-        return None if given is None else Path(given)
-    refuse(name, given, "the path of a folder")
+def workspace(given: Any) -> Path | None:
+    """Return the path of a workspace, or None."""
+    checked("workspace", given, given is None or isinstance(given, Path | str), "the path of a folder")
+    return None if given is None else Path(given)

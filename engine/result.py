@@ -58,10 +58,7 @@ class WaitRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """The reason why a run failed: an exception as text.
-
-    `step` and `phase` say where the exception was raised.
-    """
+    """Why a run failed: an exception as text, its step and phase."""
 
     type: str
     message: str
@@ -214,14 +211,10 @@ def told_live(trace: Trace) -> Iterator[Record]:
     """
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:
-            if record.kind == "event" and record["name"] == "live_from" and "reused" in record and _tells(record):
-                yield record
-
-
-def _tells(record: Record) -> bool:
-    """Return whether an event has the data that refold writes in it."""
-    data = record.get("data")
-    return isinstance(data, Mapping) and "args" in data
+            if record.kind == "event" and record["name"] == "live_from" and "reused" in record:
+                data = record.get("data")  # in a stranger's trace, this may be anything
+                if isinstance(data, Mapping) and "args" in data:
+                    yield record
 
 
 def unfinished(task_id: str) -> TaskResult:

@@ -22,8 +22,7 @@ from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools
 from ..loop.stop_criteria import StopCriteria
-from ..module import Module
-from ..module_import import refuse_while_importing
+from ..module import Module, refuse_while_importing
 from ..result import RunResult
 from ..run.drive import execute, logged
 from ..run.live_run import LiveRun

@@ -44,7 +44,8 @@ from .spec import EffectSpec
 class Lane:
     """One task or thread in a hook or call.
 
-    A frame is the lane of its own hook or call. There, `frame` is None: with a reference to itself, each frame would be left to the garbage collector.
+    A frame is the lane of its own hook or call. There, `frame` is None: with a reference to itself, each frame would be
+    left to the garbage collector.
     """
 
     __slots__ = ("counts", "frame", "name", "started")

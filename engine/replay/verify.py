@@ -32,10 +32,9 @@ from ..effects.arguments_json import Learn
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, named_lanes
 from ..effects.journal.redacted_match import fits
-from ..first_state import call_hook, first_state
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
-from ..module import Module, kind_of
+from ..module import Module, call_hook, first_state, kind_of
 from ..state.model import StateSchema, dump
 from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun

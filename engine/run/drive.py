@@ -19,7 +19,7 @@ from ..concurrency.cancellation import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
-from ..first_state import input_issues
+from ..module import input_issues
 from ..replay.answers import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult
 from .finish import Outcome, finish

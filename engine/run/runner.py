@@ -44,11 +44,10 @@ from ..effects.call import Call, leave
 from ..effects.context import Frame, frame_inside, named_lanes
 from ..effects.json_values import own_observation
 from ..effects.tools import act, begin
-from ..first_state import first_state
 from ..loop.decision import ActionResult, Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..loop.stop_criteria import FinalResultCriteria
-from ..module import Module, kind_of
+from ..module import Module, first_state, kind_of
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .finish import Outcome

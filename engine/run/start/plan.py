@@ -1,24 +1,31 @@
 """The plan of a run: its start as one frozen value.
 
-There are four constructors. `drive.execute` carries out all plans alike:
+`drive.execute` carries out all plans alike:
 
     constructor   trace                                  first state                       position
     fresh         new; its header has no parent          from `init_state`                 step 0
     forked        new; parent kind "fork"                a state of the source, edited     step 0
     child         new; parent kind "call", "candidate"   `init_state`, or a parent state   step 0
-    resumed       reopened, with its lock                the trace's last state            the trace's end
+    `resume`      reopened, with its lock                the trace's last state            the trace's end
 
 The plan of a child has its parent's account and waits, so that both runs share a budget and their open requests.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ....tasks import Environment, Task
 from ....traces import Record, Trace
-from ....traces.file.writer import TraceWriter
+from ....traces.file.record import FORMAT
+from ....traces.file.writer import Durability, TraceWriter
 from ...effects.budget import Account, EndedFromAbove, RuntimeBudget
 from ...effects.call import Call
 from ...effects.journal.journal import Journal
@@ -27,7 +34,7 @@ from ...effects.usage import RunUsage
 from ...loop.decision import Decision
 from ...loop.loop import Adopted
 from ...loop.stop_criteria import StopCriteria
-from ...module import Module
+from ...module import Module, import_path
 from ...replay.reuse import Reuse
 from ...result import RunResult, WaitRequest
 from ...state.model import StateSchema
@@ -36,12 +43,10 @@ from ...strategies.strategies import SelectFirst
 from ..clock import Clock, SystemClock
 from ..waits import OnWait, Waits
 from .fork import Origin
-from .header import header_of
-from .run_ids import new_run_id, new_seed
 from .trace_place import TraceHome, TracePlace, place_in
 
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 Observer = Callable[[Record], Any]
-Durability = Literal["process", "power", "none"]
 
 
 class Children(Protocol):
@@ -115,10 +120,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Candidate:
-    """The candidate for which a run works.
-
-    `base` and `weight` describe the parent's state, `environment` is a fork of the parent's.
-    """
+    """The candidate for which a run works, in a forked environment."""
 
     decision: Decision
     number: int
@@ -142,10 +144,7 @@ class Parent:
 
 @dataclass(frozen=True)
 class Position:
-    """The position of a resumed run: the end of its trace.
-
-    The defaults are those of a run without a trace.
-    """
+    """The end of a resumed run's trace; by default, of no trace."""
 
     step: int = 0
     has_state: bool = False
@@ -181,10 +180,7 @@ class Position:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything that a run starts from.
-
-    The head of this file lists the constructors.
-    """
+    """Everything that a run starts from."""
 
     run_id: str
     module: Module[Any]
@@ -229,9 +225,23 @@ class RunPlan:
         return TraceWriter.create(self.file, durability=self.options.durability, parent=self.family)
 
     def header(self) -> dict[str, Any]:
-        """Return the members of a new trace's header record."""
-        link = None if self.link is None else dict(self.link)
-        return header_of(self.run_id, self.module, self.task.to_dict(), self.budget, self.seed, link)
+        """Return a header: all that resuming and verifying the run needs."""
+        module, state = self.module, self.module.state_class
+        arguments = module._refold_arguments
+        return {
+            "format": FORMAT,
+            "run_id": self.run_id,
+            "parent": None if self.link is None else dict(self.link),
+            "versions": versions(),
+            "module": import_path(type(module)),
+            **({"arguments": list(arguments)} if arguments else {}),
+            "state": import_path(state),
+            "schema": _schema(state),
+            "schema_version": state.model_fields["schema_version"].default,
+            "task": self.task.to_dict(),
+            "budget": self.budget.to_dict(),
+            "seed": self.seed,
+        }
 
     @classmethod
     def fresh(
@@ -245,21 +255,13 @@ class RunPlan:
     ) -> "RunPlan":
         """Return the plan of a new run, with its trace in `folder`.
 
-        If `seed` is None, the plan gets a random seed.
+        Without a `seed`, the plan gets a random one of 53 bits, which a float holds exactly.
         """
         if options.redactor is not None:
             task = redacted_task(task, options.redactor)
         run_id = new_run_id(task.id)
-        return cls(
-            run_id,
-            module,
-            task,
-            budget,
-            seed if seed is not None else new_seed(),
-            options,
-            options.redactor,
-            file=place_in(folder, run_id),
-        )
+        seed = seed if seed is not None else int.from_bytes(os.urandom(7)) >> 3
+        return cls(run_id, module, task, budget, seed, options, options.redactor, file=place_in(folder, run_id))
 
     @classmethod
     def forked(cls, module: Module[Any], origin: Origin, options: RunOptions, folder: TraceHome) -> "RunPlan":
@@ -294,34 +296,31 @@ class RunPlan:
         """
         return cls(run_id, module, task, budget, above.seed, options, redactor, path=path, parent=parent)
 
-    @classmethod
-    def resumed(
-        cls,
-        writer: TraceWriter,
-        module: Module[Any],
-        task: Task,
-        budget: RuntimeBudget,
-        options: RunOptions,
-        state: StateSchema | None,
-        position: Position | None,
-        shown: Sequence[Record],
-        done: RunResult[Any] | None,
-    ) -> "RunPlan":
-        """Return the plan of a run that continues its locked trace."""
-        trace = writer.trace()
-        return cls(
-            trace.run_id,
-            module,
-            task,
-            budget,
-            int(trace.header["seed"]),
-            options,
-            options.redactor,
-            reopened=writer,
-            path=(trace.header["parent"] or {}).get("path", ""),
-            state=state,
-            reuse=Reuse.of(trace) if done is None else None,
-            position=position or Position(),
-            shown=tuple(shown),
-            done=done,
-        )
+
+def new_run_id(task_id: str) -> str:
+    """Return a new run id, `<task id>-<suffix>`.
+
+    The suffix has 14 characters of lower-case Crockford base 32: the first 9 encode the milliseconds since the epoch
+    (45 bits), and the last 5 are random (25 bits).
+    """
+    number = int(time.time() * 1000) << 25 | int.from_bytes(os.urandom(4)) >> 7
+    text = ""
+    for _ in range(14):
+        text = _ALPHABET[number & 31] + text
+        number >>= 5
+    return f"{task_id}-{text}"
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Return the versions of the packages on which a run's behaviour depends."""
+    return {
+        "refold": metadata.version("refold"),
+        "python": platform.python_version(),
+        "pydantic": metadata.version("pydantic"),
+    }
+
+
+@lru_cache(maxsize=256)
+def _schema(cls: type[StateSchema]) -> Any:
+    return json.loads(json.dumps(cls.model_json_schema(by_alias=False)))

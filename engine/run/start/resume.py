@@ -52,13 +52,13 @@ from ...module import Module
 from ...replay.answers import Answers
 from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
+from ...replay.reuse import Reuse
 from ...replay.verify import find_divergences
 from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, stop_reason_of, unfinished
 from ...state.model import StateSchema
 from ..waits import OnWait, called, left_open
 from .fork import forked_state
-from .header import versions
-from .plan import STATES, Position, RunOptions, RunPlan
+from .plan import STATES, Position, RunOptions, RunPlan, versions
 from .usage import background_of, relative_or_none, seconds_so_far, used_so_far
 
 
@@ -206,8 +206,22 @@ class _Preparation:
     def _plan(
         self, state: StateSchema | None = None, position: Position | None = None, done: RunResult | None = None
     ) -> RunPlan:
-        return RunPlan.resumed(
-            self.writer, self.module, self.task, self.budget, self.options, state, position, self.written, done
+        trace, options = self.writer.trace(), self.options
+        return RunPlan(
+            trace.run_id,
+            self.module,
+            self.task,
+            self.budget,
+            int(trace.header["seed"]),
+            options,
+            options.redactor,
+            reopened=self.writer,
+            path=(trace.header["parent"] or {}).get("path", ""),
+            state=state,
+            reuse=Reuse.of(trace) if done is None else None,
+            position=position or Position(),
+            shown=tuple(self.written),
+            done=done,
         )
 
     def _write(self, kind: str, members: dict[str, Any]) -> None:

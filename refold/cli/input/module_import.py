@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ...engine import AgentModule
-from ...engine.module_import import importing
+from ...engine.module import importing
 from ..errors import InputError, one_line
 
 _AGENT = "refold.modules.agent.agent.Agent"
