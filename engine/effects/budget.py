@@ -21,7 +21,7 @@ from typing import Any
 from ...endings import StopReason
 from ...errors import BudgetExceededError, EngineUsageError
 from ...printable import message_of
-from .usage import COUNTED, RunUsage, Usage, is_unpriced
+from .usage import COUNTED, RunUsage, Usage, counted
 
 WARN_AT = 0.8
 """The share of a limit at which the run warns."""
@@ -54,21 +54,18 @@ class RuntimeBudget:
             object.__setattr__(self, "assumed_price", _price(self.assumed_price))
         for name in ("max_steps", "max_tokens"):
             value = getattr(self, name)
-            if value is None and name == "max_tokens":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            if not whole and (value is not None or name == "max_steps"):
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         for name in ("max_runtime_seconds", "max_cost_usd"):
             value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+            if not number and value is not None:
                 raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
     def under(self, task_budget: Any) -> "RuntimeBudget":
         """Return this budget, with the fields that the task's budget sets."""
-        names = ("max_steps", "max_runtime_seconds", "max_tokens", "max_cost_usd", "assumed_price")
-        own = {n: v for n in names if (v := getattr(task_budget, n, None)) is not None}
+        own = {n: v for n in self.__slots__ if (v := getattr(task_budget, n, None)) is not None}
         return replace(self, **own) if own else self
 
     @classmethod
@@ -81,12 +78,7 @@ class RuntimeBudget:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as a header carries it."""
-        document: dict[str, Any] = {
-            "max_steps": self.max_steps,
-            "max_runtime_seconds": self.max_runtime_seconds,
-            "max_tokens": self.max_tokens,
-            "max_cost_usd": self.max_cost_usd,
-        }
+        document: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__[:-1]}
         return document if self.assumed_price is None else {**document, "assumed_price": [*self.assumed_price]}
 
 
@@ -141,12 +133,7 @@ class Account:
         return self.tokens_in + self.tokens_out
 
     def used_up(self) -> StopReason | None:
-        """Return the limit that this run or its parent has reached.
-
-        Returns None if there is none.
-        """
-        if not self.is_limited:
-            return None
+        """Return the limit that this run or its parent has reached."""
         return self._own_used_up() or (self._parent.used_up() if self._parent is not None else None)
 
     def _own_used_up(self) -> StopReason | None:
@@ -180,10 +167,9 @@ class Account:
             return True
         if not self._reserve_own(tokens):
             return False
-        given = self._parent is None
+        given = False
         try:
-            if self._parent is not None:
-                given = self._parent.reserve(tokens)
+            given = self._parent is None or self._parent.reserve(tokens)
         finally:
             if not given:
                 self._give_back(tokens)
@@ -229,37 +215,24 @@ class Account:
             self._parent.settle(reserved, usage, call)
         self._running.pop(call, None)
         self._give_back(reserved)
-        if usage is None:
-            return
-        with self._lock:
-            if usage.estimated:
-                self.estimated += usage.tokens
-            else:
-                self.calls += 1
-                self.tokens_in += usage.tokens_in
-                self.tokens_out += usage.tokens_out
-            self.cost += usage.cost or 0.0
-            self.unpriced += is_unpriced(usage)
-        self._warn_of_both()
+        if usage is not None:
+            self._book(counted(usage))
 
     def add(self, used: RunUsage) -> None:
         """Book the usage of a child run in an earlier attempt."""
         if self._parent is not None:
             self._parent.add(used)
+        self._book(used)
+
+    def _book(self, used: RunUsage) -> None:
         with self._lock:
             for name in COUNTED:
                 setattr(self, name, getattr(self, name) + getattr(used, name))
-        self._warn_of_both()
-
-    def _warn_of_both(self) -> None:
         self.warn("tokens", self.tokens + self.estimated, self.budget.max_tokens)
         self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
 
     def restore(self, used: RunUsage, warned: Iterable[str]) -> None:
-        """Set the usage and the given warnings of earlier attempts.
-
-        The parent's account has this usage already.
-        """
+        """Set earlier attempts' usage, which the parent's account has already, and warnings."""
         for name in COUNTED:
             setattr(self, name, getattr(used, name))
         self.warned.update(warned)
@@ -272,14 +245,7 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as a commit carries it."""
-        document = {
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "cost": self.cost,
-            "calls": self.calls,
-            "unpriced": self.unpriced,
-        }
-        return {**document, "estimated": self.estimated} if self.estimated else document
+        return {name: getattr(self, name) for name in (COUNTED if self.estimated else COUNTED[:-1])}
 
     def explain(self, reason: StopReason) -> str:
         """Return a sentence about the reached limit, for messages."""

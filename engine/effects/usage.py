@@ -106,6 +106,9 @@ COUNTED = ("tokens_in", "tokens_out", "cost", "calls", "unpriced", "estimated")
 """The fields that an Account counts; RunUsage has them under the same names."""
 
 
-def is_unpriced(usage: Usage) -> bool:
-    """Return whether a call reported tokens whose price is unknown."""
-    return not usage.estimated and (usage.assumed or (usage.cost is None and usage.tokens > 0))
+def counted(usage: Usage) -> RunUsage:
+    """Return one call's usage as that of a run."""
+    if usage.estimated:
+        return RunUsage(cost=usage.cost or 0.0, estimated=usage.tokens)
+    unpriced = usage.assumed or (usage.cost is None and usage.tokens > 0)
+    return RunUsage(0, 0.0, usage.tokens_in, usage.tokens_out, usage.cost or 0.0, 1, int(unpriced))

@@ -88,8 +88,7 @@ async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
         return typed(_SPEC, replayed(call)[1])
     if call.order is not None:
         await call.order.all()
-    while not started(call, (), {}):
-        await anyio.sleep(0.005)
+    started(call, (), {})  # a call that needs no tokens never has to wait for them
     waits = _live(call).waits
     try:
         with anyio.CancelScope() as scope:
@@ -142,8 +141,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         return typed(_SPEC, replayed(call)[1])
     if call.order is not None:
         call.order.all_in_thread()
-    while not started(call, (), {}):
-        threading.Event().wait(0.005)
+    started(call, (), {})
     run, answered, given = _live(call), threading.Event(), list[Any]()
     request = question.request(call)
 
@@ -190,10 +188,7 @@ def _left(call: Call) -> CallClosedError:
 
 
 class _SuspendedError(BaseException):
-    """Ends a thread inside `ask_sync` when its run is suspended.
-
-    `except Exception` does not catch this error.
-    """
+    """Ends a thread inside `ask_sync` when its run is suspended."""
 
 
 class _Question:
@@ -218,16 +213,14 @@ class _Question:
 
     def request(self, call: Call) -> WaitRequest:
         """Return the request, whose details name the asking hook or tool."""
-        outer, seconds = call.frame.call, self.named.get("seconds")
+        named, outer, seconds = self.named, call.frame.call, self.named.get("seconds")
         shown = {"in": call.frame.phase if outer is None else outer.spec.name}
-        if "details" in self.named:
-            shown["details"] = self.named["details"]
-        if self._refused is not None:
-            shown["refused"] = self._refused
+        shown |= {"details": named["details"]} if "details" in named else {}
+        shown |= {"refused": self._refused} if self._refused is not None else {}
         return WaitRequest(
             id=call.key[:16],
-            prompt=self.named["prompt"],
-            schema=self.named.get("schema"),
+            prompt=named["prompt"],
+            schema=named.get("schema"),
             deadline=None if seconds is None else _live(call).clock.time() + seconds,
             kind="ask",
             details=shown,
@@ -242,10 +235,7 @@ class _Question:
         return None
 
     def typed(self, value: Any) -> Any:
-        """Return the answer as an instance of the type.
-
-        Returns None if the time has passed, and UNANSWERED if the type refuses the answer.
-        """
+        """Return the answer as its type, or UNANSWERED if it is refused."""
         if value is None and "seconds" in self.named:
             return None
         try:

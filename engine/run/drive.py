@@ -4,30 +4,49 @@
         await drive(runner)         preflight, environment, the work, the end record
 
 `execute` does both. Whatever happens in `drive`, the run gets an end record, and an opened environment is closed.
+
+In `finish`, the order matters. Open calls are cancelled first, because their outcomes must precede the end record. Then
+the run is closed, so that no thread writes a record any more. Criteria are evaluated on the closed run, and the end
+record is written last. All of this is shielded from cancellation.
 """
 
 import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
+import anyio
+
 from ...endings import RunStatus, StopReason
-from ...errors import EnvironmentMismatchError
-from ...tasks import Environment, TaskValidationIssue, check_task, open_environment, use_environment
+from ...errors import EnvironmentMismatchError, TraceWriteError
+from ...tasks import (
+    CriterionResult,
+    Environment,
+    RunView,
+    TaskResult,
+    TaskValidationIssue,
+    check_task,
+    evaluate_task,
+    open_environment,
+    use_environment,
+)
 from ..concurrency.cancellation import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
 from ..module import input_issues
 from ..replay.answers import UNKNOWN_EFFECT
-from ..result import RunFailure, RunResult
-from .finish import Outcome, finish
+from ..result import RunFailure, RunResult, unfinished
+from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
-from .runner import Runner
+from .runner import Outcome, Runner
 from .start.plan import RunPlan
 
 log = logging.getLogger("refold.runs")
+_LEAST_SECONDS = 1.0
+"""The seconds that criteria have at least, even if the run has used up its time."""
 
 
 async def execute(plan: RunPlan) -> RunResult[Any]:
@@ -161,3 +180,126 @@ async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | Non
             data = {"environment": environment.type}
             run.write("event", run.step, {"name": "environment_not_rewound", "data": data})
     return environment
+
+
+async def finish(
+    run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
+) -> RunResult:
+    """Close open calls, evaluate the task, and write the end.
+
+    `phase` is the phase in which the work ended. The task of a candidate's run is not evaluated.
+    """
+    with anyio.CancelScope(shield=True):
+        return await _finish(run, state, outcome, phase, environment)
+    raise AssertionError("a shielded scope is not cancelled")
+
+
+async def _finish(
+    run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
+) -> RunResult:
+    evaluate = run.plan.candidate is None
+    if outcome.status is RunStatus.waiting:
+        return _suspended(run, state)
+    patch: list[dict[str, Any]] = []
+    try:
+        _close_calls(run, outcome)
+    except TraceWriteError as failed:
+        outcome = outcome.or_failed(failed, run.step, phase)
+    if state is not None and state.stop_reason != outcome.reason:
+        state = with_reason(state, outcome.reason)
+        patch.append({"op": "replace", "path": "/stop_reason", "value": str(outcome.reason)})
+    run.shut()
+    if outcome.error is not None and run.redactor is not None:
+        outcome = replace(outcome, error=RunFailure.from_dict(run.redactor.value(outcome.error.to_dict())))
+    task_result = await _evaluated(run, state, outcome, environment)
+    usage = run.usage()
+    members: dict[str, Any] = {
+        "status": outcome.status,
+        "stop_reason": outcome.reason,
+        "final_result": task_result.final_result,
+        "usage": usage.to_dict(),
+        "task_result": task_result.model_dump(mode="json") if evaluate else None,
+        "error": outcome.error.to_dict() if outcome.error else None,
+    }
+    if run.redactor is not None:
+        for name in ("final_result", "task_result"):
+            members[name] = run.redactor.value(members[name])
+        if evaluate:
+            task_result = TaskResult(**members["task_result"])
+    if patch:
+        members["patch"] = patch
+    try:
+        run.write("end", run.step, members)
+        trace = run.writer.trace()
+    except TraceWriteError as failed:
+        outcome = outcome.or_failed(failed, run.step, phase)
+        lost = {"success": False, "reason": f"the end could not be written: {failed}"}
+        task_result = task_result.model_copy(update=lost)
+        trace = run.writer.trace()
+    final = task_result.final_result
+    return RunResult(outcome.status, outcome.reason, final, state, run.step, usage, task_result, trace, outcome.error)
+
+
+def _suspended(run: LiveRun, state: StateSchema | None) -> RunResult:
+    """Write the end of a suspended run, whose calls stay open."""
+    run.shut()
+    for call in run.open_calls.values():
+        call.let_go()
+    usage = run.usage()
+    members = {"status": RunStatus.waiting, "stop_reason": StopReason.waiting, "final_result": None}
+    run.write("end", run.step, {**members, "usage": usage.to_dict(), "task_result": None, "error": None})
+    return RunResult(
+        RunStatus.waiting,
+        StopReason.waiting,
+        None,
+        state,
+        run.step,
+        usage,
+        unfinished(run.plan.task.id),
+        run.writer.trace(),
+        waiting=run.waits.open_requests(),
+    )
+
+
+def _close_calls(run: LiveRun, outcome: Outcome) -> None:
+    """Write an outcome for each open call, and kill its processes."""
+    if run.open_calls or outcome.raised is not None:
+        run.kill_children()
+    out_of_time = outcome.reason is StopReason.budget_time
+    why = "the run's time was used up before the call ended" if out_of_time else "the run ended before the call did"
+    for call in list(run.open_calls.values()):
+        call.cancelled(why)
+
+
+def with_reason(state: StateSchema, reason: StopReason) -> StateSchema:
+    """Return the state with a stop reason."""
+    ended: StateSchema = assemble(type(state), {**state.__dict__, "stop_reason": reason}, ("stop_reason",))
+    return ended
+
+
+async def _evaluated(
+    run: LiveRun, state: StateSchema | None, outcome: Outcome, environment: Environment | None
+) -> TaskResult:
+    task = run.plan.task
+    final = state.final_result if state is not None else None
+    if run.plan.candidate is not None:
+        evidence = "not evaluated: the run is an explored candidate"
+    elif outcome.raised is not None:
+        evidence = "not evaluated: the run was cancelled"
+    else:
+        view = RunView(task, str(outcome.status), str(outcome.reason), final, state, environment)
+        left = run.plan.budget.max_runtime_seconds
+        if left is None or not task.success_criteria:
+            return await evaluate_task(view)
+        with anyio.move_on_after(max(left - run.elapsed, _LEAST_SECONDS)):
+            return await evaluate_task(view)
+        evidence = "not evaluated: the run's time was used up"
+    criteria = [CriterionResult(criterion=text, passed=None, evidence=evidence) for text in task.success_criteria]
+    return TaskResult(
+        task_id=task.id,
+        success=False,
+        stop_reason=str(outcome.reason),
+        final_result=final,
+        criteria=criteria,
+        reason=f"its criteria were {evidence}",
+    )

@@ -18,7 +18,7 @@ thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from functools import partial
 from hashlib import blake2b
@@ -42,7 +42,7 @@ from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
-from ..effects.usage import RunUsage, Usage
+from ..effects.usage import COUNTED, RunUsage, Usage
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan
@@ -97,11 +97,8 @@ class LiveRun:
         """The caller's context variables, captured at the start (not those set by hooks or tools)."""
         self.loop: Any = None
         """The event loop of this run."""
-        self.account = Account(
-            plan.budget,
-            self.warn_budget if plan.candidate is None else _ignore,
-            parent.account if parent is not None else None,
-        )
+        warn = self._warn_budget if plan.candidate is None else _ignore
+        self.account = Account(plan.budget, warn, parent.account if parent is not None else None)
         self.account.restore(at.used, at.warned)
         self.is_limited = self.account.is_limited
         """Whether tokens or money are limited; only then do calls reserve tokens, and estimates count."""
@@ -136,7 +133,7 @@ class LiveRun:
         suspend: Callable[[], Any],
         unblocked: Callable[[], Any],
     ) -> None:
-        """Connect the coroutine `work`, which does the run's work, before it starts.
+        """Connect the coroutine that does the run's work, before it starts.
 
         `in_loop` schedules a call in the run's event loop, from any thread. In the loop, `cancel` cancels the work,
         `suspend` cancels the work of a suspended run, and `unblocked` is called when the run is no longer blocked.
@@ -176,9 +173,8 @@ class LiveRun:
 
     def usage(self) -> RunUsage:
         """Return the usage of the run so far."""
-        a = self.account
-        used = (a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced, a.estimated)
-        return RunUsage(self.step, round(self.elapsed, 6), *used)
+        counted = (getattr(self.account, name) for name in COUNTED)
+        return RunUsage(self.step, round(self.elapsed, 6), *counted)
 
     # writing
 
@@ -235,10 +231,6 @@ class LiveRun:
         self.write("snapshot", self.step, {"state": orjson.Fragment(data)})
         self.snapshot_bytes, self.patch_bytes = len(data), 0
 
-    def refer_to(self, base: Mapping[str, Any]) -> None:
-        """Write a reference to a parent's state as the first state."""
-        self.write("snapshot", 0, {"base": base})
-
     @property
     def weight(self) -> int:
         """The number of bytes that a reader of the state reads."""
@@ -247,10 +239,7 @@ class LiveRun:
     # the host of frames
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
-        """Prepare a call, and look up its outcome.
-
-        The head of this file lists the places of outcomes.
-        """
+        """Prepare a call, and look up its outcome as listed above."""
         if (frame.within or frame).over or self.closed or self.suspended:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
@@ -294,10 +283,7 @@ class LiveRun:
         return call
 
     def _call(self, frame: Frame, spec: EffectSpec, match: Match, members: dict[str, Any]) -> Call:
-        """Return a call, whose idempotency key is the same in every attempt.
-
-        `members` are the members of its intent, which is written when the call starts.
-        """
+        """Return a call, whose idempotency key is the same in every attempt."""
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{match[0]}|{match[1]}"
         return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest(), members)
 
@@ -327,11 +313,8 @@ class LiveRun:
 
     def all_asked_for(self, phase: str) -> None:
         """End the run if a resumed hook left out a recorded request."""
-        if (
-            self.journal is not None
-            and self.plan.options.on_divergence != "ignore"
-            and (left := self.journal.left(phase))
-        ):
+        checked = self.journal if self.plan.options.on_divergence != "ignore" else None
+        if checked is not None and (left := checked.left(phase)):
             self._diverge(left, phase, None)
         if self.diverged is not None:
             raise self.diverged
@@ -356,7 +339,7 @@ class LiveRun:
     def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
         """Write the intent of a call whose outcome comes from another run.
 
-        The intent is marked idempotent: the call does not run here, so if the outcome is missing, it may run again.
+        It is marked idempotent: the call does not run here, so without the outcome, it may run again.
         """
         intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
         call.take(recorded, partial(self._deliver, call, found, recorded), found)
@@ -393,10 +376,7 @@ class LiveRun:
         call.entry.order.turn_in_thread(call.entry)
 
     def open(self, call: Call) -> None:
-        """Write the intent; from here on, the call needs an outcome.
-
-        Raises BudgetExceededError, DivergenceError, CallClosedError or RunClosedError if the call must not start.
-        """
+        """Write the intent, or raise if the call must not start."""
         if self.stopping is not None:
             raise self.stopping
         if self.diverged is not None:
@@ -418,10 +398,7 @@ class LiveRun:
             self.waits.changed()
 
     def close(self, call: Call) -> bool:
-        """Remove a call from the open calls.
-
-        Returns False if the call was removed before, or if the run is suspended.
-        """
+        """Remove a call; False if it was removed, or in suspended runs."""
         if self.suspended or self.open_calls.pop(call.intent, None) is None:
             return False
         siblings = (call.frame.within or call.frame).open
@@ -432,10 +409,7 @@ class LiveRun:
         return True
 
     def _refuse_late(self, frame: Frame, what: str) -> None:
-        """Refuse a call that comes too late.
-
-        Raises RunClosedError if the run has ended, and CallClosedError if the frame's hook or call has ended.
-        """
+        """Raise for a call whose run, hook or enclosing call has ended."""
         if self.closed or self.suspended:
             raise RunClosedError(f"run {self.run_id} has ended; {what} is not started")
         if frame.span.over:
@@ -489,10 +463,7 @@ class LiveRun:
         self.cancel_work()
 
     def cancel_work(self) -> None:
-        """Cancel the run's work, from any thread.
-
-        While a branch is explored, only the exploration is cancelled.
-        """
+        """Cancel the run's work, or only its exploration, from any thread."""
         (self._cut_off or self._cancel)()
 
     def cut_off_by(self, cut_off: Callable[[], Any] | None) -> None:
@@ -535,10 +506,7 @@ class LiveRun:
         self.write("event", frame.step, members)
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
-        """Return an exception's class, message and data, as an outcome has them.
-
-        Data without a JSON form is recorded as its `repr`.
-        """
+        """Return an exception's class, message and data, as an outcome has them."""
         if isinstance(error, EffectError):
             form = {"type": error.error_type, "message": error.message}
         else:
@@ -576,10 +544,9 @@ class LiveRun:
         if budget.max_runtime_seconds is not None:
             self.account.warn("seconds", self.elapsed, budget.max_runtime_seconds)
 
-    def warn_budget(self, what: str, used: float, limit: float) -> None:
-        """Write the event that 80 % of a limit are used."""
+    def _warn_budget(self, what: str, used: float, limit: float) -> None:
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
 
 
 def _ignore(*_: Any) -> None:
-    """Do nothing."""
+    pass

@@ -22,7 +22,7 @@ awaits the tool's result and writes the outcome, as for any other tool.
 import asyncio
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from time import perf_counter
@@ -34,7 +34,7 @@ import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ...endings import RunStatus, StopReason, status_of
-from ...errors import DecisionError, StateValueError
+from ...errors import DecisionError, StateValueError, TraceWriteError
 from ...tasks import Environment
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.tasks import several, soon
@@ -50,7 +50,6 @@ from ..loop.stop_criteria import FinalResultCriteria
 from ..module import Module, first_state, kind_of
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
-from .finish import Outcome
 from .live_run import LiveRun
 from .start.plan import Limit
 from .time_limit import Beat, TimeLimit
@@ -66,11 +65,24 @@ Snapshots make up a third of an Agent's trace at 1, a fifth at 2, and an eighth 
 """
 
 
-class Runner:
-    """The driver of one run of a module.
+@dataclass
+class Outcome:
+    """The end of a run, before its record is written."""
 
-    `work` is awaited once; `finish.finish` then writes the end.
-    """
+    reason: StopReason
+    status: RunStatus
+    error: RunFailure | None = None
+    raised: BaseException | None = None
+    """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
+
+    def or_failed(self, failed: TraceWriteError, step: int, phase: str) -> "Outcome":
+        """Return the outcome of a lost trace; keeps an earlier error."""
+        error = self.error or RunFailure.of(failed, step, phase)
+        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
+
+
+class Runner:
+    """The driver of one run of a module; `work` is awaited once."""
 
     def __init__(self, run: LiveRun) -> None:
         plan = self.plan = run.plan
@@ -110,7 +122,7 @@ class Runner:
     async def work(self, environment: Environment | None) -> Outcome:
         """Run within the budget's time, and return the outcome.
 
-        Only a bug in the engine raises an error. The head of this file says why the work has a task of its own.
+        Only a bug in the engine raises an error.
         """
         run, self.environment = self.run, environment
         limit = TimeLimit(run, self._seconds)
@@ -156,10 +168,7 @@ class Runner:
         return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
 
     def _cancelled(self, raised: BaseException) -> Outcome:
-        """Return the outcome of a run cancelled from outside.
-
-        `raised` is raised again after the end.
-        """
+        """Return the outcome of a run cancelled from outside."""
         run = self.run
         if run.stopping is not None:  # the parent's budget is used up, and the parent has cancelled this run
             reason = StopReason(run.stopping.reason)
@@ -167,10 +176,7 @@ class Runner:
         return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, self.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
-        """Return the outcome of a run whose work has raised an error.
-
-        The engine's reasons take precedence over the raised error.
-        """
+        """Return the outcome of a run whose work has raised an error."""
         run = self.run
         if isinstance(raised, KeyboardInterrupt):
             return self._cancelled(raised)
@@ -274,14 +280,11 @@ class Runner:
         self.write_first(state)
 
     def write_first(self, state: StateSchema) -> None:
-        """Set and write the first state of this run.
-
-        A candidate's run writes a reference to its parent's state.
-        """
+        """Set and write the first state, for a candidate as a reference."""
         candidate, data = self.plan.candidate, self.plan.data
         if candidate is not None:
             self.state = state
-            self.run.refer_to(candidate.base)
+            self.run.write("snapshot", 0, {"base": candidate.base})  # a reference to its parent's state
             return
         redactor = self.run.redactor if data is None else None
         data = dump(state) if data is None else data
@@ -291,10 +294,7 @@ class Runner:
         self.run.snapshot(data)
 
     def _check(self, state: StateSchema) -> StopReason | None:
-        """Return why the run ends at this state, or None.
-
-        A final result comes first, then limits, then the stop criteria.
-        """
+        """Return why the run ends at this state, or None."""
         run = self.run
         if state.stop_reason is not None or state.final_result is not None:
             return _ALWAYS.should_stop(state, run)
@@ -388,10 +388,7 @@ class Runner:
         return decision
 
     async def _expanded(self, want: Choose) -> Decision:
-        """Return the branch decision with its candidates.
-
-        If the decision has only a count, `decide` is called for each candidate.
-        """
+        """Return the branch decision with its candidates, asking for a counted number."""
         self.phase = "decide"
         count = want.decision.candidates
         if not isinstance(count, int):
@@ -424,10 +421,7 @@ class Runner:
             ) from None
 
     async def _wait(self, decision: Decision) -> Observation:
-        """Wait for the answer to a wait decision, or its seconds.
-
-        A fork reuses its source's answer.
-        """
+        """Wait for the answer to a wait decision, or its seconds."""
         run = self.run
         self.phase = "wait"
         form = {
@@ -442,10 +436,10 @@ class Runner:
             deadline=None if seconds is None else run.clock.time() + seconds,
         )
         timer = seconds is not None and decision.prompt is None and decision.schema is None
-        known = run.reuse is None or request.id in run.waits.answers
-        reused = run.reuse.answer(run.step, request) if run.reuse is not None and not known else None
-        if reused is not None:
-            return Observation((), run.waits.give(request, reused[0]))
+        if run.reuse is not None and request.id not in run.waits.answers:
+            reused = run.reuse.answer(run.step, request)
+            if reused is not None:
+                return Observation((), run.waits.give(request, reused[0]))
         return Observation((), await run.waits.answer(request, timer=timer))
 
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
@@ -504,10 +498,7 @@ class Runner:
 
 
 def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decision:
-    """Return the decision that `decide` returned.
-
-    Raises DecisionError if `value` is not a Decision, or if a candidate is a branch by count.
-    """
+    """Return the decision that `decide` returned; raises DecisionError for others."""
     if not isinstance(value, Decision):
         raise DecisionError(
             f"{type(module).__name__}.decide returned {kind_of(value)}; "

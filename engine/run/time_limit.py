@@ -20,10 +20,7 @@ _TIMER_SECONDS = 0.002
 
 
 class TimeLimit:
-    """The time limit of a run's work.
-
-    `seconds` is None if the run has no limit.
-    """
+    """The time limit of a run's work, if it has one."""
 
     def __init__(self, run: LiveRun, seconds: float | None) -> None:
         self._run = run
@@ -31,10 +28,7 @@ class TimeLimit:
         self._forget: Callable[[], Any] | None = None
 
     def watch(self) -> None:
-        """Set the timer that ends the work.
-
-        Called again when the run is no longer blocked.
-        """
+        """Set the timer, again whenever the run is unblocked."""
         self.forget()
         if self._seconds is not None and not self._run.waits.is_blocked:
             self._forget = later(max(0.0, self._seconds - self._run.elapsed), self._expire)

@@ -26,6 +26,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import anyio
@@ -78,22 +79,18 @@ class WaitingRun(Protocol):
         """Return an exception in the form that an outcome carries."""
 
 
+@dataclass(eq=False)
 class _Asking:
-    """One request with a waiting caller."""
+    """One request with a waiting caller; `parked` once no handler will answer."""
 
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self.calls = calls
-        self.parked = False
-
-    def park(self) -> None:
-        """Mark the request as parked: no handler will answer it."""
-        self.parked = True
+    calls: Sequence[Call]
+    parked: bool = False
 
 
 class Waits:
-    """The open requests of one run.
+    """The open requests of one run, for its event loop.
 
-    Call its methods on the event loop; `changed` may be called from any thread.
+    `changed` may be called from any thread.
     """
 
     def __init__(
@@ -145,8 +142,8 @@ class Waits:
     @property
     def blocked_seconds(self) -> float:
         """The seconds for which this attempt has been blocked."""
-        now = self._run.clock.monotonic()
-        return self.blocked_before + (now - self.blocked_at if self.blocked_at is not None else 0.0)
+        since = self.blocked_at
+        return self.blocked_before + (0.0 if since is None else self._run.clock.monotonic() - since)
 
     @property
     def is_blocked(self) -> bool:
@@ -174,10 +171,7 @@ class Waits:
 
     @contextmanager
     def child_at_work(self) -> Iterator[None]:
-        """Count a child run as at work inside the block.
-
-        This run is not blocked unless the child is.
-        """
+        """Count a child run as at work inside the block."""
         self._busy += 1
         try:
             yield
@@ -251,29 +245,21 @@ class Waits:
         handlers: tuple[OnWait | None, ...],
         refusal: Refusal | None,
     ) -> Any:
-        """Ask the handlers, then park the request until its deadline.
-
-        Returns a handler's answer, or None at the deadline. A parked request gets no answer in this process: the run is
-        suspended, and its work cancelled, or the run continues until the deadline.
-        """
+        """Return a handler's answer, or None at the request's deadline."""
         left = None if request.deadline is None else max(0.0, request.deadline - self._run.clock.time())
         if left != 0.0:
             with anyio.move_on_after(left):
                 for handler in handlers:
                     if handler is not None and (taken := await self._handled(handler, request, refusal)):
                         return taken[0]
-                if not timer:
-                    asking.park()
+                asking.parked = not timer
                 self._recheck()
                 await anyio.sleep_forever()
         self._write_answer(request, None, {"expired": [request.id]})
         return None
 
     async def _handled(self, on_wait: OnWait, request: WaitRequest, refusal: Refusal | None) -> tuple[Any] | None:
-        """Call a handler and record its answer.
-
-        Returns the answer in a tuple, or None if there is none that fits.
-        """
+        """Ask a handler, and return its recorded answer in a tuple."""
         try:
             value = await called(on_wait, request)
         except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
@@ -283,10 +269,7 @@ class Waits:
         return None if value is UNANSWERED else self._accept(request, value, refusal)
 
     def _accept(self, request: WaitRequest, value: Any, refusal: Refusal | None) -> tuple[Any] | None:
-        """Record a handler's answer, and return it in a tuple.
-
-        Returns None if it does not fit.
-        """
+        """Record a handler's answer if it fits; return it in a tuple."""
         redactor = self._run.redactor
         try:
             exact = json_result(value, None, "the answer")
@@ -323,10 +306,7 @@ class Waits:
             self.in_loop(lambda: self._recheck(now))
 
     def _recheck(self, since: float | None = None) -> None:
-        """Determine again whether the run is blocked.
-
-        `since` is the moment of the change.
-        """
+        """Determine again whether the run is blocked; `since` is the change's moment."""
         self._version += 1  # cancels a suspension for which `_settle` may be counting down
         now = self._run.clock.monotonic() if since is None else since
         blocked = self._is_blocked()
@@ -377,22 +357,15 @@ class Waits:
 
 
 def left_open(request: WaitRequest, event: str, problem: str, redactor: Redactor | None) -> dict[str, Any]:
-    """Log why a handler has left a request open.
-
-    Returns the data of the event to write, without secrets.
-    """
+    """Log why a handler left a request open; return the event's data."""
     data = {"request": request.id, "problem": problem}
-    if redactor is not None:
-        data = redactor.value(data)
+    data = data if redactor is None else redactor.value(data)
     log.warning("%s: %s; request %s (%r) stays open", event, data["problem"], request.id, request.prompt)
     return data
 
 
 async def called(on_wait: OnWait, request: WaitRequest) -> Any:
-    """Call a handler and return its answer.
-
-    A handler is outside the run, so its effects are not recorded.
-    """
+    """Call a handler, outside the run, and return its answer."""
     token = set_frame(OUTSIDE)
     try:
         if inspect.iscoroutinefunction(on_wait) or inspect.iscoroutinefunction(getattr(on_wait, "__call__", None)):  # noqa: B004

@@ -10,7 +10,7 @@ from typing import Any
 from ....errors import TraceNotFoundError
 from ....traces import Record, Trace
 from ....traces.file.children import ChildStart, children_of
-from ...effects.usage import RunUsage, Usage, is_unpriced
+from ...effects.usage import COUNTED, RunUsage, Usage, counted
 
 BEAT_SECONDS = 5.0
 """How many seconds without a record pass before a run at work writes a beat."""
@@ -19,7 +19,7 @@ BEAT_SECONDS = 5.0
 def used_so_far(trace: Trace) -> RunUsage:
     """Return the usage of a run.
 
-    The end record has the usage. Without an end record, later calls and children are added to the last commit's usage.
+    This is the end record's usage, or the last commit's with that of later calls and children.
     """
     end = trace.ending.record
     if end is not None:
@@ -37,25 +37,11 @@ def used_so_far(trace: Trace) -> RunUsage:
             since += [Usage.from_dict(used)] if used else []
         started += children_of(record)
     booked, told = commit.get("usage") or {}, commit.get("background") or {}
-    children = [
-        used_so_far(child) for child in _relatives(trace, [each for each in started if not _is_background(each)])
-    ]
-    children += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
-    told_of: list[Usage] = [u for u in since if not u.estimated]
-    counted: list[Usage | RunUsage] = [*told_of, *children]
-    costs = [u.cost or 0.0 for u in since] + [c.cost for c in children]
-    return RunUsage(
-        steps=len(trace.steps),
-        seconds=round(seconds_so_far(trace), 6),
-        tokens_in=booked.get("tokens_in", 0) + sum(u.tokens_in for u in counted),
-        tokens_out=booked.get("tokens_out", 0) + sum(u.tokens_out for u in counted),
-        cost=booked.get("cost", 0.0) + sum(costs),
-        calls=booked.get("calls", 0) + len(told_of) + sum(c.calls for c in children),
-        unpriced=booked.get("unpriced", 0) + sum(map(is_unpriced, since)) + sum(c.unpriced for c in children),
-        estimated=booked.get("estimated", 0)
-        + sum(u.tokens for u in since if u.estimated)
-        + sum(c.estimated for c in children),
-    )
+    parts = [RunUsage(), *map(counted, since)]
+    parts += [used_so_far(child) for child in _relatives(trace, (c for c in started if not _is_background(c)))]
+    parts += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
+    sums = {name: booked.get(name, 0) + sum(getattr(part, name) for part in parts) for name in COUNTED}
+    return RunUsage(len(trace.steps), round(seconds_so_far(trace), 6), **sums)
 
 
 def seconds_so_far(trace: Trace, until: float | None = None) -> float:
@@ -96,10 +82,9 @@ def _is_background(child: ChildStart) -> bool:
 
 
 def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) -> float:
-    """Return the time of the last record of these child runs.
+    """Return the time of the last record of these child families.
 
-    Records of their own children count, too. Records after the time `before` do not count: they belong to the next
-    attempt, which resumed the children.
+    Records after the time `before` belong to the next attempt, which resumed the children.
     """
     last = 0.0
     for child in _relatives(trace, started):
@@ -113,10 +98,7 @@ def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
     """Return `used` minus the usage `told`, which a commit has booked already."""
     if told is None:
         return used
-    cost = max(0.0, used.cost - (told.get("cost") or 0.0))
-    names = ("tokens_in", "tokens_out", "calls", "unpriced", "estimated")
-    less = {name: max(0, getattr(used, name) - told.get(name, 0)) for name in names}
-    return RunUsage(cost=cost, **less)
+    return RunUsage(**{name: max(0, getattr(used, name) - (told.get(name) or 0)) for name in COUNTED})
 
 
 def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
@@ -127,10 +109,7 @@ def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
 
 
 def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
-    """Return the trace of a child run.
-
-    Returns None if the trace is missing, or has no complete record.
-    """
+    """Return the trace of a child run if it has a record."""
     try:
         found = trace.relative(child.run_id)
     except TraceNotFoundError:
