@@ -9,7 +9,7 @@ from .children.calls import child_state, run_child, start_child, wait_child
 from .children.child_result import ChildResult
 from .concurrency.signals import run_blocking
 from .concurrency.threads import in_thread
-from .effects.budget import RuntimeBudget
+from .effects.budget import RuntimeBudget, RunUsage, Usage
 from .effects.call import CallInfo
 from .effects.perform import (
     bind,
@@ -28,7 +28,6 @@ from .effects.perform import (
 from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect
 from .effects.tools import run_actions
-from .effects.usage import RunUsage, Usage
 from .engine import Engine, averify, verify
 from .loop.decision import Action, ActionResult, Decision, Observation
 from .loop.stop_criteria import (

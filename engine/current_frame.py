@@ -8,10 +8,7 @@ from typing import Any
 
 
 class _Nowhere:
-    """The class of NOWHERE, the frame of code without effects.
-
-    This is the frame of `reduce` and of stop criteria.
-    """
+    """The class of NOWHERE, the frame of `reduce` and stop criteria."""
 
 
 NOWHERE = _Nowhere()

@@ -34,10 +34,9 @@ from .replay.verify import find_divergences
 from .result import UNANSWERED, RunResult
 from .run.clock import Clock, SystemClock
 from .run.drive import execute, logged
-from .run.start.fork import Edit, Origin, origin_of
+from .run.start.fork import Edit, plan_of_fork
 from .run.start.plan import Observer, RunOptions, RunPlan
 from .run.start.resume import prepare_resume
-from .run.start.trace_place import TraceHome
 from .run.stream import RunStream
 from .run.waits import OnWait
 from .state.model import StateSchema
@@ -254,10 +253,9 @@ class Engine(Generic[S]):
         request: str | None,
         budget: RuntimeBudget | None,
     ) -> RunResult[S]:
-        """Fork a run whose code has diverged, and run the fork.
+        """Run a fork, from state `at`, of a run with diverged code.
 
-        The fork starts from the run's state `at`. Answers given for the run's unfinished step carry over to the fork;
-        the run itself is not changed.
+        Answers given for the run's unfinished step carry over to the fork; the run itself is not changed.
         """
         writer, trace = TraceWriter.reopen(source)
         writer.close()
@@ -267,9 +265,9 @@ class Engine(Generic[S]):
             folder = trace.place.store
         elif folder is None and trace.path is not None:
             folder = trace.path.parent
-        cls, redactor = self.module.state_class, self._redactor
-        origin = origin_of(trace, at, None, cls, budget, redactor, folder, reuse_effects=True, answers=answers)
-        return await self._forked(origin, folder)
+        wanted, module = self._options(), self.module
+        plan = plan_of_fork(module, trace, at, None, budget, wanted, folder, reuse_effects=True, answers=answers)
+        return await self._carried_out(plan)
 
     def fork(
         self,
@@ -317,9 +315,9 @@ class Engine(Generic[S]):
         """
         budget, source = options.budget(budget), trace if isinstance(trace, Trace) else self._trace_source(trace)
         loaded = source if isinstance(source, Trace) else Trace.load(source)
-        cls, redactor, folder = self.module.state_class, self._redactor, self.traces
-        origin = origin_of(loaded, at, edit, cls, budget, redactor, folder, reuse_effects=reuse_effects)
-        return await self._forked(origin, self.traces)
+        wanted, home = self._options(), self.traces
+        plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, reuse_effects=reuse_effects)
+        return await self._carried_out(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
         """Run a trace's hooks with its recorded outcomes; return the divergences."""
@@ -333,11 +331,7 @@ class Engine(Generic[S]):
     # how a run is made
 
     def _trace_source(self, trace: TraceLike) -> Trace | Path | RunRef:
-        """Return a Trace as it is, or its path or place.
-
-        The place of a trace is its run in a store. `trace` may also be a run's id. Raises TraceNotFoundError if the
-        folder `traces` has no such run.
-        """
+        """Return a Trace in memory, otherwise its path or place."""
         if isinstance(trace, Trace):
             if trace.place is not None:
                 return self._own(trace.place)
@@ -363,10 +357,7 @@ class Engine(Generic[S]):
         return named
 
     def _own(self, place: RunRef) -> RunRef:
-        """Return a place with this engine's object of the same store.
-
-        This engine's store may have a lease, which the store object of the given place lacks.
-        """
+        """Return a place in this engine's store, which may have a lease."""
         home = self.traces
         if home is None or isinstance(home, Path) or home.url != place.store.url:
             return place
@@ -389,13 +380,12 @@ class Engine(Generic[S]):
         )
 
     async def _begun(self, task: Task, run_options: RunOptions) -> RunResult[S]:
-        refuse_while_importing()
         budget = self.budget.under(task.budget)
-        return logged(await execute(RunPlan.fresh(self.module, task, budget, run_options, self.traces, self.seed)))
+        return await self._carried_out(RunPlan.fresh(self.module, task, budget, run_options, self.traces, self.seed))
 
-    async def _forked(self, origin: Origin, folder: TraceHome) -> RunResult[S]:
+    async def _carried_out(self, plan: RunPlan) -> RunResult[S]:
         refuse_while_importing()
-        return logged(await execute(RunPlan.forked(self.module, origin, self._options(), folder)))
+        return logged(await execute(plan))
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         return run_blocking(work, f"await engine.{twin}(...)")

@@ -96,10 +96,7 @@ class Module(Generic[S]):
         return run_actions(self.tools, decision)
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
-        """Change the draft `state`, or return another state.
-
-        Returns None if the draft was changed.
-        """
+        """Change the draft `state` and return None, or return another state."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
     def child_module(self, name: str, task: Task) -> "Module[Any] | None":
@@ -140,7 +137,7 @@ def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
 
 
 def refuse_while_importing() -> None:
-    """Raise EngineUsageError if a module is being imported for a trace.
+    """Raise EngineUsageError if a trace's module is being imported.
 
     A script without a `__main__` guard would start its run again.
     """
@@ -213,10 +210,7 @@ def _models_in(annotation: Any) -> list[type[StateModel]]:
 
 
 def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the engine's arguments that a hook takes, by name.
-
-    Raises ModuleDefinitionError for a parameter that the engine does not fill or cannot pass by keyword.
-    """
+    """Return the engine's arguments that a hook takes, or raise ModuleDefinitionError."""
     signature = inspect.signature(getattr(cls, hook))
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):

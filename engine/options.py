@@ -39,10 +39,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class EngineOptions(CommonOptions, total=False):
-    """The keyword arguments of `Engine`, whose docstring explains each.
-
-    A test compares the two.
-    """
+    """The keyword arguments of `Engine`, whose docstring explains each."""
 
     budget: RuntimeBudget | None
 

@@ -15,7 +15,7 @@ from ..notebook_card import Block, Card, block_of
 from ..printable import message_of
 from ..tasks import TaskResult
 from ..traces import Record, Trace
-from .effects.usage import RunUsage
+from .effects.budget import RunUsage
 
 
 class Unanswered(Enum):
@@ -205,10 +205,7 @@ def stop_reason_of(trace: Trace) -> StopReason | None:
 
 
 def told_live(trace: Trace) -> Iterator[Record]:
-    """Yield the `live_from` events of a fork with `reuse_effects`.
-
-    The last event has a true `reused` if all requests after it are live, too.
-    """
+    """Yield the `live_from` events; the last `reused` ends all reuse."""
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:
             if record.kind == "event" and record["name"] == "live_from" and "reused" in record:

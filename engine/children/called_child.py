@@ -13,10 +13,9 @@ from ...errors import ChildRunError, DivergenceError, EngineUsageError, StateMig
 from ...tasks import Task
 from ...traces import Trace
 from ..concurrency.tasks import Job, current_loop
-from ..effects.budget import EndedFromAbove, RuntimeBudget
+from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..effects.tools import check_tools
-from ..effects.usage import RunUsage
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
 from ..replay.reuse import Reuse

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ...endings import RunStatus, StopReason
+from ..effects.budget import RunUsage
 from ..effects.json_values import json_result
-from ..effects.usage import RunUsage
 from ..result import RunFailure, stop_reason_of
 
 if TYPE_CHECKING:

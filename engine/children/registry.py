@@ -12,9 +12,8 @@ from ...errors import EngineUsageError, TraceNotFoundError
 from ...tasks import Environment, Task
 from ...traces import Trace
 from ..concurrency.tasks import several
-from ..effects.budget import EndedFromAbove, RuntimeBudget
+from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
-from ..effects.usage import RunUsage
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..run.live_run import LiveRun

@@ -52,8 +52,8 @@ Learn = Callable[[str, str], None]
 class StateRefs:
     """The JSON Pointers of the parts of a committed state, by identity.
 
-    The members of lists are not indexed. A part that occurs several times has several pointers, and any of them will
-    do, because the digest of a request depends on the value alone.
+    Members of lists are not indexed. Of several pointers to a part, any will do: a request's digest depends on the
+    value.
     """
 
     def __init__(self, state: Any) -> None:
@@ -63,10 +63,7 @@ class StateRefs:
         self._pointers: dict[int, str] | None = None
 
     def pointer(self, part: Any) -> str | None:
-        """Return the pointer to `part`, or None if it has none.
-
-        The state's own fields are tried first.
-        """
+        """Return the pointer to `part`, or None if it has none."""
         state = self.state
         if state is None:
             return None
@@ -131,10 +128,7 @@ def _shown(value: Any, refs: StateRefs) -> Any:
 
 
 def read_form(shown: Any, state: Any) -> Any:
-    """Return the values of a written form.
-
-    Parts of `state` replace the pointers to them.
-    """
+    """Return the values of a written form, with parts of `state`."""
     if isinstance(shown, list):
         return [read_form(each, state) for each in shown]
     if not isinstance(shown, dict):
@@ -161,10 +155,7 @@ def part_at(state: Any, pointer: str) -> Any:
 
 
 def _named(members: Mapping[Any, Any], token: str) -> Any:
-    """Return the member whose key is `token` in JSON.
-
-    The key itself is an int or an enum, for instance.
-    """
+    """Return the member whose key, perhaps an enum, is written `token`."""
     return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), None)
 
 
@@ -207,10 +198,7 @@ def _form(value: Any, learn: Learn, name: str) -> Any:
 
 
 def _key(key: Any, learn: Learn) -> str:
-    """Return a dict key as a JSON member name.
-
-    A key without one (a tuple, say) becomes the text of its JSON form.
-    """
+    """Return a dict key as a member name, perhaps its JSON."""
     if isinstance(key, str):
         return str.__str__(key).encode("utf-8", "replace").decode()
     try:
@@ -229,11 +217,14 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
     if isinstance(value, str):
         return str.__str__(value).encode("utf-8", "replace").decode()
     if isinstance(value, set | frozenset):
-        return sorted((_form(each, learn, name) for each in value), key=_sorted_dump)
+        return sorted((_form(each, learn, name) for each in value), key=lambda form: members_form({"": form}))
     if isinstance(value, range | deque):
         return [_form(each, learn, name) for each in value]
     if isinstance(value, bytes | bytearray | memoryview):
-        return _text_of(bytes(value))
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError:
+            return f"base64:{b64encode(value).decode()}"
     if isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType):
         return _Object({"$object": f"{value.__module__}.{value.__qualname__}"})
     if not isinstance(value, Iterator):  # pydantic would consume the iterator
@@ -245,18 +236,6 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
             if isinstance(value, Real):
                 return _form(float(value), learn, name)
     return _Object({"$object": f"{type(value).__module__}.{type(value).__qualname__}"})
-
-
-def _sorted_dump(form: Any) -> bytes:
-    return members_form({"": form})
-
-
-def _text_of(value: bytes) -> str:
-    """Return bytes as text if they are UTF-8, otherwise as `base64:...`."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return f"base64:{b64encode(value).decode()}"
 
 
 @dataclass(slots=True)
@@ -275,12 +254,6 @@ class Asked:
     form: Mapping[str, Any]
 
 
-def action_asked(name: str, args: Mapping[str, Any], prefix: bytes) -> Asked:
-    """Return the request of an action, whose arguments are in the decision."""
-    digest = request_digest(prefix, name, args)
-    return Asked(name, b"", digest, digest, args)
-
-
 def asked_for(
     name: str, args: Mapping[str, Any], prefix: bytes, refs: StateRefs, redactor: Redactor | None, learn: Learn
 ) -> Asked:
@@ -296,10 +269,7 @@ def asked_for(
 
 
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:
-    """Return the 64-bit digest of a request, in hex.
-
-    The digest covers the enclosing call, the function's name and the value of the arguments.
-    """
+    """Return the 64-bit digest of enclosing call, name and arguments, in hex."""
     flat = PLAIN.issuperset(map(type, args.values()))  # as in most calls; the same bytes as by `members_form`
     data = orjson.dumps(args, option=orjson.OPT_SORT_KEYS) if flat else members_form(args)
     return blake2b(b"%b%b\0%b" % (prefix, name.encode(), data), digest_size=8).hexdigest()

@@ -29,12 +29,11 @@ from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
 from ..state.model import StateModel, dump, json_value
 from ..state.serialization import SHALLOW, check_depth
-from .budget import Account
-from .context import Frame, OpenCall, Span, frame_inside, frame_or_none
+from .budget import Account, Usage
+from .context import Frame, Span, frame_inside, frame_or_none
 from .json_values import json_result
 from .redaction import Redactor
 from .spec import EffectSpec, usage_of
-from .usage import Usage
 
 
 class Books(Protocol):
@@ -140,7 +139,7 @@ class Call:
     reserved = 0
     """Tokens reserved from the budget."""
     over = False
-    open: set[OpenCall] | None = None
+    open: set["Call"] | None = None
     when_left: Callable[[], Any] | None = None
     """Stops the work on this call; called if the enclosing hook or call ends first."""
     waited: Callable[[], float] | None = None

@@ -133,21 +133,11 @@ class Host(Protocol):
         """Return seconds since the epoch."""
 
 
-class OpenCall(Protocol):
-    """A call without an outcome, as its enclosing span sees it."""
-
-    run: Any
-    when_left: Callable[[], Any] | None
-
-    def cancelled(self, why: str) -> None:
-        """Record that the call was cancelled."""
-
-
 class Span(Protocol):
     """A hook (its frame) or a call, which ends all calls inside."""
 
     over: bool
-    open: "set[OpenCall] | None"
+    open: set[Any] | None
     """The calls made in the span that have not ended; None before the first."""
 
 
@@ -185,7 +175,7 @@ class Frame(Lane):
         self.prefix = prefix
         self.call = call
         self.over = False
-        self.open: set[OpenCall] | None = None
+        self.open: set[Any] | None = None
         self.within = span
         """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
         self._rngs: dict[tuple[str, str], Random] | None = None

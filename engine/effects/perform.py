@@ -16,10 +16,10 @@ from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
 from ..state.digest import value_digest
 from .arguments_json import json_form
+from .budget import Usage
 from .call import CallInfo, carry_out, carry_out_here, replayed, reserve, started, typed
 from .context import OUTSIDE, Frame, Lane, frame_or_none, in_event_loop, lane_in, next_lane, set_lane
 from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
-from .usage import Usage
 
 P = ParamSpec("P")
 R = TypeVar("R")

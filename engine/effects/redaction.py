@@ -93,10 +93,7 @@ class Redactor:
             self._sort()
 
     def is_in_name(self, name: str) -> bool:
-        """Return whether a file name contains the beginning of a secret.
-
-        A file name is made of the letters and digits of a text.
-        """
+        """Return whether a file name contains the beginning of a secret."""
         words = _words(name)
         return any(_words(form)[:MIN_LENGTH] in words for form in self._marks if len(_words(form)) >= MIN_LENGTH)
 
@@ -164,19 +161,13 @@ def _longest_first(form: tuple[str, str]) -> tuple[int, str]:
 
 
 def _words(text: str) -> str:
-    """Return the letters and digits of a text in lower case.
-
-    File names are made of these.
-    """
+    """Return a text's letters and digits, of which file names are made."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
     return "".join(re.findall(r"[a-z0-9]+", plain))
 
 
 def redacted_task(task: Task, redactor: Redactor) -> Task:
-    """Return the task without secrets.
-
-    The task's id names the trace file, so an id that contains secrets is derived again.
-    """
+    """Return the task without secrets, also in its id, a file name."""
     document = task.to_dict()
     cleaned = redactor.value(document)
     if cleaned is document:

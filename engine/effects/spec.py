@@ -15,7 +15,7 @@ from ...errors import ArgumentError
 from ..state.frozen import thaw
 from ..state.model import StateModel
 from ..state.shapes.containers import first_problem
-from .usage import Usage
+from .budget import Usage
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dict[str, Any], list[Any])
@@ -142,7 +142,7 @@ class Signature:
 class EffectSpec:
     """A function as the engine calls it.
 
-    `returns` converts results between JSON and the declared type; it is None if the type needs no conversion.
+    `returns` converts results between JSON and the declared type; None if it needs no conversion.
     """
 
     name: str
@@ -204,10 +204,7 @@ def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """Return whether a call of `fn` returns an awaitable.
-
-    Raises TypeError if `fn` cannot be called.
-    """
+    """Return whether a call of `fn` returns an awaitable, or raise TypeError."""
     plain = _plain(fn)
     return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
 
@@ -279,10 +276,7 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
 
 
 def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
-    """Return the usage in a call's result.
-
-    The `usage` mark reads it; otherwise it is a `usage` in OpenAI's form.
-    """
+    """Return a result's usage: by the mark, or OpenAI's `usage`."""
     if spec.marks.usage is not None:
         found = spec.marks.usage(result)
     else:

@@ -65,9 +65,12 @@ async def act(frame: Frame, tools: Tools, decision: Decision, begun: Call | Acti
 
 async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observation:
     """Carry out several actions, at once if the decision is parallel."""
-    actions = decision.actions
-    frames = [_own(frame) for _ in actions]
-    _number(frame, frames, actions)
+    actions, lane = decision.actions, lane_in(frame)
+    frames: list[Frame] = []
+    for action in actions:  # equal calls are numbered in the order of the actions, in whatever order they start
+        digest, within = request_digest(frame.prefix, action.name, action.args), (frame.call, frame.span, lane.name)
+        frames.append(Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, *within))
+        frames[-1].begin_at(digest, lane.number(digest))
     if decision.parallel:
         # all intents are prepared here, since event loops start tasks in different orders
         begun_all = [begin(frames[i], tools, actions[i]) for i in range(len(actions))]
@@ -79,10 +82,7 @@ async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observatio
 
 
 async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
-    """Carry out calls at once, each in its own task.
-
-    Returns the results in the order of the calls.
-    """
+    """Carry out calls at once, each in its own task, in order."""
     results: dict[int, ActionResult] = {}
     errors: list[BaseException] = []
     cancelled = anyio.get_cancelled_exc_class()
@@ -94,8 +94,11 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
             if not isinstance(raised, cancelled):
                 errors.append(raised)
                 group.cancel_scope.cancel()
-            elif not is_cancelled():
-                results[i] = _stray(begun[i], raised)
+            elif not is_cancelled():  # the call was cancelled before it started, and not by its run
+                call = begun[i]
+                assert isinstance(call, Call)
+                name, error = call.spec.name, stray(call.spec.name, raised)
+                results[i] = ActionResult(call.action_id, name, None, str(error), type(error).__name__, call.outcome)
 
     async with anyio.create_task_group() as group:
         for i in range(len(begun)):
@@ -105,32 +108,6 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
         raise error from error.__cause__
     await checkpoint_if_cancelled()
     return [results[i] for i in range(len(begun))]
-
-
-def _stray(begun: Call | ActionResult, raised: BaseException) -> ActionResult:
-    """Return the result of a call that its run has not cancelled.
-
-    The call was cancelled before it started.
-    """
-    assert isinstance(begun, Call)
-    name = begun.spec.name
-    error = stray(name, raised)
-    return ActionResult(begun.action_id, name, None, str(error), type(error).__name__, begun.outcome)
-
-
-def _own(frame: Frame) -> Frame:
-    lane = lane_in(frame).name
-    return Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, frame.call, frame.span, lane)
-
-
-def _number(frame: Frame, frames: list[Frame], actions: tuple[Action, ...]) -> None:
-    """Number equal calls in the order of the actions.
-
-    The order in which they start may vary.
-    """
-    for own, action in zip(frames, actions, strict=True):
-        digest = request_digest(frame.prefix, action.name, action.args)
-        own.begin_at(digest, lane_in(frame).number(digest))
 
 
 def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:

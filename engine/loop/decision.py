@@ -29,10 +29,7 @@ def made(cls: type[T], members: dict[str, Any]) -> T:
 
 
 def _json(value: Any, label: str) -> Any:
-    """Return `value` as a frozen JSON value.
-
-    Raises DecisionError, with `label` and the path of the bad part.
-    """
+    """Return `value` as a frozen JSON value, or raise DecisionError."""
     try:
         return json_value(value, label)
     except StateValueError as error:
@@ -247,10 +244,7 @@ class Decision:
         return self.written(None)[1]
 
     def with_ids(self, step: int) -> "Decision":
-        """Return the decision with an id for each action.
-
-        An action without an id gets `s<step>a<place>`.
-        """
+        """Return the decision with ids; actions without one get `s<step>a<place>`."""
         return self.written(step)[0]
 
     def written(self, step: int | None) -> tuple["Decision", dict[str, Any]]:

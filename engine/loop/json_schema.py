@@ -9,9 +9,9 @@ from ...errors import DecisionError
 
 
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
-    """Return what is wrong with `value` under a JSON Schema (draft 2020-12).
+    """Return what is wrong with `value` under a JSON Schema, or None.
 
-    Returns None if the value fits. The text names the place first: "at /items/0: 'x' is not of type 'integer'".
+    The text names the place first: "at /items/0: 'x' is not of type 'integer'".
     """
     # jsonschema is imported inside the functions, since its import is slow and few runs need it.
     if schema is None:
@@ -71,10 +71,7 @@ def _references(node: Any) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _formats() -> Any:
-    """Return jsonschema's format checker, with `date-time` added.
-
-    For that format, jsonschema itself needs another package.
-    """
+    """Return jsonschema's format checker with `date-time`, which needs another package."""
     from jsonschema import Draft202012Validator, FormatChecker
 
     formats = FormatChecker()

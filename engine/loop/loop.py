@@ -88,10 +88,7 @@ class Adopted:
 
 @dataclass(slots=True)
 class Commit:
-    """Asks to write a step's commit and to hold `state`.
-
-    `patch` leads to `state` from the state before.
-    """
+    """Asks to write a step's commit, whose patch leads to `state`."""
 
     state: StateSchema
     patch: list[Op]
@@ -115,7 +112,8 @@ def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason
         while isinstance(decision, Decision) and decision.mode == "branch":
             decision = yield Choose(state, decision)
         if isinstance(decision, Adopted):
-            commit = Commit(*adopt_step(state, decision.state), NOTHING)
+            step = {"current_step": state.current_step + 1}
+            commit = Commit(*fold_step(state, lambda _, adopted=decision.state: adopted, step), NOTHING)
             yield commit
             state = commit.state
             continue
@@ -159,11 +157,3 @@ def reduce_step(
         return fold_step(state, reduce, engine_fields)
     finally:
         reset_frame(token)
-
-
-def adopt_step(state: StateSchema, adopted: StateSchema) -> tuple[StateSchema, list[Op]]:
-    """Return the next state for an adopted one, and the patch.
-
-    The engine's own fields come from `state`, with `current_step` one higher.
-    """
-    return fold_step(state, lambda draft: adopted, {"current_step": state.current_step + 1})

@@ -43,10 +43,7 @@ class StopCriteria(Protocol):
 
 @dataclass(frozen=True)
 class FinalResultCriteria:
-    """Stops once `reduce` has called `set_stop`, or the state has a `final_result`.
-
-    Every run has this criterion.
-    """
+    """Stops every run whose state has a stop reason or final result."""
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
         """See StopCriteria."""
@@ -68,10 +65,7 @@ class MaxStepsCriteria:
 
 @dataclass(frozen=True)
 class MaxRuntimeCriteria:
-    """Stops between steps after `max_seconds` of work.
-
-    A budget also stops a run within a step.
-    """
+    """Stops between steps (a budget, also within) after `max_seconds` of work."""
 
     max_seconds: float
 

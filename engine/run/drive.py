@@ -142,7 +142,7 @@ async def drive(runner: Runner) -> RunResult[Any]:
 async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
     """Return a failed outcome for a wrong task, otherwise None.
 
-    If the run has `begun`, inputs are not checked: only `init_state` needs them.
+    Only `init_state` needs inputs, so they are not checked if the run has `begun`.
     """
     if plan.candidate is not None:
         return None
@@ -161,10 +161,7 @@ async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
 
 
 async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | None:
-    """Open the environment of the task, or enter the candidate's.
-
-    For a resumed run and a fork, the environment is not rewound.
-    """
+    """Open the task's environment, never rewound, or enter the candidate's."""
     plan = run.plan
     if plan.candidate is not None:
         environment = plan.candidate.environment

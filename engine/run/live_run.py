@@ -35,14 +35,13 @@ from ...traces.file.writer import TraceWriter
 from ..concurrency.tasks import current_loop
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
-from ..effects.arguments_json import Asked, StateRefs, action_asked, asked_for, request_digest
-from ..effects.budget import WARN_AT, Account, EndedFromAbove
+from ..effects.arguments_json import Asked, StateRefs, asked_for, request_digest
+from ..effects.budget import COUNTED, WARN_AT, Account, EndedFromAbove, RunUsage, Usage
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
 from ..effects.spec import EffectSpec
-from ..effects.usage import COUNTED, RunUsage, Usage
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan
@@ -247,26 +246,26 @@ class LiveRun:
         found = None
         if action is not None:
             members["action"] = action.id
-            if new:
-                digest = request_digest(frame.prefix, spec.name, action.args)
-                call = self._call(frame, spec, (digest, lane_in(frame).number(digest)), members)
-            else:
-                asked = action_asked(spec.name, action.args, frame.prefix)
+            digest = request_digest(frame.prefix, spec.name, action.args)
+            asked = None if new else Asked(spec.name, b"", digest, digest, action.args)
         else:
             refs = self._refs
             if refs is None or refs.state is not self._state:
                 refs = self._refs = StateRefs(self._state)
             asked = asked_for(spec.name, args or {}, frame.prefix, refs, self.redactor, self.learn_secret)
-            if new:
-                lane = lane_in(frame)
-                call = self._call(frame, spec, (asked.digest, lane.number(asked.digest)), members)
-                if asked.clear != asked.digest:
-                    lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
-        if not new:
+            digest = asked.digest
+        if new:
+            lane = lane_in(frame)
+            call = self._call(frame, spec, (digest, lane.number(digest)), members)
+            if asked is not None and asked.clear != digest:
+                lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
+        else:
+            assert asked is not None
             call, found = self._looked_up(frame, spec, asked, action, members)
             if call.recorded is not None:
                 return call
         if action is None:
+            assert asked is not None
             large = len(asked.data) >= INLINE_ARGS
             members["args"] = self.writer.put_blob(asked.data) if large else orjson.Fragment(asked.data)
         members["digest"], n = call.match
@@ -326,9 +325,9 @@ class LiveRun:
         self.cancel_work()
 
     def diverges_below(self, error: DivergenceError, *, ends: bool) -> None:
-        """Note that a child run's code has changed.
+        """Note that code of a child, started in `fork_at`, has changed.
 
-        The child was started in step `fork_at` of the error. `ends` says that the error is this run's, too.
+        `ends` says that the error is this run's, too.
         """
         known = self.diverged_below
         if known is None or (error.fork_at or 0) < (known.fork_at or 0):
@@ -436,8 +435,7 @@ class LiveRun:
     def charge(self, call: Call, usage: Usage) -> None:
         """Count the charges of a running call.
 
-        Ends the run and raises BudgetExceededError if earlier charges have used up the budget. The first charge of a
-        call is always accepted.
+        Ends the run and raises BudgetExceededError if earlier charges (not the call's first) have used up the budget.
         """
         reason = self.account.used_up() if call.charged is not None else None
         if reason is not None:

@@ -13,10 +13,7 @@ from ..result import RunResult
 
 
 class RunStream:
-    """An async iterator over a run's records.
-
-    `result` is available after the last record.
-    """
+    """An async iterator over a run's records, and then its `result`."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque()

@@ -34,7 +34,7 @@ import anyio
 from ...errors import RunClosedError, StateValueError
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
-from ..effects.call import Call
+from ..effects.call import Books, Call
 from ..effects.context import OUTSIDE
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
@@ -61,22 +61,14 @@ for more: a higher number only delays the suspension, by some microseconds a rou
 """
 
 
-class WaitingRun(Protocol):
+class WaitingRun(Books, Protocol):
     """The live run whose requests a `Waits` holds."""
 
-    run_id: str
     clock: Clock
-    redactor: Redactor | None
     step: int
     closed: bool
     open_calls: dict[int, Call]
     background: list[Callable[[], Any]]
-
-    def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
-        """Append a record and return its number."""
-
-    def error_form(self, error: BaseException) -> dict[str, Any]:
-        """Return an exception in the form that an outcome carries."""
 
 
 @dataclass(eq=False)

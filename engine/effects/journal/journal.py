@@ -39,7 +39,7 @@ from ..arguments_json import Asked, read_form
 from ..call import LAST, Recorded
 from ..context import Frame, Lane, lane_in, lane_name, started_in
 from .recorded_order import RecordedOrder
-from .redacted_match import MARKED, fits
+from .redacted_match import MARKED, Learn, fits
 
 Number = int | str
 Match = tuple[str, Number]
@@ -88,10 +88,10 @@ class Request:
         return self.asked.digest, self.n
 
     def taken_as(self, match: Match) -> Match:
-        """Continue the lane's count from a recorded call's match.
+        """Continue the lane's count from a recorded call's match, and return it.
 
-        Returns the match. It differs from the request's own if secrets were unknown at recording time, or if the call
-        was made in another lane.
+        It differs from the request's own if secrets were unknown at recording time, or if the call was made in another
+        lane.
         """
         if match != self.match:
             self.lane.counted(*match)
@@ -99,10 +99,7 @@ class Request:
 
 
 class Entry:
-    """One recorded call.
-
-    `taken` is set once the call was requested again, and `over` once no other call has to wait for its turn.
-    """
+    """One recorded call; the head of this file explains its flags."""
 
     __slots__ = ("effect", "group", "order", "over", "recorded", "taken")
 
@@ -123,15 +120,12 @@ class Entry:
     def counts(self) -> bool:
         """True if unchanged code must request the call again.
 
-        Code must do so if the call ended, or may not be made a second time.
+        It must if the call ended, or may not be made a second time.
         """
         return self.recorded.outcome is not None or not self.effect.idempotent
 
     def give(self) -> None:
-        """Record that the caller receives the outcome now.
-
-        The next call in order then has its turn.
-        """
+        """Deliver the outcome, after which the next has its turn."""
         self.over = True
         self.order.moved()
 
@@ -166,10 +160,7 @@ class _Group:
         """How many calls must still be requested, not counting actions."""
 
     def order_in(self, lane: str) -> RecordedOrder:
-        """Return the recorded order of one hook invocation's outcomes.
-
-        All lanes of the invocation share one order.
-        """
+        """Return the recorded order of outcomes, shared by an invocation's lanes."""
         return self._orders.setdefault(lane[: lane.rfind("|") + 1], RecordedOrder())
 
     def add(self, entry: Entry) -> None:
@@ -185,7 +176,7 @@ class _Group:
     def take(self, entry: Entry) -> None:
         """Record that a call was requested again.
 
-        A lane makes its requests in order, so earlier calls of the lane that were not requested never will be.
+        A lane makes its requests in order, so earlier ones that it has left out never come.
         """
         entry.taken = True
         if entry.effect.action is None:
@@ -199,10 +190,7 @@ class _Group:
         entry.order.moved()
 
     def skip(self, name: str) -> None:
-        """Stop waiting for the calls that a lane has not requested.
-
-        Called when the lane has made a request that is not recorded.
-        """
+        """Stop waiting for a lane's calls, after a new request."""
         for entry in self.lanes[name].entries if name in self.lanes else ():
             entry.over = entry.over or not entry.taken
 
@@ -248,14 +236,12 @@ class Journal:
             self._add(effect, None, again)
 
     def _add(self, effect: Effect, parent: Match | None, again: frozenset[int]) -> None:
-        key = _key(effect)
+        key = effect.phase, effect.digest, effect.n
         unended = effect.open or effect.cancelled or effect.seq in again
         if key not in self._entries or not unended:  # of several attempts at one call, the finished one counts
-            recorded = (
-                Recorded(effect.seq, None)
-                if unended
-                else Recorded(effect.seq, effect.outcome, effect.result, effect.error, effect.outcome or 0)
-            )
+            recorded = Recorded(effect.seq, None)
+            if not unended:
+                recorded = Recorded(effect.seq, effect.outcome, effect.result, effect.error, effect.outcome or 0)
             group = self._groups.setdefault((effect.phase, parent), _Group())
             entry = self._entries[key] = Entry(effect, recorded, group)
             group.add(entry)
@@ -264,12 +250,11 @@ class Journal:
         for child in effect.children:
             self._add(child, (effect.digest, effect.n), again)
 
-    def find(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
-        """Return the recorded call for a request, and mark it taken.
+    def find(self, request: Request, learn: Learn) -> Entry | None:
+        """Return the recorded call for a request, marked taken, or None.
 
-        Returns None if there is none. The call may have no outcome. The head of this file lists the order of the
-        search. If the recorded arguments contain marks for secrets that are not known now, `learn` receives each
-        secret's name and value.
+        The head of this file lists the order of the search. If marks in the recorded arguments stand for secrets that
+        are not known now, `learn` receives each secret's name and value.
         """
         asked = request.asked
         with self._lock:
@@ -284,7 +269,7 @@ class Journal:
                 entry.group.take(entry)
             return entry
 
-    def _next_in_lane(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+    def _next_in_lane(self, request: Request, learn: Learn) -> Entry | None:
         """Return the lane's next call if it fits the request.
 
         If several secrets have the same mark, only the order within a lane tells their calls apart.
@@ -298,11 +283,10 @@ class Journal:
             return entry
         return entry if entry.effect.name == asked.name and self._fits(entry, request, learn) else None
 
-    def _fits(self, entry: Entry, request: Request, learn: Callable[[str, str], None]) -> bool:
-        """Return whether a call's marked arguments fit the request's.
+    def _fits(self, entry: Entry, request: Request, learn: Learn) -> bool:
+        """Return whether a call's marked arguments, marks matching any text, fit.
 
-        They fit if they equal the request's arguments once each mark stands for any text. Arguments without marks never
-        fit.
+        Arguments without marks never fit.
         """
         shown = self._value(entry.effect.args)
         return _has_marks(shown) and fits(
@@ -314,7 +298,7 @@ class Journal:
         entry = self._entries.get((phase, digest, n))
         return entry if entry is not None and not entry.taken else None
 
-    def _marked_like(self, request: Request, learn: Callable[[str, str], None]) -> Entry | None:
+    def _marked_like(self, request: Request, learn: Learn) -> Entry | None:
         """Return the place's first unrequested call that fits up to secrets."""
         place = (request.phase, request.within, request.lane.name, request.asked.name)
         marked = self._marked.get(place)
@@ -327,8 +311,8 @@ class Journal:
     def _moved(self, request: Request) -> Entry | None:
         """Return the first equal call of another recorded lane.
 
-        A complete journal searches every lane. Otherwise the journal searches only the lanes that this lane has started
-        and has not started again: the code that ran there may now run here.
+        Unless complete, the journal searches only the lanes that this lane has started and has not started again: the
+        code that ran there may now run here.
         """
         group = self._groups.get((request.phase, request.within))
         if group is None or not group.left:  # no recorded call is missing, so none has moved
@@ -336,7 +320,7 @@ class Journal:
         names = group.lanes if self._complete else group.unstarted(request.lane)
         digests = (request.asked.digest, request.asked.clear)
         equal = [e for name in names for e in group.lanes[name].entries if not e.taken and e.effect.digest in digests]
-        return min(equal, key=_seq, default=None)
+        return min(equal, key=lambda entry: entry.effect.seq, default=None)
 
     def order(self, request: Request) -> RecordedOrder | None:
         """Return the recorded outcomes before that of a new call, or None.
@@ -353,10 +337,7 @@ class Journal:
             return None if order.over else order
 
     def outcome(self, entry: Entry) -> Recorded | None:
-        """Return a call's outcome with its result, or None.
-
-        An outcome reported later by a person has no record of its own; its order is `LAST`.
-        """
+        """Return a call's outcome with its result, or None."""
         found = entry.recorded
         if found.outcome is None and found.order != LAST:
             return None
@@ -386,10 +367,7 @@ class Journal:
             return [each.effect for each in alike if not each.taken]
 
     def left(self, phase: str, within: Match | None = None) -> list[Effect]:
-        """Return a hook's or call's calls that must still be requested.
-
-        See `Entry.counts`.
-        """
+        """Return a hook's or call's calls that must still be requested."""
         with self._lock:
             group = self._groups.get((phase, within))
             lanes = group.lanes.values() if group is not None else ()
@@ -398,8 +376,7 @@ class Journal:
     def left_in_lane(self, request: Request) -> bool:
         """Return whether the request's lane must first request recorded calls.
 
-        Calls of lanes that it has started, and has not started again, count too: they were recorded, so they came
-        before any new request.
+        Calls of lanes that it has started, and has not started again, count too: they came before any new request.
         """
         with self._lock:
             group = self._groups.get((request.phase, request.within))
@@ -416,10 +393,7 @@ def _has_marks(args: Any) -> bool:
 
 
 def _plain(form: Any, state: Any) -> Any:
-    """Return arguments as plain JSON values.
-
-    With a `state`, pointers to its parts are replaced by the parts.
-    """
+    """Return arguments as plain JSON values, with parts of `state`."""
     return orjson.loads(dump(form if state is None else {name: read_form(each, state) for name, each in form.items()}))
 
 
@@ -443,14 +417,6 @@ def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
         else:
             found += unknown(effect.children, again)
     return found
-
-
-def _seq(entry: Entry) -> int:
-    return entry.effect.seq
-
-
-def _key(effect: Effect) -> Key:
-    return effect.phase, effect.digest, effect.n
 
 
 def is_entered_again(effect: Effect) -> bool:

@@ -134,10 +134,7 @@ class RecordedOrder:
         return False
 
     def _moves_until_ready(self, call: Ended, wake: Callable[[], Any] | None) -> int | None:
-        """Return None if the call may be delivered.
-
-        Otherwise register `wake`, if given, and return the count of moves.
-        """
+        """Return the count of moves, and register `wake`, or None if ready."""
         with self._lock:
             head = self._head()
             if self._loose or head is None or call.recorded.order <= head.recorded.order:

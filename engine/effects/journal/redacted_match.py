@@ -17,10 +17,7 @@ def _untold(name: str, value: str) -> None:
 
 @lru_cache(maxsize=256)
 def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split a text at its marks.
-
-    Returns the parts between the marks (one more than there are marks) and the names of the marks.
-    """
+    """Split a text at its marks; return the parts and the names."""
     closed = text.rfind(">") + 1  # after the last ">", the expression would scan each `<redacted:` to the end
     parts = MARK.split(text[:closed])
     parts[-1] += text[closed:]
@@ -48,10 +45,7 @@ def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
 
 
 def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
-    """Return whether a recorded text fits the actual one.
-
-    `learn` receives the text behind each mark.
-    """
+    """Return whether a recorded text fits the actual one; learn secrets."""
     if "<redacted:" not in recorded:
         return recorded == actual
     parts, names = _parts(recorded)

@@ -5,13 +5,11 @@ A fork starts from an edited state of another run, and its header has a link to 
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from ....errors import EngineOwnedFieldError, EngineUsageError, PatchError, ReduceError, StateValueError, TraceError
-from ....tasks import Task
 from ....traces import Trace
 from ....traces.json_patch.apply import split_pointer
 from ....traces.json_patch.diff import make_patch
@@ -20,9 +18,11 @@ from ...current_frame import NOWHERE, reset_frame, set_frame
 from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
+from ...module import Module
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
 from ...state.model import StateSchema, assemble, dump
+from .plan import RunOptions, RunPlan
 from .trace_place import TraceHome, place_in
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
@@ -30,55 +30,25 @@ Edit = Callable[[Any], Any] | Mapping[str, Any]
 Patch = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The start of a fork: state `at` of the run `source`, edited.
-
-    `data` is the edited state's JSON, and `parent` the link in the fork's header.
-    """
-
-    source: Trace
-    at: int
-    state: StateSchema
-    data: bytes
-    task: Task
-    budget: RuntimeBudget
-    seed: int
-    parent: dict[str, Any]
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    """The answers in the source's unfinished step, given to the fork."""
-
-    def reuse(self) -> Reuse | None:
-        """Return the outcomes that the fork reuses from its source, or None."""
-        if "reuse_effects" not in self.parent:
-            return None
-        return Reuse(self.source, self.source.run_id, self.at, self.answers)
-
-
-def origin_of(
+def plan_of_fork(
+    module: Module[Any],
     source: Trace,
     at: int | None,
     edit: Edit | None,
-    cls: type[StateSchema],
     budget: RuntimeBudget | None,
-    redactor: Redactor | None,
+    options: RunOptions,
     home: TraceHome,
     *,
     reuse_effects: bool = False,
     answers: Mapping[str, Any] | None = None,
-) -> Origin:
-    """Return the start of a fork: state `at` of a run, edited.
+) -> RunPlan:
+    """Return the plan of a run from state `at` of another, edited.
 
-    By default, `at` is the last state. `cls` is the class of the state. `home` is the folder or the store of the fork's
-    trace; None keeps the trace in memory.
-
-    Raises:
-        EngineUsageError: there is no state `at`, or the edit cannot be made.
-        EngineOwnedFieldError: the edit sets a field that only the engine writes.
-        StateValueError: the state does not fit its class.
-        StateMigrationError: no migration starts from the state's schema version.
+    By default, `at` is the last state. `home` is the folder or the store of the fork's trace; None keeps the trace in
+    memory. `answers` has the answers in the source's unfinished step, given to the fork. Raises the errors of
+    `Engine.afork`.
     """
-    header = source.header
+    header, cls, redactor = source.header, module.state_class, options.redactor
     index = _index(source, at)
     try:
         document = source.state(index)
@@ -99,10 +69,11 @@ def origin_of(
     if (change := _proven(patch, document, data, redactor)) or edit is not None:
         parent["edit"] = change
     parent["path"] = (header.get("parent") or {}).get("path", "")
+    reuse = None
     if reuse_effects:
         parent["reuse_effects"] = link
-    task = Task.from_dict(header["task"])
-    return Origin(source, index, state, data, task, budget, int(header["seed"]), parent, answers or {})
+        reuse = Reuse(source, source.run_id, index, answers or {})
+    return RunPlan.forked(module, source, parent, budget, options, home, state, data, reuse)
 
 
 def _index(source: Trace, at: int | None) -> int:
@@ -146,10 +117,7 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
 
 
 def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
-    """Return patch operations that set values.
-
-    `_operation` sets the kind of each operation later.
-    """
+    """Return patch operations that set values; `_operation` gives each its kind."""
     found: Patch = []
     for path, value in edit.items():
         try:
@@ -171,10 +139,7 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
 
 
 def _operation(document: Any, tokens: Sequence[str]) -> str:
-    """Return the kind of operation.
-
-    An item of a list is replaced; a member, or the end of a list ("-"), is added.
-    """
+    """Return "replace" for an item of a list, otherwise "add"."""
     for token in tokens[:-1]:
         if isinstance(document, dict):
             document = document.get(token)

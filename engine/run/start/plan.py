@@ -4,9 +4,9 @@
 
     constructor   trace                                  first state                       position
     fresh         new; its header has no parent          from `init_state`                 step 0
-    forked        new; parent kind "fork"                a state of the source, edited     step 0
     child         new; parent kind "call", "candidate"   `init_state`, or a parent state   step 0
-    `resume`      reopened, with its lock                the trace's last state            the trace's end
+    forked        new; parent kind "fork"                a state of the source, edited     step 0
+    resumed       reopened, with its lock                the trace's last state            the trace's end
 
 The plan of a child has its parent's account and waits, so that both runs share a budget and their open requests.
 """
@@ -15,7 +15,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import metadata
@@ -26,11 +26,10 @@ from ....tasks import Environment, Task
 from ....traces import Record, Trace
 from ....traces.file.record import FORMAT
 from ....traces.file.writer import Durability, TraceWriter
-from ...effects.budget import Account, EndedFromAbove, RuntimeBudget
+from ...effects.budget import Account, EndedFromAbove, RuntimeBudget, RunUsage
 from ...effects.call import Call
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor, redacted_task
-from ...effects.usage import RunUsage
 from ...loop.decision import Decision
 from ...loop.loop import Adopted
 from ...loop.stop_criteria import StopCriteria
@@ -42,7 +41,6 @@ from ...strategies.protocol import BranchStrategy
 from ...strategies.strategies import SelectFirst
 from ..clock import Clock, SystemClock
 from ..waits import OnWait, Waits
-from .fork import Origin
 from .trace_place import TraceHome, TracePlace, place_in
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -60,15 +58,11 @@ class Children(Protocol):
     ) -> int | Adopted:
         """Return the chosen candidate's number, or the state adopted from its run.
 
-        `nest` counts the branches that the step has resolved before. If `again`, an earlier attempt has started the
-        step, so that candidates' runs may exist already.
+        `nest` counts the step's branches before. If `again`, an earlier attempt may have started the candidates' runs.
         """
 
     async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
-        """Return the state that an earlier attempt has chosen but not committed.
-
-        `chosen` is the member `chosen` of the choice's record.
-        """
+        """Return the state of an earlier attempt's uncommitted choice."""
 
     def resume_background(self) -> None:
         """Resume the background children of earlier attempts."""
@@ -264,17 +258,53 @@ class RunPlan:
         return cls(run_id, module, task, budget, seed, options, options.redactor, file=place_in(folder, run_id))
 
     @classmethod
-    def forked(cls, module: Module[Any], origin: Origin, options: RunOptions, folder: TraceHome) -> "RunPlan":
-        """Return the plan of a run from a state of another run."""
-        plan = cls.fresh(module, origin.task, origin.budget, options, folder, origin.seed)
-        return replace(
-            plan,
-            link=origin.parent,
-            family=origin.source,
-            path=origin.parent["path"],
-            state=origin.state,
-            data=origin.data,
-            reuse=origin.reuse(),
+    def forked(
+        cls,
+        module: Module[Any],
+        source: Trace,
+        link: Mapping[str, Any],
+        budget: RuntimeBudget,
+        options: RunOptions,
+        folder: TraceHome,
+        state: StateSchema,
+        data: bytes,
+        reuse: Reuse | None,
+    ) -> "RunPlan":
+        """Return the plan of a run from a state of `source`; `data` is its JSON."""
+        header = source.header
+        plan = cls.fresh(module, Task.from_dict(header["task"]), budget, options, folder, int(header["seed"]))
+        return replace(plan, link=link, family=source, path=link["path"], state=state, data=data, reuse=reuse)
+
+    @classmethod
+    def resumed(
+        cls,
+        writer: TraceWriter,
+        module: Module[Any],
+        task: Task,
+        budget: RuntimeBudget,
+        options: RunOptions,
+        state: StateSchema | None,
+        position: Position | None,
+        shown: Sequence[Record],
+        done: RunResult[Any] | None,
+    ) -> "RunPlan":
+        """Return the plan of a run that continues its locked trace."""
+        trace = writer.trace()
+        return cls(
+            trace.run_id,
+            module,
+            task,
+            budget,
+            int(trace.header["seed"]),
+            options,
+            options.redactor,
+            reopened=writer,
+            path=(trace.header["parent"] or {}).get("path", ""),
+            state=state,
+            reuse=Reuse.of(trace) if done is None else None,
+            position=position or Position(),
+            shown=tuple(shown),
+            done=done,
         )
 
     @classmethod
@@ -290,10 +320,7 @@ class RunPlan:
         redactor: Redactor | None,
         path: str,
     ) -> "RunPlan":
-        """Return the plan of a child of the run with plan `above`.
-
-        The place of the child's trace is set later.
-        """
+        """Return the plan of a child, whose trace is placed later."""
         return cls(run_id, module, task, budget, above.seed, options, redactor, path=path, parent=parent)
 
 

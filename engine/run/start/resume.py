@@ -52,7 +52,6 @@ from ...module import Module
 from ...replay.answers import Answers
 from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
-from ...replay.reuse import Reuse
 from ...replay.verify import find_divergences
 from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, stop_reason_of, unfinished
 from ...state.model import StateSchema
@@ -154,10 +153,7 @@ class _Preparation:
         return self._plan(state, _position(self.writer.trace(), again, answers, self.secrets))
 
     def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
-        """Take the given answers.
-
-        Returns the answers, the intents to run again, and the requests about unknown effects that are still open.
-        """
+        """Return the answers, intents to run again, and open unknown effects."""
         trace = self.writer.trace() if self.written else self.trace
         now = -inf if self.child else self.clock.time()
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now)
@@ -171,10 +167,7 @@ class _Preparation:
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
     async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
-        """Ask the handler about one unknown effect after the other.
-
-        Returns the valid answers by request id.
-        """
+        """Ask the handler about unknown effects; return valid answers by request."""
         told: dict[str, Any] = {}
         began = self.clock.monotonic()
         for request in fates:
@@ -206,22 +199,8 @@ class _Preparation:
     def _plan(
         self, state: StateSchema | None = None, position: Position | None = None, done: RunResult | None = None
     ) -> RunPlan:
-        trace, options = self.writer.trace(), self.options
-        return RunPlan(
-            trace.run_id,
-            self.module,
-            self.task,
-            self.budget,
-            int(trace.header["seed"]),
-            options,
-            options.redactor,
-            reopened=self.writer,
-            path=(trace.header["parent"] or {}).get("path", ""),
-            state=state,
-            reuse=Reuse.of(trace) if done is None else None,
-            position=position or Position(),
-            shown=tuple(self.written),
-            done=done,
+        return RunPlan.resumed(
+            self.writer, self.module, self.task, self.budget, self.options, state, position, self.written, done
         )
 
     def _write(self, kind: str, members: dict[str, Any]) -> None:
@@ -235,10 +214,7 @@ class _Preparation:
         self._write(kind, members)
 
     def _say(self) -> StateSchema | None:
-        """Write the `resume` record, once.
-
-        Returns the state from which the run continues.
-        """
+        """Write the `resume` record once; return the state to continue from."""
         trace, cls = self.trace, self.module.state_class
         begun = trace.first_state is not None
         state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
@@ -264,10 +240,7 @@ class _Preparation:
 
 
 def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Sequence[tuple[str, str]]) -> Position:
-    """Return the position of the run.
-
-    `again` has the intents of the unknown effects that a person has decided to run again.
-    """
+    """Return the run's position; `again` has intents to run again."""
     step = trace.unfinished
     events = [r.get("data") for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
     snapshot_bytes, patch_bytes = _weights(trace)
@@ -328,10 +301,7 @@ async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> tuple
 
 
 def _resumed_with(trace: Trace, module: Module[Any]) -> Iterator[tuple[ChildStart, Trace, Module[Any]]]:
-    """Yield the children that are resumed with their parent.
-
-    They are candidates' runs and background children, each as its start, its trace and its module.
-    """
+    """Yield candidates' runs and background children to resume, with their modules."""
     step = trace.unfinished
     for record in step.records if step is not None else ():
         for start in children_of(record):
@@ -371,10 +341,7 @@ def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
 
 
 def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
-    """Return the result of a run from its trace.
-
-    With `waiting`, the run waits for these open requests.
-    """
+    """Return a run's result from its trace, with open requests if `waiting`."""
     end = trace.end
     has_state = trace.first_state is not None
     state = module.state_class.from_dict(trace.final_state) if has_state else None

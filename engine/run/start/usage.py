@@ -10,7 +10,7 @@ from typing import Any
 from ....errors import TraceNotFoundError
 from ....traces import Record, Trace
 from ....traces.file.children import ChildStart, children_of
-from ...effects.usage import COUNTED, RunUsage, Usage, counted
+from ...effects.budget import COUNTED, RunUsage, Usage, counted
 
 BEAT_SECONDS = 5.0
 """How many seconds without a record pass before a run at work writes a beat."""
