@@ -158,6 +158,22 @@ def test_what_is_set_past_the_methods_is_told_from_what_it_equals(
     assert dump(again.l) == dump([*plain.l, 1])
 
 
+@pytest.mark.parametrize(
+    "put_in",
+    [
+        lambda items: items.insert(0, 1),
+        lambda items: items.append(1),
+        lambda items: items.__setitem__(3, 1),
+        lambda items: items.__setitem__(slice(2, 4), [1]),
+    ],
+)
+def test_a_long_list_knows_the_types_of_items_that_came_later(put_in: Callable[[Any], Any]) -> None:
+    """True equals 1 and is other JSON, which no list of text alone could hide."""
+    one = fold(lambda s: put_in(s.l), Board(l=[str(i) for i in range(MANY)]))
+    place = one.l.index(1)
+    assert fold(lambda s: list.__setitem__(s.l, place, True), one).l[place] is True
+
+
 @pytest.mark.parametrize("size", [FEW, MANY])
 def test_models_that_say_they_are_equal_are_told_apart(size: int) -> None:
     old = Board(jobs=[Job(rank=i, name="old") for i in range(size)])
