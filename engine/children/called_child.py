@@ -42,22 +42,13 @@ class Place:
         """Return the place of a call."""
         return cls(call.frame.step, call.frame.phase, *call.match, call.key)
 
-    def label(self, name: str, first_step: int) -> str:
-        """Return the child's label, such as `2.helper-1f3a9c2b04`.
-
-        `first_step` counts the steps of other runs before the parent's first state. With these counted, and without the
-        parent's id, the label is the same in a fork, and no other child of the forked run has it.
-        """
-        place = f"{self.phase}|{self.digest}|{self.n}".encode()
-        return f"{first_step + self.step}.{name}-{blake2b(place, digest_size=5).hexdigest()}"
-
 
 class CalledChild(ChildRun):
     """A child run that a call has started.
 
-    It works in the call (`bring`) or, after `start`, in a task of its own. `recorded` is its id, if an earlier attempt
-    has recorded its start. Raises EngineUsageError outside of the event loop of `run`, and for tools that the child
-    cannot have.
+    It works in the call (`bring_for`) or, after `start`, in a task of its own. Its `label` is such as
+    `2.helper-1f3a9c2b04`. If `recorded`, an earlier attempt has recorded its start. Raises EngineUsageError outside of
+    the event loop of `run`, and for tools that the child cannot have.
     """
 
     def __init__(
@@ -71,7 +62,7 @@ class CalledChild(ChildRun):
         budget: RuntimeBudget,
         stop: Sequence[StopCriteria] = (),
         *,
-        recorded: str | None = None,
+        recorded: bool = False,
     ) -> None:
         if current_loop() is not run.loop:
             raise EngineUsageError(
@@ -81,10 +72,10 @@ class CalledChild(ChildRun):
         self.place = place
         self.awaited_by = []
         self._turn = anyio.Lock()
-        known = run.called_before if recorded is None else (recorded,)
-        self.label = place.label(name, run.first_step)
-        if child_id(run.run_id, place.label(name, 0)) in known:
-            self.label = place.label(name, 0)  # of a fork whose trace is older than the counting of `first_step`
+        # `first_step` counts the steps of other runs before the parent's first state: the label is the same in a fork,
+        # and no other child of the forked run has it
+        digest = blake2b(f"{place.phase}|{place.digest}|{place.n}".encode(), digest_size=5).hexdigest()
+        self.label = f"{run.first_step + place.step}.{name}-{digest}"
         run_id = child_id(run.run_id, self.label)
         options = replace(run.plan.options, stop=tuple(stop), branch=module.branch, observers=())
         path = f"{run.path}/{run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
@@ -92,7 +83,9 @@ class CalledChild(ChildRun):
         link |= {"hash": run.state_hash, "path": path}
         above = Parent(run.account, run.waits, self.awaited_by)
         plan = RunPlan.child(run.plan, above, run_id, module, task, budget, options, run.redactor, path)
-        super().__init__(run, at_work, plan, link, {"run": run_id, "child": name}, run_id in known)
+        recorded = recorded or run_id in run.called_before
+        super().__init__(run, at_work, plan, link, {"run": run_id, "child": name}, recorded)
+        self.step = place.step
 
     async def bring_for(self, call: Call) -> RunResult:
         """Run the child to its end for a waiting call."""
@@ -207,9 +200,6 @@ class CalledChild(ChildRun):
         if run.reuse is None or run.reuse.live:
             return None
         return run.reuse.child(child_id(run.reuse.run_id, self.label), run.reuse.answers(run.step, onwards=True))
-
-    def _started_in(self) -> int:
-        return self.place.step
 
     def _check_end(self, child: LiveRun) -> None:
         self.run.learn_from(child.redactor)  # the child's secrets may be in the result, and in all that follows from it

@@ -6,7 +6,6 @@ state object itself, so nothing is copied.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 
@@ -17,9 +16,7 @@ from ..effects.redaction import Redactor
 from ..loop.decision import Decision
 from ..replay.child_ends import BUDGETS
 from ..replay.reuse import Reuse
-from ..result import RunFailure, RunResult, stop_reason_of
 from ..run.live_run import LiveRun
-from ..run.runner import Runner
 from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
 from ..state.model import StateSchema, dump
 from .start_or_resume import ChildRun, child_id
@@ -125,7 +122,25 @@ class CandidateChild(ChildRun):
         assert candidate is not None
         self.plan = replace(self.plan, candidate=replace(candidate, environment=environment))
         result = await self.bring()
-        return _end_of(self.runner, result) if self.runner is not None else self._end_in(result.trace)
+        runner, reason = self.runner, result.stop_reason
+        error = str(result.error or reason) if result.status is RunStatus.failed else None
+        if runner is None:
+            return ChildEnd(self._reached(result.trace), _candidates(result.trace), reason, error)
+        run = runner.run
+        cut = reason in BUDGETS and (run.stopping is not None or run.account.used_up() is not None)
+        return ChildEnd(BranchPoint.of(run, runner.state), runner.candidates, reason, error, reason if cut else None)
+
+    def _reached(self, trace: Trace) -> BranchPoint:
+        return BranchPoint(
+            trace.run_id,
+            trace.step_count,
+            self.plan.module.state_class.from_dict(trace.state(-1)),
+            next((record.hash for record in reversed(trace.records) if record.kind in STATES), None),
+            str((trace.parent or {}).get("path", "")),
+            self.point.weight + trace.size,
+            self.point.redactor,
+            Reuse.of(trace),
+        )
 
     # what differs from a called child
 
@@ -154,30 +169,9 @@ class CandidateChild(ChildRun):
         model = child_id(reuse.run_id, f"{reuse.at + self.point.step}{self._place}")
         return reuse.child(model, run.reuse.answers(run.step) if run.reuse is not None else {})
 
-    def _end_in(self, trace: Trace) -> ChildEnd:
-        decision = trace.unfinished.decision if trace.unfinished is not None else None
-        several = decision.get("candidates") if decision is not None and decision["mode"] == "branch" else None
-        candidates = tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else ()
-        error = None
-        if trace.status == RunStatus.failed:
-            told = trace.end.get("error")
-            error = str(RunFailure.from_dict(told) if told else trace.stop_reason)
-        reached = BranchPoint(
-            trace.run_id,
-            trace.step_count,
-            self.plan.module.state_class.from_dict(trace.state(-1)),
-            next((record.hash for record in reversed(trace.records) if record.kind in STATES), None),
-            str((trace.parent or {}).get("path", "")),
-            self.point.weight + trace.size,
-            self.point.redactor,
-            Reuse.of(trace),
-        )
-        return ChildEnd(reached, candidates, stop_reason_of(trace) or StopReason.waiting, error)
 
-
-def _end_of(runner: Runner, result: RunResult[Any]) -> ChildEnd:
-    """Return the end of a run that has just worked."""
-    run, reason = runner.run, result.stop_reason
-    error = str(result.error or reason) if result.status is RunStatus.failed else None
-    cut = reason in BUDGETS and (run.stopping is not None or run.account.used_up() is not None)
-    return ChildEnd(BranchPoint.of(run, runner.state), runner.candidates, reason, error, reason if cut else None)
+def _candidates(trace: Trace) -> tuple[Decision, ...]:
+    """Return the candidates of the branch decision at which a run stopped."""
+    decision = trace.unfinished.decision if trace.unfinished is not None else None
+    several = decision.get("candidates") if decision is not None and decision["mode"] == "branch" else None
+    return tuple(Decision.from_dict(each) for each in several) if isinstance(several, list) else ()

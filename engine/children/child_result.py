@@ -52,13 +52,10 @@ class ChildResult:
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "ChildResult":
         """Read a result from its JSON form."""
-        reason = doc["stop_reason"]
-        read = {
-            "status": None if doc["status"] is None else RunStatus(doc["status"]),
-            "stop_reason": None if reason is None else StopReason(reason),
-            "usage": RunUsage(**doc["usage"]),
-            "waiting": tuple(doc["waiting"]),
-        }
+        status, reason = doc["status"], doc["stop_reason"]
+        read: dict[str, Any] = {"usage": RunUsage(**doc["usage"]), "waiting": tuple(doc["waiting"])}
+        read["status"] = None if status is None else RunStatus(status)
+        read["stop_reason"] = None if reason is None else StopReason(reason)
         return cls(**{**doc, **read})
 
     @classmethod

@@ -120,7 +120,7 @@ class ChildRegistry:
                 continue
             place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
             budget = RuntimeBudget(**child.budget)
-            self.background(CalledChild(run, self.at_work, place, found, task, link["name"], budget, recorded=run_id))
+            self.background(CalledChild(run, self.at_work, place, found, task, link["name"], budget, recorded=True))
 
     def _left(self, run_id: str, why: str) -> None:
         self._run.write("event", self._run.step, {"name": "child_left", "data": {"run": run_id, "why": why}})

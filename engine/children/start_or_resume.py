@@ -82,6 +82,8 @@ class ChildRun:
     ) -> None:
         self.run = run
         self.run_id = plan.run_id
+        self.step = run.step
+        """The step of the parent that started the child."""
         self.link = link
         self.plan = replace(plan, file=place_of_child(run.writer, plan.run_id), family=run.writer, link=link)
         self.started = anyio.Event()
@@ -259,15 +261,11 @@ class ChildRun:
     def _diverged(self, error: DivergenceError, *, called: bool = False) -> DivergenceError:
         """Report changed code of the child, or of one `called` by it."""
         found = [replace(each, run=each.run or self.run_id) for each in error.divergences]
-        told = DivergenceError(found, fork_at=self._started_in())
+        told = DivergenceError(found, fork_at=self.step)
         self.run.diverges_below(told, ends=self.ends_with_child and not called)
         return told
 
     # what differs between the kinds of children
-
-    def _started_in(self) -> int:
-        """Return the step of the parent that started the child."""
-        return self.run.step
 
     def _family(self) -> Trace:
         """Return a trace that finds the child's as its relative."""

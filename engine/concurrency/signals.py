@@ -46,7 +46,8 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
     its end. There is one exception: if code that never awaits blocks the loop, the next Ctrl-C raises KeyboardInterrupt
     in that code.
     """
-    taken: list[int] = []  # the signals received so far
+    taken: list[int] = []  # the first signal
+    pending: list[int] = []  # a signal after which the event loop has had no turn
 
     async def main() -> R:
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
@@ -55,24 +56,21 @@ def run_with_signals(work: Callable[[], Awaitable[R]]) -> R:
         assert this is not None
         terminable = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         before = signal.getsignal(signal.SIGINT)
-        turns: list[int] = []  # one item for each signal after which the event loop has had a turn
 
-        def on_term() -> None:
+        def take(number: int) -> None:
             if not taken:
-                this.cancel("SIGTERM")
-            taken.append(signal.SIGTERM)
-            turns.append(signal.SIGTERM)  # the event loop itself calls this
+                taken.append(number)
+                this.cancel(signal.Signals(number).name)
 
         def on_interrupt(number: int, frame: object) -> None:
-            if taken and len(turns) < len(taken):
+            if pending:
                 raise KeyboardInterrupt
-            if not taken:
-                this.cancel("SIGINT")
-            taken.append(signal.SIGINT)
-            loop.call_soon_threadsafe(turns.append, number)
+            pending.append(number)
+            loop.call_soon_threadsafe(pending.clear)
+            take(number)
 
         if terminable:
-            loop.add_signal_handler(signal.SIGTERM, on_term)
+            loop.add_signal_handler(signal.SIGTERM, take, signal.SIGTERM)
         if interruptible:
             signal.signal(signal.SIGINT, on_interrupt)
         try:

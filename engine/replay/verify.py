@@ -163,51 +163,48 @@ class _Verification:
                 )
             return Decision.from_dict(next(r["decision"] for r in step.records if r.kind == "decide"))
         last = not any(r.kind == "decide" and isinstance(r["decision"].get("candidates"), int) for r in step.records)
-
-        async def decide() -> Any:
-            decision = await self._asked(state, None)
-            return _form(decision.with_ids(step.index)) if isinstance(decision, Decision) else decision
-
-        await self._compare(step.index, "decide", recorded, decide, last=last)
+        await self._ask(step, state, recorded, last)
         return Decision.from_dict(recorded)
 
-    async def _asked(self, state: StateSchema, candidate: int | None) -> Any:
-        offered = {"state": state, "candidate": candidate}
-        kwargs = {name: offered[name] for name in self.module._hook_names["decide"]}
-        decision = await call_hook(self.module.decide, kwargs)
-        return decision if isinstance(decision, Decision) else f"decide returned {kind_of(decision)}"
+    async def _ask(
+        self, step: Step, state: StateSchema, recorded: Any, last: bool, candidate: int | None = None, nest: int = 0
+    ) -> None:
+        """Call `decide`, for a candidate or for the decision itself, and compare."""
+
+        async def decide() -> Any:
+            offered = {"state": state, "candidate": candidate}
+            decision = await call_hook(
+                self.module.decide, {name: offered[name] for name in self.module._hook_names["decide"]}
+            )
+            if not isinstance(decision, Decision):
+                return f"decide returned {kind_of(decision)}"
+            return orjson.loads(dump((decision.with_ids(step.index) if candidate is None else decision).to_dict()))
+
+        prefix = b"" if candidate is None else f"candidate {nest}.{candidate}|".encode()
+        await self._compare(step.index, "decide", recorded, decide, prefix, last=last)
 
     async def _choose(
         self, step: Step, want: Choose, nest: int, chosen: Iterator[Any], decided: Iterator[Record]
     ) -> Decision | Adopted:
         """Return the recorded choice; no candidate is explored, and no score computed."""
         if isinstance(want.decision.candidates, int):
-            recorded = self._there(next(decided, None), step)
+            recorded = self._there(decided, step)
             last = not any(r.kind == "decide" and "asked" in r and r.seq > recorded.seq for r in step.records)
-            await self._candidates(step, want.state, nest, recorded["decision"]["candidates"], last)
-        if "candidate" in self._there(next(chosen, None), step)["chosen"]:
-            return Decision.from_dict(self._there(next(decided, None), step)["decision"])
+            several = recorded["decision"]["candidates"]
+            for number, expected in enumerate(several):
+                await self._ask(step, want.state, expected, last and number == len(several) - 1, number, nest)
+        if "candidate" in self._there(chosen, step)["chosen"]:
+            return Decision.from_dict(self._there(decided, step)["decision"])
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
 
-    def _there(self, found: R | None, step: Step) -> R:
-        """Return a record of a step's branch, or raise TraceError."""
-        if found is None:
-            raise TraceError(
-                f"run {self.trace.run_id}: step {step.index} branches, and does not say how it was decided; "
-                "look at the trace with `refold trace check`"
-            )
-        return found
-
-    async def _candidates(self, step: Step, state: StateSchema, nest: int, recorded: list[Any], last: bool) -> None:
-        """Ask `decide` for each candidate again."""
-        for number, expected in enumerate(recorded):
-
-            async def decide(number: int = number) -> Any:
-                decision = await self._asked(state, number)
-                return _form(decision) if isinstance(decision, Decision) else decision
-
-            prefix, ends = f"candidate {nest}.{number}|".encode(), last and number == len(recorded) - 1
-            await self._compare(step.index, "decide", expected, decide, prefix, last=ends)
+    def _there(self, records: Iterator[R], step: Step) -> R:
+        """Return the next record of a step's branch, or raise TraceError."""
+        for found in records:
+            return found
+        raise TraceError(
+            f"run {self.trace.run_id}: step {step.index} branches, and does not say how it was decided; "
+            "look at the trace with `refold trace check`"
+        )
 
     def _committed(self, step: Step, want: Commit) -> StateSchema | None:
         if orjson.dumps(want.patch) == orjson.dumps(step.patch):
@@ -255,7 +252,3 @@ class _Verification:
     def _enter(self, step: Step | None, state: StateSchema | None) -> None:
         effects = step.effects if step is not None else ()
         self.host.enter(effects, step.events if step is not None else [], state, self.trace.value)
-
-
-def _form(decision: Decision) -> Any:
-    return orjson.loads(dump(decision.to_dict()))
