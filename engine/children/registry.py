@@ -37,8 +37,6 @@ class ChildRegistry:
         self._abandoned: dict[str, RunUsage] = {}
         """The usage of the background children that could not be resumed."""
         self._exploration: Exploration | None = None
-        self.has_background = False
-        """See Children.has_background."""
 
     # candidates
 
@@ -64,7 +62,6 @@ class ChildRegistry:
 
     def background(self, child: CalledChild) -> CalledChild:
         """Start or resume a background child, unless it is at work."""
-        self.has_background = True
         if child.run_id not in self._background:
             self._background[child.run_id] = child
             child.start()
@@ -114,7 +111,6 @@ class ChildRegistry:
             task = Task.from_dict(child.header["task"])
             found = module.child_module(link["name"], task)
             if found is None:
-                self.has_background = True
                 self._abandoned[run_id] = used_so_far(child)
                 self._left(run_id, f"{type(module).__name__}.child_module returned no module for it")
                 continue

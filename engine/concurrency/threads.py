@@ -28,7 +28,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ...errors import NoThreadError
 from ...tasks.processes.apart import kill_work_of
-from . import forked_processes
+from .forked_processes import ForksEnd
 from .tasks import soon
 
 try:
@@ -69,14 +69,13 @@ class _Call:
         ident = threading.get_ident()
         if not _pool.begins(self, ident):
             return
-        value, error, began = None, None, forked_processes.number
+        value, error = None, None
         RUNNING[ident] = self.context
         try:
-            value = self.context.run(self.fn, **self.kwargs)
+            with ForksEnd():
+                value = self.context.run(self.fn, **self.kwargs)
         except BaseException as raised:  # noqa: BLE001 - it is raised again where the call is awaited
             error = _awaitable(raised)
-        if forked_processes.number != began:  # this is a process that the function has forked
-            forked_processes.end_child(error)
         RUNNING.pop(ident, None)
         self.ended = value, error
 

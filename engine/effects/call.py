@@ -21,9 +21,8 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ...errors import CallClosedError, EffectError, RunAbortedError, RunClosedError, StateValueError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
-from ..concurrency import forked_processes
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.forked_processes import end_child
+from ..concurrency.forked_processes import ForksEnd
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
@@ -377,10 +376,9 @@ async def carry_out(
     spec, task = call.spec, own_task()
     # a tool started by the thread of `decide` may have been cancelled already: see `Runner._begin_tool`
     before = 0 if task is None or call.work is not None else task.cancelling()
-    process = forked_processes.number
     token = set_frame(frame_inside(call))
     try:
-        try:
+        with ForksEnd():
             if spec.is_async:
                 work = call.running(fn(**kwargs))
             else:
@@ -390,12 +388,6 @@ async def carry_out(
             else:
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
-        except BaseException as error:
-            if forked_processes.number != process:  # the function has forked (`os.fork`): the child process ends here
-                end_child(error)
-            raise
-        if forked_processes.number != process:
-            end_child(None)
     except (Exception, SystemExit) as error:
         if _is_cut_off(error):
             call.cancelled(_CUT_OFF)
@@ -430,17 +422,10 @@ def carry_out_here(
     """Run a call in this thread; return the value and its JSON."""
     while not started(call, args, kwargs):
         time.sleep(_POLL_SECONDS)
-    process = forked_processes.number
     token = set_frame(frame_inside(call))
     try:
-        try:
+        with ForksEnd():
             value = fn(*args, **kwargs)
-        except BaseException as error:
-            if forked_processes.number != process:
-                end_child(error)
-            raise
-        if forked_processes.number != process:
-            end_child(None)
     except Exception as error:
         if _is_cut_off(error):
             call.cancelled(_CUT_OFF)

@@ -467,8 +467,8 @@ class Runner:
             members["observation"] = observation.to_dict()
         if run.account.calls or run.account.estimated:
             members["usage"] = run.account.to_dict()
-        if run.children.has_background:
-            members["background"] = run.children.usage()
+        if background := run.children.usage():
+            members["background"] = background
         if run.stopping is not None:
             raise run.stopping
         run.commit(members, want.state)

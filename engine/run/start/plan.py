@@ -50,9 +50,6 @@ Observer = Callable[[Record], Any]
 class Children(Protocol):
     """The child runs of one run, as the run itself uses them."""
 
-    has_background: bool
-    """Whether there are background children, at work or ended."""
-
     async def choose(
         self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
     ) -> int | Adopted:
