@@ -16,6 +16,7 @@ from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
+from ..replay.reuse import linked
 from ..run.live_run import LiveRun
 from ..run.start.usage import background_of, relative_or_none, used_so_far
 from ..state.model import StateSchema
@@ -160,7 +161,7 @@ def _source(trace: Trace) -> Trace | None:
     if link is None or link["kind"] != "fork":
         return None
     try:
-        return trace.relative(link["run"])
+        return linked(link, trace)
     except TraceNotFoundError:
         return None
 

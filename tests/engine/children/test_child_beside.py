@@ -280,6 +280,12 @@ def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
     assert without_ids(engine.fork(result.trace, 0)) == without_ids(result)
 
 
+def test_a_fork_in_another_folder_knows_the_children_of_its_source(tmp_path: Path) -> None:
+    result = Engine(Chief(), traces=tmp_path / "a", seed=1).run("start note:a\nwait\nlook")
+    fork = Engine(Chief(), traces=tmp_path / "b").fork(result.trace, 1)
+    assert without_ids(fork)["said"][2] == "completed"
+
+
 def test_who_waits_a_moment_is_told_that_it_waits() -> None:
     result = Engine(Chief()).run("start ask:b\nnothing\nwait 600\nnothing\nwait")
     assert result.state.said[2] == "waiting None None"
