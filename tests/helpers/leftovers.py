@@ -22,6 +22,7 @@ def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = os.environ.get("TMPDIR"), tempfile.tempdir
     # A short name, since a socket's path has at most 107 bytes.
     own = os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="rs-")
+    os.chmod(own, 0o1777)  # as that of the system: some tests run processes of other users
     yield
     end_warm_python()
     left = {name: _first_seen.get(name, "the last test") for name in sorted(os.listdir(own))}
