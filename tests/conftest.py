@@ -2,9 +2,12 @@
 
 import gc
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,10 +64,14 @@ WIDE = (
     "modules/agent/models/*",
     "modules/rate_limits/*",
     "modules/tools/commands/*",
+    "modules/tools/files/test_tool_hostile_paths.py",
+    "modules/tools/people/test_tool_terminal.py",
     "modules/tools/web/*",
     "modules/tools/test_tool_time.py",
+    "packaging/test_circles.py",
     "packaging/test_packaging.py",
     "run_sets/test_set_money.py",
+    "stores/test_lost_answers.py",
     "stores/test_object_store.py",
     "stores/test_postgres_store.py",
     "stores/test_store_commands.py",
@@ -74,12 +81,14 @@ WIDE = (
     "view/server/test_view_s[et]*.py",
     # large inputs
     "tasks/test_safe_yaml.py",
-    "traces/export/test_export_blobs.py",
+    "traces/export/test_export_[bp]*.py",
     "traces/test_trace_memory.py",
     # tables of many cases for one law
     "engine/branches/test_branch_[betw]*.py",
+    "engine/branches/test_branch_sharing.py",
     "engine/branches/test_strategies.py",
     "engine/children/test_child_beside.py",
+    "engine/children/test_child_divergence.py",
     "engine/effects/test_matching.py",
     "engine/resume/test_versions.py",
     "engine/resume/test_told_fates.py",
@@ -88,6 +97,7 @@ WIDE = (
     "modules/agent/hooks/test_agent_event_order.py",
     "modules/agent/hooks/test_agent_stop_steps.py",
     "modules/agent/pages/*",
+    "modules/agent/runs/test_agent_costs.py",
     "modules/agent/runs/test_agent_fault*.py",
     "modules/agent/runs/test_agent_told_fates.py",
     "modules/agent/runs/test_agent_verify_kinds.py",
@@ -123,11 +133,16 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@cache
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all globs: each worker asks for each of hundreds of files."""
+    each = [(r"(.*/)?" if glob.startswith("*") else "") + translate(glob).replace(".*", "[^/]*") for glob in globs]
+    return re.compile("|".join(each))
+
+
 def stands_in(path: Path, globs: tuple[str, ...]) -> bool:
     """Whether a file of tests is named by one of the globs."""
-    return path.is_relative_to(ROOT) and any(
-        path.match(f"tests/{glob}") or (glob.startswith("*") and path.match(glob)) for glob in globs
-    )
+    return path.is_relative_to(ROOT) and _pattern(globs).match(path.relative_to(ROOT).as_posix()) is not None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -70,6 +70,7 @@ def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:
     assert seen > 50
 
 
+@pytest.mark.wide
 def test_the_decorator_is_what_one_imports_whatever_was_imported_before() -> None:
     code = (
         "import refold.modules.agent.tools.tool_class, refold.modules.agent.hooks.hook, refold.engine.replay.verify\n"

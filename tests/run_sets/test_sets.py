@@ -344,6 +344,7 @@ def test_a_set_that_is_drained_finishes_what_runs_and_one_that_is_cut_resumes_it
     assert set(calls(tmp_path).values()) == {1}
 
 
+@pytest.mark.wide
 def test_a_module_that_cannot_be_sent_to_processes_is_told_as_one_error(tmp_path: Path) -> None:
     module = Counting()
     module.unsendable = lambda: 1  # type: ignore[attr-defined]
@@ -362,6 +363,7 @@ class Dying(Counting):
         os._exit(7)
 
 
+@pytest.mark.wide
 @pytest.mark.wide
 def test_a_worker_that_fails_again_and_again_ends_the_set_with_the_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

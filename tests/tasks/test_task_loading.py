@@ -161,6 +161,7 @@ def test_yaml_anchors_and_merge_keys(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.wide
 def test_yaml_bombs_and_cycles_are_refused(tmp_path: Path) -> None:
     assert "a.yaml:2: it contains itself" in str(refusal(tmp_path, "a.yaml", "objective: x\ninputs: &a {b: *a}\n"))
     bomb = "".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))

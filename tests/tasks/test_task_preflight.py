@@ -161,6 +161,7 @@ def open_to_all() -> Iterator[Path]:
         folder.chmod(0o755)
 
 
+@pytest.mark.wide
 def test_inputs_may_be_read_only(open_to_all: Path) -> None:
     for name, mode in (("read-only", 0o444), ("secret", 0o000)):
         (open_to_all / name).write_text("x")
@@ -170,6 +171,7 @@ def test_inputs_may_be_read_only(open_to_all: Path) -> None:
     assert told_to_nobody(open_to_all) == str(expected)
 
 
+@pytest.mark.wide
 def test_a_workspace_that_may_not_be_reached_is_an_issue(open_to_all: Path) -> None:
     workspace = open_to_all / "shut" / "work"
     workspace.mkdir(parents=True)

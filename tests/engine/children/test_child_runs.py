@@ -343,6 +343,7 @@ def test_the_calls_key_is_the_same_in_every_attempt(tmp_path: Path) -> None:
     assert len(keys) == 1
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("task", ["note:a ask:b note:c\nask:d", "note:a\nchance"])
 def test_the_resume_contract_holds(task: str) -> None:
     check_resume(Boss(), task, {"b": "B", "d": "D"}, boundaries=6)

@@ -419,6 +419,7 @@ def cut_elsewhere(number: int, folder: Path | None) -> bool:
     return number > 1 and number % 2 == (folder is None)
 
 
+@pytest.mark.wide
 def test_every_cut_of_a_trace_can_be_forked_at_every_state(folder: Path | None) -> None:
     engine, source = walked(folder)
     offset = 0
@@ -612,6 +613,7 @@ def test_idempotency_keys_differ(folder: Path | None) -> None:
     assert len(module.keys) == len(set(module.keys)) == 3 * STEPS
 
 
+@pytest.mark.wide
 def test_a_fork_is_killed_anywhere_and_resumed() -> None:
     engine, source = walked(None)
     fork = engine.fork(source.trace, 2, add)

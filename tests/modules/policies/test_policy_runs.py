@@ -178,6 +178,7 @@ class TestRules:
         assert results(done) == ["did bob"]
         assert await agent().make_engine().averify(waiting.trace.run_id) == []
 
+    @pytest.mark.wide
     def test_a_run_that_asks_can_be_cut_off_anywhere(self) -> None:
         agent = made([works("bob", "ann"), "done"], {"name": "interactive", "rules": {"ask": "work(what=b*)"}})
         check_resume(agent.module, "go", lambda request: "approve", stores=["file"], boundaries=5)
@@ -392,6 +393,7 @@ class TestHooks:
         assert made([], "interactive").all_hooks == []
 
 
+@pytest.mark.wide
 def test_the_agent_does_not_load_policies_unless_it_is_given_one() -> None:
     import subprocess
     import sys

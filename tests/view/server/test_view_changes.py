@@ -52,6 +52,7 @@ def in_markdown(text: str) -> int:
     return len(removed | added)
 
 
+@pytest.mark.wide
 def test_all_surfaces_count_the_same_changes(asking: Asking, shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen: set[int] = set()
     for row, trace in runs_with_traces(asking, shelf):

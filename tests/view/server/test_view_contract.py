@@ -331,6 +331,7 @@ def test_find_goes_to_the_next_step_of_a_kind(asking: Asking) -> None:
             assert asking.get("find", id=row["id"], from_=len(modes) - 1, mode=mode, back="true") == modes.rindex(mode)
 
 
+@pytest.mark.wide
 def test_runs_that_come_from_themselves_are_shown(tmp_path: Path, recorded: dict[str, Path]) -> None:
     """Runs in a ring, with one that hangs on the ring, and a long chain."""
     docs = read_docs(recorded["forked"])

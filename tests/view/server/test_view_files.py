@@ -35,6 +35,7 @@ def ask_everything(asking: Asking, row: dict[str, Any], other: str) -> set[int]:
     return found
 
 
+@pytest.mark.wide
 def test_mutated_traces_are_answered_without_a_failure(recorded: dict[str, Path], tmp_path: Path) -> None:
     draw = random.Random(7)
     for number in range(int(os.environ.get("REFOLD_HOSTILE_TRACES", "25"))):

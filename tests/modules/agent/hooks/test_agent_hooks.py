@@ -105,6 +105,7 @@ async def test_every_event_reaches_the_hooks_in_its_order() -> None:
     ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "event", [AgentStart, GenerationStart, ToolStart, ToolEnd, ToolStep, GenerationEnd, GenerationStep, AgentStalled]
 )
@@ -234,6 +235,7 @@ async def test_a_sync_hook_that_leaves_as_a_generator_does_is_reported_like_othe
     assert end_of(trajectory) == ("finished", None)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("waits", ["hook", "model"])
 def test_sync_code_that_waits_keeps_no_other_runs_from_theirs(waits: str, backend: str) -> None:

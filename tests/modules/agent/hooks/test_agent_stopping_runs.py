@@ -125,6 +125,7 @@ async def test_each_ends_its_run_and_loses_nothing(case: str) -> None:
     assert Trajectory.from_dict(json.loads(json.dumps(trajectory.to_dict()))) == trajectory
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("case", [name for name in CASES if "elapsed" not in name])
 async def test_a_run_that_is_resumed_counts_on(case: str, tmp_path: Path) -> None:
     stop, answers, generations = CASES[case]

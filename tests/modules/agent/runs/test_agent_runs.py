@@ -237,6 +237,7 @@ def told(trajectory: Trajectory) -> list[tuple[str, Any]]:
     return [(type(event).__name__, plain(event)) for event in trajectory.events]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_kill_at_any_record_resumes_to_the_same_trajectory() -> None:
     agent = everything()

@@ -114,6 +114,7 @@ async def test_a_run_does_not_end_before_its_sub_agents() -> None:
     await assert_verified(agent, trajectory)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "at_the_end"])
 async def test_what_it_asks_is_asked_in_the_end(awaited: bool, tmp_path: Path) -> None:
     own = ["spawn_agent", "moment", "check_agent", *(["wait_for_agent"] if awaited else [])]

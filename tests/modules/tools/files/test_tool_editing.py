@@ -182,6 +182,7 @@ def test_a_file_written_anew_is_like_the_one_before(tmp_path: Path) -> None:
         assert path.read_bytes() == after
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_a_character_cut_where_reading_ends_changes_no_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
