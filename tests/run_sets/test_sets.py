@@ -364,7 +364,6 @@ class Dying(Counting):
 
 
 @pytest.mark.wide
-@pytest.mark.wide
 def test_a_worker_that_fails_again_and_again_ends_the_set_with_the_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
