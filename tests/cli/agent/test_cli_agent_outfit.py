@@ -1,6 +1,7 @@
 """What `refold agent` and `refold tools` are given: servers, skills, capabilities, sandboxes, policies, sub-agents."""
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
+from warm_python import warm_python
 
 from refold import Trace
 from refold.cli.agent.tools import server_name
@@ -241,7 +243,7 @@ def test_a_server_is_started_called_and_not_needed_to_verify(
     (lab / "server.py").write_text(SERVER)
     secret = "t0psecret-of-the-shop"
     env = {**os.environ, "MY_SHOP_TOKEN": secret}
-    server = f"shop=env SHOP_TOKEN={secret} {sys.executable} server.py"
+    server = f"shop=env SHOP_TOKEN={secret} {shlex.join(warm_python())} server.py"
     model = scripted(call("shop__buy", what="tea"), call("shop__buy", what="milk"), "Bought.")
     ran = process("agent", "buy", "--model", model, "--mcp", server, "--max-steps", 1, env=env)
     assert ran.returncode == 10, ran.stderr
@@ -258,7 +260,14 @@ def test_a_server_is_started_called_and_not_needed_to_verify(
 @needs_mcp
 def test_a_server_that_is_not_there_is_told_of_and_the_others_are_used(process: Command, lab: Path) -> None:
     (lab / "server.py").write_text(SERVER)
-    ran = process("tools", "--mcp", f"{sys.executable} server.py", "--mcp", "no-such-command-at-all --x", "--json")
+    ran = process(
+        "tools",
+        "--mcp",
+        f"server={shlex.join(warm_python())} server.py",
+        "--mcp",
+        "no-such-command-at-all --x",
+        "--json",
+    )
     assert [tool["name"] for tool in orjson.loads(ran.stdout)["tools"]] == ["server__buy"]
     assert "no-such-command-at-all" in ran.stderr
 

@@ -18,7 +18,9 @@ import tempfile
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-_running: list[tuple["subprocess.Popen[bytes]", str]] = []
+_ADDRESS = "WARM_PYTHON"
+"""The variable with the address for processes that a test starts and that ask for warm ones themselves."""
+_running: list["subprocess.Popen[bytes]"] = []
 
 
 def warm_python() -> list[str]:
@@ -32,8 +34,11 @@ def warm_python() -> list[str]:
 def _server() -> str:
     """Starts the process that forks, once for each process that asks; the address at which it listens.
 
-    It ends when its standard input does, thus with the process that started it, whatever ends that.
+    It ends when its standard input does, thus with the process that started it, whatever ends that, and removes its
+    folder.
     """
+    if given := os.environ.get(_ADDRESS):
+        return given
     folder = tempfile.mkdtemp(prefix="warm-")
     address = os.path.join(folder, "s")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -42,7 +47,8 @@ def _server() -> str:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    _running.append((process, folder))
+    _running.append(process)
+    os.environ[_ADDRESS] = address
     atexit.register(end_warm_python)
     assert process.stdout.readline() == b"ready\n", "the process that forks did not start"
     return address
@@ -52,7 +58,5 @@ def end_warm_python() -> None:
     """End the process that forks; the next one to ask starts another one."""
     _server.cache_clear()
     while _running:
-        process, folder = _running.pop()
-        process.communicate()
-        Path(folder, "s").unlink(missing_ok=True)
-        os.rmdir(folder)
+        _running.pop().communicate()
+        del os.environ[_ADDRESS]

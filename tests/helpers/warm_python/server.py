@@ -48,6 +48,8 @@ def serve(address: str) -> Callable[[], None]:
             if each == 0:
                 for child in by_end.values():
                     os.kill(child.pid, signal.SIGKILL)
+                os.unlink(address)  # the process that asked for it may have been killed
+                os.rmdir(os.path.dirname(address))
                 os._exit(0)
             elif each is listener:
                 launcher, _ = listener.accept()

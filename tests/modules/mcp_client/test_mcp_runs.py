@@ -1,9 +1,7 @@
 """Servers' tools in runs: replayed without a server, asked about where their fate is unknown, waiting for people."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +165,7 @@ async def main():
             await agent_of(client, "hang", traces={str(tmp_path / "traces")!r}).run("go")
 anyio.run(main)
 """
-    assert subprocess.run([sys.executable, "-c", script], env=os.environ, timeout=250).returncode == 9
+    assert subprocess.run([*warm_python(), "-c", script], timeout=250).returncode == 9
     (trace,) = (tmp_path / "traces").glob("*.jsonl")
 
     async def resume() -> Any:

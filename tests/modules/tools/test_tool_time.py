@@ -31,7 +31,7 @@ EVIL = [
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "x.txt").write_text(f"{LETTERS}\n")
-    monkeypatch.setattr(searching, "SECONDS", 0.25)
+    monkeypatch.setattr(searching, "SECONDS", 0.1)
     return tmp_path
 
 

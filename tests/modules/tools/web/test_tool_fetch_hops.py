@@ -336,7 +336,7 @@ PAGES = [
 @pytest.mark.parametrize("page", PAGES, ids=range(len(PAGES)))
 def test_no_page_holds_up_this_process(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that take minutes are given up; what reads them is not in this process."""
-    monkeypatch.setattr(fetching, "_READING_SECONDS", 0.7)
+    monkeypatch.setattr(fetching, "_READING_SECONDS", 0.2)
     monkeypatch.setattr(fetching, "got", lambda *_: (page.encode(), "text/html", "http://x/"))
     monkeypatch.setattr(markdown, "to_markdown", None)
     monkeypatch.setattr(markdown, "to_text", None)
