@@ -9,6 +9,8 @@ import pytest
 from refold.errors import NotATraceError, TraceCorruptError, TraceLockedError, TraceNotFoundError
 from refold.traces import Trace, list_traces, repair
 from refold.traces.file.writer import TraceWriter
+from refold.traces.index.run_row import read_row
+from refold.traces.index.trace_file import TraceFile
 
 WriteRun = Callable[..., Trace]
 
@@ -107,6 +109,11 @@ def test_a_file_that_is_no_trace_is_told_as_such_and_left_alone(tmp_path: Path, 
             repair(path, truncate_at_corruption=cut)
     assert path.read_bytes() == text
     assert os.listdir(tmp_path) == ["notes.txt"]
+    named = path.rename(tmp_path / "notes.trace.jsonl")
+    assert [each.status for each in list_traces(tmp_path)] == ["corrupt"]
+    assert read_row(named, named.name).status == "corrupt"
+    with pytest.raises(TraceCorruptError):
+        TraceFile(named).header()
 
 
 def test_a_corrupt_header_leaves_nothing_to_keep(tmp_path: Path, write_run: WriteRun) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import NotATraceError, TraceCorruptError, TraceError
-from ..file.lines import START, Lines
+from ..file.lines import Lines, begins_a_trace
 from ..file.lock import lock_holder
 from ..file.opening import open_file
 from ..file.tail import read_ending
@@ -68,12 +68,12 @@ def one_line(error: TraceError | OSError) -> str:
 
 def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
     first = file.readline()
+    if not begins_a_trace(first):
+        raise NotATraceError(path)
     if not first.endswith(b"\n"):
         return TraceSummary(
             path, trace_name(path), "interrupted", None, 0, None, None, size, lock_holder(path), "no complete record"
         )
-    if not first.startswith(START):
-        raise NotATraceError(path)
     header = Lines(first, path).record(0)
     if header.kind != "header":
         raise TraceCorruptError("the header is the first record", 1, path=path, actual=header.kind)

@@ -15,6 +15,15 @@ START = b'{"kind":"'
 HEADER = b'{"kind":"header"'
 
 
+def begins_a_trace(data: bytes) -> bool:
+    """Return whether data may begin a trace.
+
+    A trace may be cut off at any byte, or be NULs.
+    """
+    head = data[: len(HEADER)]
+    return HEADER.startswith(head) or head.startswith(START) or not data.strip(b"\0")
+
+
 class Lines:
     """The complete lines of one trace.
 
@@ -72,10 +81,7 @@ class Lines:
 
         A trace may be complete, cut off or corrupt.
         """
-        head = self.data[: len(HEADER)]
-        if HEADER.startswith(head) or head.startswith(START) or b"\n" + START in self.data:
-            return
-        if self.data.strip(b"\0"):
+        if not begins_a_trace(self.data) and b"\n" + START not in self.data:
             raise NotATraceError(self.path)
 
     def check_tail(self) -> None:

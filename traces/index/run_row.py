@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..analysis.listing import one_line
-from ..file.lines import START, Lines
+from ..file.lines import START, Lines, begins_a_trace
 from ..file.record import Record
 from ..file.tail import read_ending
 from ..file.trace_bytes import trace_name
@@ -164,7 +164,7 @@ def _read(file: TraceFile, row: RunFacts) -> None:
     if newline < 0 and len(head) < size:
         header_line = next((line for _, line in file.lines(0)), b"")
     elif newline < 0:
-        if head and not START.startswith(head[: len(START)]) and not head.startswith(START):
+        if not begins_a_trace(head):
             raise NotATraceError(file.path)
         row.status, row.problem = "interrupted", "the run ended before its first record was whole"
         return

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import TraceCorruptError, TraceError
-from ..file.lines import START
+from ...errors import NotATraceError, TraceCorruptError, TraceError
+from ..file.lines import START, begins_a_trace
 from ..file.opening import open_file
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
 from .wanted import check_wanted
@@ -147,6 +147,8 @@ class TraceFile:
             if record.kind != "header":
                 raise TraceCorruptError("the trace does not begin with its header", 1, path=self.path)
             return record
+        if not begins_a_trace(self.read(0, CHUNK)):
+            raise NotATraceError(self.path)
         raise TraceError(f"{self.path} holds no complete record: the run ended before its first one; delete the trace")
 
     def close(self) -> None:

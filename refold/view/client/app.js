@@ -20,6 +20,8 @@ import { States } from "./views/states/states.js"
 
 /** @typedef {import("./api.d.ts").Source} Source */
 
+const TITLES = /** @type {Record<string, string>} */ ({ "": "Runs", run: "Run", compare: "Compare", family: "Family", set: "Set", evaluation: "Evaluation", states: "States of the page" })
+
 /** An address: `#/run/ID?k=4`. @returns {{ view: string, names: string[], params: URLSearchParams }} */
 function address() {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?")
@@ -55,6 +57,9 @@ function App({ source, home, several }) {
   })
   if (home && (several ? !location.hash : !location.hash.replace(/^#\/?/, ""))) history.replaceState(null, "", home)
   const { view, names, params } = address()
+  useEffect(() => { // a run puts its task in the place of this
+    document.title = `${oneLine(`${TITLES[view] ?? "No such page"} ${names.map(view === "evaluation" ? evaluationName : view === "set" ? String : shortId).join(" and ")}`)} · refold`
+  }, [view, names.join("/")])
   /** @param {Record<string, string | null>} changes @param {boolean} [replace] */
   const setParams = (changes, replace = true) => {
     const next = new URLSearchParams(address().params)

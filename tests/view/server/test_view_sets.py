@@ -34,6 +34,7 @@ def test_a_set_and_its_tasks_in_pages(tmp_path: Path) -> None:
         assert found["id"] == "night / <b>"
         assert found["counts"] == {"completed": 1, "failed": 1, "queued": 2, "running": 1}
         assert (found["tasks"], found["score"], found["cost"], found["tokens"]) == (5, 1.0, 0.5, 7)
+        assert found["unpriced"] == 1, "the failed task alone: what has not ended has no cost yet"
         first = asking.get("set", id="night / <b>", limit=3)
         rest = asking.get("set", id="night / <b>", limit=3, after=first["next"])
         assert [task["key"] for task in first["tasks"] + rest["tasks"]] == ["t0", "t1", "t2", "t3", "t4"]

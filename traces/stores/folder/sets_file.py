@@ -19,6 +19,7 @@ import orjson
 from ....errors import StoreError
 from ...file.opening import open_file
 from ..sqlite.ownership import connect_to_read, is_plain
+from ..task_table import QUEUED, RUNNING
 from .store import TASKS
 
 _SHOWN = 2000
@@ -28,7 +29,8 @@ _DOCUMENT = 64 * 1024
 _WORK = 50_000_000
 """SQLite instructions for one query: some seconds. A table of 1,000,000 tasks takes about half of them."""
 _COUNTS = (
-    "SELECT set_id, status, COUNT(*), COUNT(score), TOTAL(score), TOTAL(cost), SUM(cost IS NULL), TOTAL(tokens),"
+    "SELECT set_id, status, COUNT(*), COUNT(score), TOTAL(score), TOTAL(cost),"
+    f" SUM(cost IS NULL AND status NOT IN ('{QUEUED}', '{RUNNING}')), TOTAL(tokens),"
     " MAX(changed) FROM tasks GROUP BY set_id, status"
 )
 _ROWS = (

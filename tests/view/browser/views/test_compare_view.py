@@ -1,9 +1,12 @@
 """Two runs side by side: a fork and its source by the source's steps, any two runs by their own."""
 
 import re
+from pathlib import Path
 
+from hostile_traces import write_run
 from playwright.sync_api import expect
 from view_pages import Look, Site
+from view_server import serving
 
 
 def test_a_fork_is_told_as_what_it_changed_and_what_came_of_it(looking: Look, site: Site) -> None:
@@ -81,3 +84,14 @@ def test_a_step_under_way_is_counted_once(looking: Look, site: Site) -> None:
     expect(page.locator(".legend")).to_contain_text("56 steps differ, 327 further steps in A alone")
     expect(page.locator(".verdict").last).to_contain_text("Step 55: differs")
     expect(page.get_by_role("link", name="open @55")).to_have_count(2)
+
+
+def test_an_empty_text_and_a_text_beside_a_number_have_quotes(looking: Look, tmp_path: Path) -> None:
+    write_run(tmp_path / "one.trace.jsonl", {"note": "", "count": "1", "said": "yes"}, [], [])
+    write_run(tmp_path / "two.trace.jsonl", {"note": "new", "count": 1, "said": "no"}, [], [])
+    with serving(tmp_path) as server:
+        page = looking(f"http://127.0.0.1:{server.port}/#/compare/one/two")
+        table = page.get_by_role("table").last
+        for name, *values in (("/note", '""', "new"), ("/count", '"1"', "1"), ("/said", "yes", "no")):
+            row = table.locator("tr", has=page.get_by_role("rowheader", name=name, exact=True))
+            expect(row.get_by_role("cell")).to_have_text(values)

@@ -44,3 +44,19 @@ def test_the_dialogs_too(looking: Look, site: Site) -> None:
         _audit(page, found, key)
         page.keyboard.press("Escape")
     assert found == {}
+
+
+def test_each_page_has_a_title_of_its_own(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "game"))
+    expect(page).to_have_title("Make 24 out of 3, 3, 8 and 8, using each number once. · refold")
+    for parts, title in {
+        (): "Runs",
+        ("set", "nightly"): "Set nightly",
+        ("evaluation", "baseline"): "Evaluation baseline",
+        ("evaluation", "baseline", "tuned"): "Evaluation baseline and tuned",
+        ("family", "game"): f"Family {site.ids['game'][-5:]}",
+        ("compare", "game", "fork"): f"Compare {site.ids['game'][-5:]} and {site.ids['fork'][-5:]}",
+        ("nowhere",): "No such page",
+    }.items():
+        page.goto(site.at(*parts))
+        expect(page).to_have_title(f"{title} · refold")

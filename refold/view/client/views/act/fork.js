@@ -8,6 +8,7 @@ import { mayAct, WhyNot } from "./elsewhere.js"
 import { forkCommand } from "./shell_words.js"
 import { isJson, jsonText } from "../../exact.js"
 import { count } from "../../format.js"
+import { shortened, visible } from "../../text.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -190,4 +191,4 @@ function EditRow({ edit, old, name, type, remove }) {
 }
 
 /** @param {string} text */
-const cut = (text) => (text.length > 160 ? `${text.slice(0, 159)}…` : text)
+const cut = (text) => visible(shortened(text, 160))

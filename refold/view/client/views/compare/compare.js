@@ -5,7 +5,7 @@ import { useKeys } from "../../keys.js"
 import { count, plural, seconds, shortCount, shortId } from "../../format.js"
 import { Glyph, signOf } from "../../components/glyph.js"
 import { Status } from "../../components/status.js"
-import { visible } from "../../text.js"
+import { shortened, visible } from "../../text.js"
 import { Loading, Problem } from "../states/say.js"
 import { stateRows, stepDifferences } from "./difference.js"
 import { extent, Strip } from "./strip.js"
@@ -180,6 +180,6 @@ function StepSide({ run, step, why }) {
   if (!step) return html`<div><p class="dim">${why}</p></div>`
   return html`<div>
     <div class="row"><${Glyph} name=${signOf(step)} /><span class="call grow cut" dir="auto">${visible(step.label)}</span><a class="at" href="#/run/${encodeURIComponent(run.id)}?k=${step.k}">open @${step.k}</a></div>
-    ${step.decision?.rationale && html`<p class="ink2" dir="auto">${visible(step.decision.rationale.slice(0, 400))}</p>`}
+    ${step.decision?.rationale && html`<p class="ink2" dir="auto">${visible(shortened(step.decision.rationale, 400))}</p>`}
   </div>`
 }

@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js"
 import { wordDiff } from "../../components/words.js"
 import { bytes } from "../../format.js"
-import { visible } from "../../text.js"
+import { shortened, visible } from "../../text.js"
 
 /**
  * @typedef {import("../../api.d.ts").Node} Node
@@ -28,10 +28,10 @@ export function DifferenceTable({ rows, caption, total = rows.length }) {
 function DifferenceRow({ row }) {
   const { a, b } = row
   /** @type {any} */
-  let left = a ? written(a) : "nothing"
+  let left = a ? written(a, b) : "nothing"
   /** @type {any} */
-  let right = b ? written(b) : "nothing"
-  if (a?.kind === "text" && b?.kind === "text") {
+  let right = b ? written(b, a) : "nothing"
+  if (a?.kind === "text" && b?.kind === "text" && a.size && b.size) {
     const words = wordDiff(left, right)
     left = words.filter(([kind]) => kind !== "add").map(([kind, text]) => (kind === "del" ? html`<mark class="a">${text}</mark>` : text))
     right = words.filter(([kind]) => kind !== "del").map(([kind, text]) => (kind === "add" ? html`<mark class="b">${text}</mark>` : text))
@@ -42,10 +42,10 @@ function DifferenceRow({ row }) {
   return html`<tr><th scope="row"><bdi>${visible(row.path) || "/"}</bdi></th><td class=${a ? "a" : "none"} dir="auto">${left}</td><td class=${b ? "b" : "none"} dir="auto">${right}</td></tr>`
 }
 
-/** A value on some lines. @param {Node} node */
-function written(node) {
-  const text = node.kind === "text" ? String(node.value ?? "") : inline(node)
-  const cut = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text
+/** A value on some lines; a text in quotes if it is empty, or if the other value is none. @param {Node} node @param {Node | null} other */
+function written(node, other) {
+  const text = node.kind === "text" && node.size && (other?.kind ?? "text") === "text" ? String(node.value ?? "") : inline(node)
+  const cut = shortened(text, LONGEST)
   const size = node.kind === "text" && node.size > cut.length ? ` (${bytes(node.size)})` : ""
   return visible(cut) + size
 }

@@ -7,7 +7,7 @@
 
 import { Marked } from "../../vendor/marked.js"
 import DOMPurify from "../../vendor/purify.js"
-import { visible } from "../../text.js"
+import { shortened, visible } from "../../text.js"
 
 const TAGS = ["p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "a", "img", "#text"]
 const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/
@@ -87,7 +87,7 @@ function inert(link) {
   if (target && target !== box.textContent && target !== `mailto:${box.textContent}`) {
     const where = document.createElement("span")
     where.className = "target"
-    where.textContent = ` <${target.length > 200 ? `${target.slice(0, 199)}…` : target}>`
+    where.textContent = ` <${shortened(target, 200)}>`
     box.append(where)
   }
   return box
@@ -104,6 +104,6 @@ function picture(image) {
   }
   const told = document.createElement("span")
   told.className = "target"
-  told.textContent = `[picture${image.alt ? ` “${image.alt}”` : ""}, not loaded: ${source.slice(0, 120)}${source.length > 120 ? "…" : ""}]`
+  told.textContent = `[picture${image.alt ? ` “${image.alt}”` : ""}, not loaded: ${shortened(source, 120)}]`
   return told
 }

@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "../../vendor/preact.js"
 import { Status } from "../../components/status.js"
 import { ago, cost, count, seconds, shortCount, shortId } from "../../format.js"
-import { visible } from "../../text.js"
+import { shortened, visible } from "../../text.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -59,7 +59,7 @@ function StepFacts({ source, at }) {
   const chosen = at.children.find((child) => child.node?.chosen)
   return html`<h2>Branch at step ${at.step}</h2>
     <p class="ink2">${count(at.children.length)} ${at.children.length === 1 ? "candidate was" : "candidates were"} explored${branch ? html` by <code>${visible(branch.strategy)}</code>` : ""}. Scores are of the states to which the candidates led; higher is better.</p>
-    ${step?.decision?.rationale && html`<p class="why" dir="auto">${visible(step.decision.rationale.slice(0, 600))}</p>`}
+    ${step?.decision?.rationale && html`<p class="why" dir="auto">${visible(shortened(step.decision.rationale, 600))}</p>`}
     ${chosen && html`<dl class="kv"><dt>Chosen</dt><dd dir="auto">${visible(chosen.node?.label ?? "")}</dd></dl>`}
     <p class="links"><a href="#/run/${encodeURIComponent(at.run)}?k=${at.step}">Open the step</a></p>`
 }

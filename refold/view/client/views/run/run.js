@@ -53,7 +53,7 @@ const isAhead = (run, params) => run.indexed !== null && Number(params.get("k"))
 export function Run({ source, id, params, setParams, theme }) {
   const { run, error, refresh } = useRun(source, id)
   useEffect(() => {
-    document.title = run ? `${oneLine(run.objective || run.task || run.id)} · refold` : "refold"
+    if (run) document.title = `${oneLine(run.objective || run.task || run.id)} · refold`
   }, [run?.objective])
   if (error && !run) return html`<div class="page"><${Problem} error=${error} /></div>`
   if (!run || isAhead(run, params)) return html`<div class="page"><${Loading} text=${run?.indexed ? `Reading the run: ${Math.floor(run.indexed * 100)} %` : "Reading the run"} /></div>`

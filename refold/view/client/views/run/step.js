@@ -73,11 +73,10 @@ function Calls({ calls, more, source, run }) {
     setShown(Math.max(PART, calls.filter((each) => each.state === call.state).indexOf(call) + 1))
     setTimeout(() => call.id && document.getElementById(`call-${call.id}`)?.scrollIntoView({ block: "center" }), 30)
   }
-  return html`<section class="sec"><h3>${calls.length + more === 1 ? "Action" : `${count(calls.length + more)} actions`}</h3>
+  return html`<section class="sec"><h3>${calls.length + more === 1 ? "Action" : `${count(calls.length + more)} actions${more > 0 ? `, of which the first ${count(calls.length)} are here` : ""}`}</h3>
     ${many && html`<div class="row" style="flex-wrap:wrap;margin-bottom:8px"><span class="seg" role="group" aria-label="Outcomes"><button type="button" aria-pressed=${String(only === null)} onClick=${() => setOnly(null)}>all</button>${kinds.map((state) => html`<button type="button" aria-pressed=${String(only === state)} onClick=${() => setOnly(state)}>${count(calls.filter((call) => call.state === state).length)} ${words[state]}</button>`)}</span></div>
       <div class="matrix" aria-hidden="true">${calls.map((call, i) => html`<button type="button" tabindex="-1" class=${call.state === "error" ? "bad" : call.state === "ok" ? "" : "odd"} title=${`${i}: ${oneLine(call.name, 60)}`} onClick=${() => jump(i)}></button>`)}</div>`}
     ${listed.slice(0, shown).map((call, i) => html`<${CallView} key=${call.id ?? i} call=${call} source=${source} run=${run} />`)}
     ${listed.length > shown && html`<p class="big"><button type="button" class="btn line" onClick=${() => setShown(shown + PART * 2)}>Show ${Math.min(PART * 2, listed.length - shown)} more</button><span>${count(shown)} of ${count(listed.length)}</span></p>`}
-    ${more > 0 && html`<p class="dim">${plural(more, "action")} beyond the first ${count(calls.length)}</p>`}
   </section>`
 }

@@ -142,20 +142,22 @@ function drawWindow(canvas, whole, columns, now) {
   pen.fillStyle = colour("new-fill")
   for (const step of now.ticks) if (step >= now.from && step < now.to) pen.fillRect(x(step) + 1, room - 3, Math.max(2, x(step + 1) - x(step) - 2), 3)
   for (const step of now.resumed) if (step >= now.from && step < now.to) resumption(pen, x(step), room, colour("ink2"))
-  pen.font = `11px ${colour("sans")}`
   pen.textBaseline = "bottom"
+  pen.textAlign = "center"
+  pen.font = `600 11px ${colour("sans")}`
+  const widest = pen.measureText(count(now.to - 1)).width
+  /** @param {number} step */
+  const label = (step) => pen.fillText(count(step), Math.min(width - widest / 2, Math.max(widest / 2, x(step + 0.5))), height)
+  pen.font = `11px ${colour("sans")}`
+  pen.fillStyle = colour("ink3")
   const every = niceStep((span / width) * 64)
   for (let step = Math.ceil(now.from / every) * every; step < Math.min(now.to, columns.to); step += every) {
-    pen.fillStyle = colour("ink3")
-    pen.textAlign = "center"
-    const centre = Math.min(width - 14, Math.max(10, x(step + 0.5)))
-    if (now.k < 0 || Math.abs(x(now.k) - x(step)) > 36 || step === now.k) pen.fillText(count(step), centre, height)
+    if (now.k < 0 || Math.abs(x(now.k) - x(step)) > Math.max(36, widest + 8)) label(step)
   }
   if (now.k >= now.from && now.k < now.to) {
     pen.fillStyle = colour("you")
-    pen.textAlign = "center"
     pen.font = `600 11px ${colour("sans")}`
-    pen.fillText(count(now.k), Math.min(width - 14, Math.max(10, x(now.k + 0.5))), height)
+    label(now.k)
   }
 }
 
