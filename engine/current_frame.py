@@ -6,12 +6,8 @@ An effect looks up its frame there. In code that must be pure, the variable is N
 from contextvars import ContextVar
 from typing import Any
 
-
-class _Nowhere:
-    """The class of NOWHERE, the frame of `reduce` and stop criteria."""
-
-
-NOWHERE = _Nowhere()
+NOWHERE = object()
+"""The frame of `reduce` and stop criteria."""
 frame_variable: ContextVar[Any] = ContextVar("refold_frame", default=None)
 """The frame of the running hook or call, or NOWHERE in pure code; `effects.context` lists all values."""
 set_frame = frame_variable.set

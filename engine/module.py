@@ -28,6 +28,7 @@ from .strategies.strategies import SelectFirst
 
 S = TypeVar("S", bound=StateSchema)
 MadeS = TypeVar("MadeS", bound=StateSchema, default=Any)
+M = TypeVar("M", bound=StateModel)
 
 _HOOKS: dict[str, tuple[str, ...]] = {
     "decide": ("state", "candidate"),
@@ -169,26 +170,24 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Module):
             (state,) = get_args(base)[:1] or (None,)
-            if isinstance(state, type) and issubclass(state, StateSchema):
-                _refuse_dataclasses(state)
-                return state
             if isinstance(state, type):
-                raise ModuleDefinitionError(
-                    f"the state of {cls.__name__}, {state.__name__}, must derive from StateSchema"
-                )
+                if not issubclass(state, StateSchema):
+                    raise ModuleDefinitionError(
+                        f"the state of {cls.__name__}, {state.__name__}, must derive from StateSchema"
+                    )
+                return _without_dataclasses(state)
     if "init_state" in cls.__dict__:
         try:
             declared = get_type_hints(cls.init_state).get("return")
         except NameError:
             declared = None
         if isinstance(declared, type) and issubclass(declared, StateSchema):
-            _refuse_dataclasses(declared)
-            return declared
+            return _without_dataclasses(declared)
     return cls.state_class
 
 
-def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozenset()) -> None:
-    """Raise StateDefinitionError for a state or nested model with @dataclass."""
+def _without_dataclasses(state: type[M], seen: frozenset[type] = frozenset()) -> type[M]:
+    """Return a state class; raises StateDefinitionError for @dataclass on its models."""
     for cls in state.__mro__:
         if "__dataclass_fields__" in vars(cls):
             raise StateDefinitionError(
@@ -199,7 +198,8 @@ def _refuse_dataclasses(state: type[StateModel], seen: frozenset[type] = frozens
     for field in state.model_fields.values():
         for model in _models_in(field.annotation):
             if model not in seen:
-                _refuse_dataclasses(model, seen | {state})
+                _without_dataclasses(model, seen | {state})
+    return state
 
 
 def _models_in(annotation: Any) -> list[type[StateModel]]:

@@ -202,7 +202,7 @@ async def _outcome(call: Call, work: Callable[[], Awaitable[Any]]) -> Any:
         await call.frame.host.turn(call)
         return orjson.loads(replayed(call)[1])
     if call.order is not None:
-        await call.order.all()
+        await call.order.turn()
     if not started(call, (), {}):
         await reserve(call, (), {})
     return orjson.loads((await carry_out(call, work, {}))[1])

@@ -46,7 +46,7 @@ _INDEX_LIMIT = 2_000
 """How many parts of a state are indexed, at the first lookup in a step. Other parts are written out in full."""
 _MARKS = frozenset(("$state", "$blob", "$object", "$literal"))
 Learn = Callable[[str, str], None]
-"""Receives the name and value of a secret found in the arguments."""
+"""Receives the name and value of a secret found in arguments, or by comparing them."""
 
 
 class StateRefs:

@@ -97,7 +97,7 @@ async def _performed(
         await frame.host.turn(call)
         return typed(spec, replayed(call)[1])
     if call.order is not None:
-        await call.order.all()
+        await call.order.turn()
     if not started(call, args, kwargs):
         await reserve(call, args, kwargs)
     held, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
@@ -123,7 +123,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return cast(R, typed(spec, replayed(call)[1]))
     if call.order is not None and not in_event_loop():
         with waits_in_thread():
-            call.order.all_in_thread()
+            call.order.turn_in_thread()
     held, data = carry_out_here(call, fn, args, kwargs)
     return cast(R, typed(spec, data, held))
 
@@ -232,34 +232,28 @@ def bind(fn: Callable[P, R]) -> Callable[P, R]:
     call.
     """
     context, frame = copy_context(), frame_variable.get()
-    lanes = _Lanes(next_lane(frame)) if isinstance(frame, Frame) else None
+    first = next_lane(frame) if isinstance(frame, Frame) else None
+    calls: dict[str, int] = {}
+    lock = threading.Lock()
 
     def bound(*args: P.args, **kwargs: P.kwargs) -> R:
         own = context.copy()
-        if lanes is not None:
-            own.run(set_lane, lanes.of(args, kwargs))
+        if first is not None:
+            name = first.name + _digest_of(args, kwargs)
+            with lock:
+                number = calls[name] = calls.get(name, -1) + 1
+            own.run(set_lane, Lane(first.frame, f"{name}+{number}" if number else name))
         return own.run(fn, *args, **kwargs)
 
     return bound
 
 
-class _Lanes:
-    """The lanes of a bound function's calls: `3`, `3+1`, with arguments `3:1f00aa42`."""
-
-    def __init__(self, first: Lane) -> None:
-        self._first = first
-        self._calls: dict[str, int] = {}
-        self._lock = threading.Lock()
-
-    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lane:
-        """Return the lane of one more call with these arguments."""
-        name = self._first.name
-        if args or kwargs:
-            try:
-                form = json_form({"args": args, "kwargs": kwargs}, lambda name, value: None)
-                name += f":{value_digest(form)[:8].decode()}"
-            except StateValueError:
-                pass  # an argument that contains itself has no digest: all such calls count as equal
-        with self._lock:
-            number = self._calls[name] = self._calls.get(name, -1) + 1
-        return Lane(self._first.frame, f"{name}+{number}" if number else name)
+def _digest_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return a lane's part for these arguments, such as `:1f00aa42`."""
+    if not (args or kwargs):
+        return ""
+    try:
+        form = json_form({"args": args, "kwargs": kwargs}, lambda name, value: None)
+        return f":{value_digest(form)[:8].decode()}"
+    except StateValueError:
+        return ""  # an argument that contains itself has no digest: all such calls count as equal

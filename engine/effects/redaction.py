@@ -76,7 +76,7 @@ class Redactor:
         return True
 
     def _sort(self) -> None:
-        self._marks = dict(sorted(self._marks.items(), key=_longest_first))
+        self._marks = dict(sorted(self._marks.items(), key=lambda form: (-len(form[0]), form[0])))
         self._needles = [orjson.dumps(form)[1:-1] for form in self._marks]
         self.is_idle = not self._needles and not self._shapes
 
@@ -154,10 +154,6 @@ def forms(value: str) -> list[str]:
         coded = base64.b64encode(bytes(shift) + raw).decode()[start : (shift + len(raw)) * 8 // 6]
         found += [coded, coded.replace("+", "-").replace("/", "_")]
     return list(dict.fromkeys(found))
-
-
-def _longest_first(form: tuple[str, str]) -> tuple[int, str]:
-    return -len(form[0]), form[0]
 
 
 def _words(text: str) -> str:

@@ -177,8 +177,7 @@ class EffectSpec:
         return {**named, **kwargs}
 
 
-_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDictionary()
-_method_specs: WeakKeyDictionary[Any, dict[str | None, EffectSpec]] = WeakKeyDictionary()
+_specs: WeakKeyDictionary[Any, dict[tuple[str | None, bool], EffectSpec]] = WeakKeyDictionary()
 
 
 def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
@@ -186,16 +185,13 @@ def spec_of(fn: Callable[..., Any], name: str | None = None) -> EffectSpec:
 
     Raises TypeError for a tool with a positional-only parameter.
     """
-    if inspect.ismethod(fn):
-        key, known = fn.__func__, _method_specs
-    elif inspect.isfunction(fn):
-        key, known = fn, _specs
-    else:
+    is_method = inspect.ismethod(fn)
+    if not is_method and not inspect.isfunction(fn):
         return _read(fn, name)
-    by_name = known.setdefault(key, {})
-    if name not in by_name:
-        by_name[name] = _read(fn, name)
-    return by_name[name]
+    known, key = _specs.setdefault(getattr(fn, "__func__", fn), {}), (name, is_method)
+    if key not in known:
+        known[key] = _read(fn, name)
+    return known[key]
 
 
 def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec:
@@ -234,8 +230,12 @@ def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     except (ValueError, TypeError):
         positional = ()
+    try:
+        declared = _hints(plain).get("return", Any)
+    except (NameError, TypeError):
+        declared = Any
     signature = None if tool is None else Signature(tool, fn)
-    return EffectSpec(name, marks, is_async(fn), positional, *_result_of(_declared(plain)), signature)
+    return EffectSpec(name, marks, is_async(fn), positional, *_result_of(declared), signature)
 
 
 def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, type[StateModel] | None]:
@@ -245,14 +245,6 @@ def _result_of(declared: Any) -> tuple[TypeAdapter[Any] | None, type | None, typ
     native = native if returns is None and isinstance(native, type) else None
     model = declared if isinstance(declared, type) and issubclass(declared, StateModel) else None
     return returns, native, model
-
-
-def _declared(fn: Callable[..., Any]) -> Any:
-    """Return the declared type of a function's result, or Any."""
-    try:
-        return _hints(fn).get("return", Any)
-    except (NameError, TypeError):
-        return Any
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:

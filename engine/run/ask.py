@@ -87,7 +87,7 @@ async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
         await question.frame.host.turn(call)
         return typed(_SPEC, replayed(call)[1])
     if call.order is not None:
-        await call.order.all()
+        await call.order.turn()
     started(call, (), {})  # a call that needs no tokens never has to wait for them
     waits = _live(call).waits
     try:
@@ -140,7 +140,7 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         question.frame.host.turn_in_thread(call)
         return typed(_SPEC, replayed(call)[1])
     if call.order is not None:
-        call.order.all_in_thread()
+        call.order.turn_in_thread()
     started(call, (), {})
     run, answered, given = _live(call), threading.Event(), list[Any]()
     request = question.request(call)

@@ -122,12 +122,12 @@ async def drive(runner: Runner) -> RunResult[Any]:
                     result = await finish(run, runner.state, outcome, runner.phase, environment)
         except EnvironmentMismatchError as error:
             failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
-            outcome = Outcome(StopReason.env_capability_mismatch, RunStatus.failed, failure)
+            outcome = Outcome(StopReason.env_capability_mismatch, failure)
         except Exception as error:  # noqa: BLE001 - a failure around the run ends it, too, and is in its result
             failure = RunFailure.of(error, run.step, "environment")
-            outcome = Outcome(StopReason.unrecoverable_error, RunStatus.failed, failure)
+            outcome = Outcome(StopReason.unrecoverable_error, failure)
         except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
-            outcome = Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step), raised)
+            outcome = Outcome(StopReason.cancelled, RunFailure.of(raised, run.step), raised)
         if result is None:
             result = await finish(run, runner.state, outcome, runner.phase, None)
     to_raise = outcome.raised
@@ -157,7 +157,7 @@ async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:
     if not issues:
         return None
     error = RunFailure.of_issues("TaskInvalidError", issues, "preflight")
-    return Outcome(StopReason.task_validation_failed, RunStatus.failed, error)
+    return Outcome(StopReason.task_validation_failed, error)
 
 
 async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | None:

@@ -70,15 +70,18 @@ class Outcome:
     """The end of a run, before its record is written."""
 
     reason: StopReason
-    status: RunStatus
     error: RunFailure | None = None
     raised: BaseException | None = None
     """The error to raise again once the end is written: a cancellation, or Ctrl-C."""
 
     def or_failed(self, failed: TraceWriteError, step: int, phase: str) -> "Outcome":
         """Return the outcome of a lost trace; keeps an earlier error."""
-        error = self.error or RunFailure.of(failed, step, phase)
-        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, self.raised)
+        return Outcome(StopReason.unrecoverable_error, self.error or RunFailure.of(failed, step, phase), self.raised)
+
+    @property
+    def status(self) -> RunStatus:
+        """The status that belongs to the reason."""
+        return status_of(self.reason)
 
 
 class Runner:
@@ -171,9 +174,8 @@ class Runner:
         """Return the outcome of a run cancelled from outside."""
         run = self.run
         if run.stopping is not None:  # the parent's budget is used up, and the parent has cancelled this run
-            reason = StopReason(run.stopping.reason)
-            return Outcome(reason, status_of(reason), None, raised)
-        return Outcome(StopReason.cancelled, RunStatus.cancelled, RunFailure.of(raised, run.step, self.phase), raised)
+            return Outcome(StopReason(run.stopping.reason), None, raised)
+        return Outcome(StopReason.cancelled, RunFailure.of(raised, run.step, self.phase), raised)
 
     def _failed(self, raised: BaseException) -> Outcome:
         """Return the outcome of a run whose work has raised an error."""
@@ -181,25 +183,22 @@ class Runner:
         if isinstance(raised, KeyboardInterrupt):
             return self._cancelled(raised)
         if run.diverged is not None:
-            return Outcome(
-                StopReason.unrecoverable_error, RunStatus.failed, RunFailure.of(run.diverged, run.step, self.phase)
-            )
+            return Outcome(StopReason.unrecoverable_error, RunFailure.of(run.diverged, run.step, self.phase))
         if self._beat.lost is not None:
             raised = self._beat.lost
         if run.suspended:
-            return Outcome(StopReason.waiting, RunStatus.waiting)
+            return Outcome(StopReason.waiting)
         if run.stopping is not None:
-            reason = StopReason(run.stopping.reason)
-            return Outcome(reason, status_of(reason))
+            return Outcome(StopReason(run.stopping.reason))
         if self._is_cut:
-            return Outcome(StopReason.budget_time, RunStatus.stopped)
+            return Outcome(StopReason.budget_time)
         if isinstance(raised, anyio.get_cancelled_exc_class()):
             raised = stray(self.phase, raised)
         error = RunFailure.of(raised, run.step, self.phase)
         fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
         if isinstance(raised, BaseExceptionGroup) and fatal:
-            return Outcome(StopReason.cancelled, RunStatus.cancelled, error, raised)
-        return Outcome(StopReason.unrecoverable_error, RunStatus.failed, error, raised if fatal else None)
+            return Outcome(StopReason.cancelled, error, raised)
+        return Outcome(StopReason.unrecoverable_error, error, raised if fatal else None)
 
     async def _work(self) -> Outcome:
         run = self.run
@@ -217,7 +216,7 @@ class Runner:
                 want = machine.send(reply)
             except StopIteration as end:
                 await run.children.settle()
-                return Outcome(end.value, status_of(end.value))
+                return Outcome(end.value)
             reply = None
             if isinstance(want, Check):
                 reply = self._check(want.state)
@@ -246,7 +245,7 @@ class Runner:
                     assert not isinstance(decision.candidates, int)
                     self.candidates = decision.candidates
                     await run.children.settle()
-                    return Outcome(StopReason.max_steps, status_of(StopReason.max_steps))
+                    return Outcome(StopReason.max_steps)
                 reply = await self._choose(want.state, decision)
             else:
                 self._commit(want)

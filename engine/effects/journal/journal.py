@@ -35,11 +35,11 @@ import orjson
 from ....traces import Effect
 from ....traces.file.children import CALLED
 from ...state.serialization import dump
-from ..arguments_json import Asked, read_form
+from ..arguments_json import Asked, Learn, read_form
 from ..call import LAST, Recorded
 from ..context import Frame, Lane, lane_in, lane_name, started_in
 from .recorded_order import RecordedOrder
-from .redacted_match import MARKED, Learn, fits
+from .redacted_match import MARKED, fits
 
 Number = int | str
 Match = tuple[str, Number]

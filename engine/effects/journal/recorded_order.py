@@ -96,16 +96,9 @@ class RecordedOrder:
         with self._lock:
             return self._loose or self._head() is None
 
-    async def all(self) -> None:
-        """Wait until all calls are over."""
-        await self.turn(_After())
-
-    def all_in_thread(self) -> None:
-        """Wait until all calls are over, in a thread."""
-        self.turn_in_thread(_After())
-
-    async def turn(self, call: Ended) -> None:
-        """Wait until all calls that ended before `call` are over."""
+    async def turn(self, call: Ended | None = None) -> None:
+        """Wait until all calls that ended before `call`, or all, are over."""
+        call = call or _After()
         while (moves := self._moves_until_ready(call, None)) is not None:
             event = anyio.Event()  # made only here, since few calls wait
             if self._moves_until_ready(call, _waker(event)) is None:
@@ -114,8 +107,9 @@ class RecordedOrder:
                 await event.wait()
             self._waited(call, moves)
 
-    def turn_in_thread(self, call: Ended) -> None:
+    def turn_in_thread(self, call: Ended | None = None) -> None:
         """Wait, in a thread, until the calls before `call` are over."""
+        call = call or _After()
         while True:
             event = threading.Event()
             moves = self._moves_until_ready(call, event.set)
@@ -156,15 +150,11 @@ class RecordedOrder:
 
     def _head(self) -> Ended | None:
         if not self._sorted:
-            self._calls.sort(key=_order)
+            self._calls.sort(key=lambda call: call.recorded.order)
             self._sorted = True
         while self._at < len(self._calls) and self._calls[self._at].over:
             self._at += 1
         return self._calls[self._at] if self._at < len(self._calls) else None
-
-
-def _order(call: Ended) -> int:
-    return call.recorded.order
 
 
 def _waker(event: anyio.Event) -> Callable[[], Any]:

@@ -221,21 +221,21 @@ class _Preparation:
         if state is not None and state.max_steps != self.budget.max_steps:
             limit = max(self.budget.max_steps, state.current_step)
             state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
-        at = self.clock.time()
+        if self.said:
+            return state
+        self.said = True
         members: dict[str, Any] = {
             "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
             "versions": versions(),
             "budget": self.budget.to_dict(),
             "schema_version": cls.model_fields["schema_version"].default,
-            "seconds": round(seconds_so_far(trace, until=at), 6),
+            "seconds": round(seconds_so_far(trace, until=self.clock.time()), 6),
         }
         if self.writer.torn:
             members["torn"] = len(self.writer.torn)
         if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
             members["patch"] = patch
-        if not self.said:
-            self.said = True
-            self._write("resume", members)
+        self._write("resume", members)
         return state
 
 
@@ -342,23 +342,17 @@ def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
 
 def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | None = None) -> RunResult:
     """Return a run's result from its trace, with open requests if `waiting`."""
-    end = trace.end
+    end: Mapping[str, Any] = {"status": RunStatus.waiting} if waiting else trace.end
     has_state = trace.first_state is not None
-    state = module.state_class.from_dict(trace.final_state) if has_state else None
-    status = RunStatus.waiting if waiting else RunStatus(end["status"])
-    reason = None if waiting else stop_reason_of(trace)
-    final = None if waiting else end.get("final_result")
-    error = RunFailure.from_dict(end["error"]) if not waiting and end.get("error") else None
-    task_result = end.get("task_result") if not waiting else None
     return RunResult(
-        status=status,
-        stop_reason=reason or StopReason.waiting,
-        final_result=final,
-        state=state,
+        status=RunStatus(end["status"]),
+        stop_reason=(None if waiting else stop_reason_of(trace)) or StopReason.waiting,
+        final_result=end.get("final_result"),
+        state=module.state_class.from_dict(trace.final_state) if has_state else None,
         steps=len(trace.steps),
         usage=used_so_far(trace),
-        task_result=_told(trace, task_result),
+        task_result=_told(trace, end.get("task_result")),
         trace=trace,
-        error=error,
+        error=RunFailure.from_dict(end["error"]) if end.get("error") else None,
         waiting=waiting or [],
     )
