@@ -153,7 +153,7 @@ class Call:
         key: str,
         pending: dict[str, Any],
     ) -> None:
-        self.run = run
+        self.run: Books = run  # type: ignore[assignment] # a recorded host has none, and its calls are only replayed
         self.frame = frame
         self.spec = spec
         self.match = match
@@ -198,14 +198,13 @@ class Call:
 
     def charge(self, usage: Usage) -> None:
         """Add a charge; an estimate counts only under a budget."""
-        if usage.estimated and not (self.run is not None and self.run.is_limited):
+        if usage.estimated and not self.run.is_limited:
             return
         before = self.charged or Usage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
         tokens_in, tokens_out = before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out
         charged = Usage(tokens_in, tokens_out, cost, before.estimated or usage.estimated)
-        if self.run is not None:
-            self.run.charge(self, charged)
+        self.run.charge(self, charged)
         self.charged = charged
 
     def note(self, **members: Any) -> None:
@@ -222,9 +221,8 @@ class Call:
 
     def let_go(self) -> None:
         """Release the reservation and charges of a suspended run's call."""
-        if self.run is not None:
-            self.run.account.settle(self.reserved, None, self)
-            self.reserved, self.charged = 0, None
+        self.run.account.settle(self.reserved, None, self)
+        self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
         """Write `value` as the outcome; return its held form.
@@ -234,7 +232,6 @@ class Call:
         an error, which is raised as EffectError.
         """
         run = self.run
-        assert run is not None
         try:
             spec, kind = self.spec, type(value)
             usage = self.charged
@@ -265,20 +262,18 @@ class Call:
 
     def fail(self, error: Exception) -> NoReturn:
         """Write the error as the outcome, and raise it as EffectError."""
-        assert self.run is not None
         form = self.run.error_form(error)
         self._close({"error": form}, self.charged)
         raise EffectError(form["type"], form["message"], form.get("data")) from error
 
     def cancelled(self, why: str) -> None:
         """Record that the call was cancelled: its effect is unknown."""
-        if self.outcome is not None or (self.run is not None and self.run.suspended):
+        if self.outcome is not None or self.run.suspended:
             return  # the outcome is written, or the call stays open for the resumed run, which enters it again
         self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
 
     def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
         run = self.run
-        assert run is not None
         if usage is not None:
             usage = run.account.priced(usage)
         if not run.close(self):
@@ -303,7 +298,7 @@ def leave(span: Span) -> None:
     """End a hook or call, and cancel its open calls."""
     span.over = True
     for call in tuple(span.open or ()):
-        if call.run is None or call.run.suspended:
+        if call.run.suspended:
             return
         try:
             call.cancelled("the hook or call that made this call ended before it")
@@ -352,7 +347,6 @@ def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, An
 def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Reserve tokens and write the intent; False while other calls hold them."""
     run = call.run
-    assert run is not None
     if run.is_limited and not run.reserve(call, _tokens_needed(call.spec, args, kwargs)):
         return False
     run.open(call)

@@ -152,14 +152,11 @@ async def _run(call: Call | ActionResult) -> ActionResult:
         if call.recorded is not None:
             output, _, outcome = replayed(call)
         else:
-            run = call.run
-            assert run is not None
-            if call.work is not None:
-                pass  # the thread of `decide` has started it
-            elif not run.is_limited:
-                run.open(call)
-            else:
-                await reserve(call, (), kwargs)
+            if call.work is None:  # otherwise, the thread of `decide` has started it
+                if not call.run.is_limited:
+                    call.run.open(call)
+                else:
+                    await reserve(call, (), kwargs)
             output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
             if spec.model is not None:
                 output = plain(output, data)

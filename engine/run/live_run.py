@@ -36,7 +36,7 @@ from ..concurrency.tasks import current_loop
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
 from ..effects.arguments_json import Asked, StateRefs, asked_for, request_digest
-from ..effects.budget import COUNTED, WARN_AT, Account, EndedFromAbove, RunUsage, Usage
+from ..effects.budget import WARN_AT, Account, EndedFromAbove, RunUsage, Usage
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.journal.journal import Entry, Journal, Match, Request
@@ -172,7 +172,8 @@ class LiveRun:
 
     def usage(self) -> RunUsage:
         """Return the usage of the run so far."""
-        counted = (getattr(self.account, name) for name in COUNTED)
+        a = self.account
+        counted = (a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced, a.estimated)
         return RunUsage(self.step, round(self.elapsed, 6), *counted)
 
     # writing
