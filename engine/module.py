@@ -40,11 +40,7 @@ importing: ContextVar[str | None] = ContextVar("refold_importing", default=None)
 
 
 class Module(Generic[S]):
-    """A module as the engine sees it.
-
-    Users subclass `AgentModule`, which describes the hooks. Raises ModuleDefinitionError, when a subclass is defined,
-    if the engine could not call one of its hooks.
-    """
+    """A module as the engine sees it; users subclass `AgentModule`."""
 
     tools: Mapping[str, Callable[..., Any]] = {}
     branch: BranchStrategy = SelectFirst()

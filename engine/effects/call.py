@@ -52,7 +52,7 @@ class Books(Protocol):
     def error_form(self, error: BaseException) -> dict[str, Any]:
         """Return an exception in the form that an outcome carries."""
 
-    def reserve(self, call: "Call", tokens: int) -> bool:
+    def reserve(self, tokens: int) -> bool:
         """Reserve tokens for a call; False while other calls hold the rest."""
 
     def open(self, call: "Call") -> None:
@@ -173,10 +173,6 @@ class Call:
     def opened(self, intent: int) -> None:
         """Set the number of the intent; the call now needs an outcome."""
         self.intent = intent
-
-    def hold(self, tokens: int) -> None:
-        """Set how many tokens of the budget are reserved for the call."""
-        self.reserved = tokens
 
     def come_after(self, order: Any) -> None:
         """Let the call start after the recorded outcomes of `order`."""
@@ -347,8 +343,11 @@ def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, An
 def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Reserve tokens and write the intent; False while other calls hold them."""
     run = call.run
-    if run.is_limited and not run.reserve(call, _tokens_needed(call.spec, args, kwargs)):
-        return False
+    if run.is_limited:
+        tokens = _tokens_needed(call.spec, args, kwargs)
+        if not run.reserve(tokens):
+            return False
+        call.reserved = tokens
     run.open(call)
     return True
 

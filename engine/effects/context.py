@@ -226,8 +226,7 @@ def counted_live() -> Iterator[None]:
 def frame_or_none() -> Frame | None:
     """Return the running frame, or None outside of any run.
 
-    Raises EffectNotAllowedError inside `reduce` and stop criteria, and NoRunError in a thread without a frame (and
-    without an event loop) while runs are live.
+    Raises EffectNotAllowedError and NoRunError, as the head of this file says.
     """
     frame = frame_variable.get()
     if frame is None:

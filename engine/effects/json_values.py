@@ -48,9 +48,9 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
 
 
 def own_observation(value: Any, redactor: Redactor | None) -> Observation:
-    """Return the result of a module's own `act` in frozen JSON form.
+    """Return a module's own observation in frozen JSON form, or raise StateValueError.
 
-    Results of `super().act` have that form already. Raises StateValueError for a value without a JSON form.
+    Results of `super().act` have that form already.
     """
     if not isinstance(value, Observation):
         return Observation((), _clean(json_result(value, None, "the observation"), redactor))

@@ -130,10 +130,9 @@ def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason
 def reduce_step(
     module: Reducer, state: StateSchema, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:
-    """Call `reduce` and commit its draft.
+    """Call `reduce`, without effects, and return the next state and the patch.
 
-    Returns the next state, with `current_step` one higher, and the patch. No effect is allowed in `reduce`. After a
-    final decision, its answer becomes the `final_result`, unless `reduce` has set one.
+    After a final decision, its answer becomes the `final_result`, unless `reduce` has set one.
     """
     engine_fields = {"current_step": state.current_step + 1}
     offered: dict[str, Any] = {"decision": decision, "observation": observation}

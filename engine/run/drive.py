@@ -106,8 +106,7 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
 async def drive(runner: Runner) -> RunResult[Any]:
     """Check the task, run the loop, and write the end.
 
-    Every failure on the way ends the run, and is recorded in the end record. A candidate's run works in the environment
-    of its plan, and its task was checked when its parent started.
+    Every failure on the way ends the run, and is recorded in the end record.
     """
     run, plan = runner.run, runner.plan
     result: RunResult[Any] | None = None

@@ -419,19 +419,16 @@ class LiveRun:
                 "a timeout abandoned, or that was never awaited"
             )
 
-    def reserve(self, call: Call, tokens: int) -> bool:
+    def reserve(self, tokens: int) -> bool:
         """Reserve tokens for a call; False while other calls hold the rest.
 
         Ends the run and raises BudgetExceededError if the tokens cannot fit at all.
         """
         try:
-            if not self.account.reserve(tokens):
-                return False
+            return self.account.reserve(tokens)
         except BudgetExceededError as error:
             self.stop(error)
             raise
-        call.hold(tokens)
-        return True
 
     def charge(self, call: Call, usage: Usage) -> None:
         """Count the charges of a running call.

@@ -96,8 +96,7 @@ class Waits:
     ) -> None:
         """Hold the open requests of `run`.
 
-        `parent` holds the requests of the parent run. `awaited_by` lists the parent's calls that wait for this run: it
-        is empty if no call waits, and None if the whole parent waits (a branch). `requests` and `answers` are those
+        `parent` holds those of the parent run. `awaited_by` is as in `plan.Parent`. `requests` and `answers` are those
         that the trace of a resumed run has for its current step.
         """
         self._run = run

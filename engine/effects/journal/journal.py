@@ -272,7 +272,7 @@ class Journal:
     def _next_in_lane(self, request: Request, learn: Learn) -> Entry | None:
         """Return the lane's next call if it fits the request.
 
-        If several secrets have the same mark, only the order within a lane tells their calls apart.
+        If several secrets have one mark, only the order within a lane tells their calls apart.
         """
         group = self._groups.get((request.phase, request.within))
         lane = group.lanes.get(request.lane.name) if group is not None else None

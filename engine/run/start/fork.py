@@ -167,7 +167,7 @@ def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redac
 def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
     """Return the first state of a fork that has not written it.
 
-    Returns None if the run is no fork. Raises EngineUsageError if the fork's source does not exist any more.
+    Returns None if the run is no fork, and raises EngineUsageError if its source is gone.
     """
     link = trace.header.get("parent")
     if link is None or link["kind"] != "fork":

@@ -252,7 +252,7 @@ class RunPlan:
     ) -> "RunPlan":
         """Return the plan of a new run, with its trace in `folder`.
 
-        Without a `seed`, the plan gets a random one of 53 bits, which a float holds exactly.
+        A random seed has 53 bits, which a float holds exactly.
         """
         if options.redactor is not None:
             task = redacted_task(task, options.redactor)
