@@ -205,7 +205,7 @@ def stop_reason_of(trace: Trace) -> StopReason | None:
 
 
 def told_live(trace: Trace) -> Iterator[Record]:
-    """Yield the `live_from` events; the last `reused` ends all reuse."""
+    """Yield the `live_from` events; a true `reused` ends all reuse."""
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:
             if record.kind == "event" and record["name"] == "live_from" and "reused" in record:

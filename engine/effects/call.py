@@ -193,7 +193,7 @@ class Call:
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
-        """Add a charge; an estimate counts only under a budget."""
+        """Add a charge; estimates count only if tokens or money are limited."""
         if usage.estimated and not self.run.is_limited:
             return
         before = self.charged or Usage()
@@ -434,7 +434,7 @@ def carry_out_here(
 
 
 def _is_cut_off(error: BaseException) -> bool:
-    """Return whether the run cut the call off, perhaps in a group."""
+    """Return whether the error is the run's abort, perhaps in a group."""
     if isinstance(error, ExceptionGroup):
         return error.subgroup(RunAbortedError) is not None
     return isinstance(error, RunAbortedError)
