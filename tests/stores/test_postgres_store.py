@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from refold.errors import TraceTakenError
+from refold.errors import StoreError, TraceTakenError, TraceWriteError
 from refold.testing import StoreSuite
 from refold.testing.store_suite import _members
 from refold.traces import Trace
@@ -117,3 +117,22 @@ def test_many_lines_in_one_append_come_back_as_they_were_written(postgres_url: s
     assert store.read("run") == source.read("run")
     store.close()
     source.close()
+
+
+def test_a_server_that_became_read_only_says_what_to_do(postgres_url: str) -> None:
+    """As an old primary is after a failover; what is written before and after is complete."""
+    store = open_store(postgres_url)
+    database = store._database  # type: ignore[attr-defined]
+    writer = TraceWriter.create(RunRef(store, "run"))
+    writer.append("header", 0, 1.0, _members("run", 0))
+    database._connection.execute("SET default_transaction_read_only = on")
+    with pytest.raises(TraceWriteError, match=r"takes no writes now .*; its records are complete: resume the run"):
+        writer.append("end", 0, 2.0, {"status": "completed", "stop_reason": "final"})
+    writer.close()
+    with pytest.raises(StoreError, match="name the server that does, or wait until this one does"):
+        store.tasks("set").add([NewTask("one")])
+    database._connection.execute("SET default_transaction_read_only = off")
+    with TraceWriter.reopen(RunRef(store, "run"))[0] as again:
+        again.append("end", 0, 2.0, {"status": "completed", "stop_reason": "final"})
+    assert [record.kind for record in Trace.load(RunRef(store, "run")).records] == ["header", "end"]
+    store.close()

@@ -16,7 +16,8 @@ from refold import Decision, Engine, Observation, RunStatus, Task
 from refold.errors import StoreError
 from refold.testing import StoreSuite
 from refold.testing.store_suite import _write
-from refold.traces.stores import NewTask, open_store
+from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import NewTask, RunRef, open_store
 from refold.traces.stores.sqlite import ownership
 from refold.traces.stores.sqlite.store import SqliteStore
 
@@ -184,3 +185,16 @@ def test_no_set_is_kept_in_a_file_that_is_gone(tmp_path: Path, change: Callable[
             store.tasks("set").add([NewTask("two")])
         with pytest.raises(StoreError, match="is no longer the file"):
             store.tasks("set").counts()
+
+
+def test_a_run_that_could_not_be_given_back_is_free_for_its_own_process(tmp_path: Path) -> None:
+    """Its lease lasts for half a minute, and nobody would write under it."""
+    with closing(open_store(f"sqlite:///{tmp_path}/runs.db")) as store:
+        _write(store, "one")
+        writer, _ = TraceWriter.reopen(RunRef(store, "one"))
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+            store._database._writer.execute("PRAGMA busy_timeout = 0")  # type: ignore[attr-defined]
+            other.execute("BEGIN IMMEDIATE")
+            writer.close()
+        assert not store.run("one").held
+        TraceWriter.reopen(RunRef(store, "one"))[0].close()

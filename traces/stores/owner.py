@@ -17,10 +17,22 @@ BEAT_SECONDS = 10.0
 """How often a process extends the leases of its open writers: two heartbeats may be lost."""
 
 
+_ended: set[str] = set()
+"""The owners of this process that no longer hold anything, whatever a store that could not be reached says."""
+
+
 def new_owner() -> str:
     """Return a text that names this process and, at random, one writer."""
     pid = os.getpid()
     return f"pid {pid} on {socket.gethostname()} [{_machine()} {_started(pid)} {token_hex(4)}]"
+
+
+def end_owner(owner: str) -> None:
+    """Record that an owner of this process has stopped writing.
+
+    If the store could not be told, its lease lasts on; this process then takes the run again without waiting for that.
+    """
+    _ended.add(owner)
 
 
 def person_text(owner: str | None) -> str | None:
@@ -29,10 +41,12 @@ def person_text(owner: str | None) -> str | None:
 
 
 def has_died(owner: str) -> bool:
-    """Return whether the process is known to be gone.
+    """Return whether the writer is known to be gone.
 
-    This is known only of processes of this machine.
+    This is known only of processes of this machine, and of the single writers of this process.
     """
+    if owner in _ended:
+        return True
     shown, _, rest = owner.partition(" [")
     facts = rest.rstrip("]").split(" ")
     words = shown.split(" ")

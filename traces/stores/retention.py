@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -132,8 +133,9 @@ def remove(store: TraceStore, planned: Removal) -> Removal:
                 continue
             store.delete(row.run_id)
             gone.append(row)
-        except TraceNotFoundError:  # another process has removed it
-            continue
+        except TraceNotFoundError:  # removed meanwhile, or in a removal that was interrupted: its row may be left
+            with suppress(TraceLockedError):
+                store.delete(row.run_id)
         except TraceLockedError:
             locked.append(row.run_id)
     return Removal(tuple(gone), planned.kept, planned.runs, tuple(locked))

@@ -9,6 +9,7 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 import obstore
+import orjson
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from ....errors import StoreError
@@ -23,12 +24,27 @@ R = TypeVar("R")
 class Found:
     """An object's bytes, version and time of writing.
 
-    `tag` names this version; `at` is by the store's clock, in seconds since the epoch.
+    `name` is for messages, and has the store's address; `tag` names this version; `at` is by the store's clock, in
+    seconds since the epoch.
     """
 
+    name: str
     data: bytes
     tag: str
     at: float
+
+    def doc(self) -> dict[str, Any]:
+        """Return the object's JSON document, or raise `StoreError`."""
+        try:
+            doc = orjson.loads(self.data)
+        except orjson.JSONDecodeError as error:
+            raise StoreError(
+                f"{self.name} is not as refold wrote it ({error}): another program changed the object, or something "
+                "between cuts answers short; try again, or restore the object"
+            ) from error
+        if not isinstance(doc, dict):
+            raise StoreError(f"{self.name} is not as refold wrote it: another program changed the object; restore it")
+        return doc
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +99,12 @@ class Bucket:
             data = bytes(self._asked(result.bytes))
         except FileNotFoundError:
             return None
-        return Found(data, result.meta["e_tag"] or "", result.meta["last_modified"].timestamp())
+        return Found(
+            f"{self.url}: the object `{name}`",
+            data,
+            result.meta["e_tag"] or "",
+            result.meta["last_modified"].timestamp(),
+        )
 
     def get_all(self, names: list[str]) -> list[Found | None]:
         """Return several objects, read at once."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from ....errors import StoreError, TraceError, TraceTakenError, TraceWriteError
-from ..owner import SECONDS, person_text
+from ..owner import SECONDS, end_owner, person_text
 from ..run_row import RunRow
 from ..summaries import read_row
 from .bucket import Bucket
@@ -116,7 +116,7 @@ class ObjectRun:
             self.beat()
         if self._is_lost:
             found = self._bucket.get(f"{folder_of(self._run_id)}lease")
-            raise TraceTakenError(self._name, person_text(orjson.loads(found.data)["owner"]) if found else None)
+            raise TraceTakenError(self._name, person_text(found.doc()["owner"]) if found else None)
 
     def beat(self) -> None:
         """Extend the run's lease, unless it is lost."""
@@ -163,12 +163,19 @@ class ObjectRun:
         """Merge the segments, and release the run."""
         if self._pid != os.getpid():
             return
-        with self._beating, contextlib.suppress(StoreError):
+        with self._beating:
             self._is_closed = True
-            content = lease_content(self._epoch, self._owner, 0.0)
-            if self._bucket.replace(f"{folder_of(self._run_id)}lease", content, self._tag):
-                self.put_row()
-                put_together(self._bucket, self._run_id, self._epoch, self._owner)
+            try:
+                self._release()
+            except StoreError:
+                end_owner(self._owner)
+
+    def _release(self) -> None:
+        content = lease_content(self._epoch, self._owner, 0.0)
+        if self._bucket.replace(f"{folder_of(self._run_id)}lease", content, self._tag):
+            self.put_row()
+            data = bytes(self._data[: self._sent])
+            put_together(self._bucket, self._run_id, self._epoch, self._owner, data)
 
     @property
     def _name(self) -> str:

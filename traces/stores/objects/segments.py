@@ -57,7 +57,8 @@ def owner_of(content: bytes) -> tuple[int, str]:
 def read_segments(bucket: Bucket, run_id: str) -> Segments:
     """Return a run's segments.
 
-    Reads again if a writer was merging segments meanwhile. Raises `StoreError` if segments are missing.
+    Reads again if a writer was merging segments meanwhile. Raises `StoreError` if segments are missing, or if an object
+    does not have the size that the list says: a trace that is cut at the end of a line looks whole.
     """
     for _ in range(_RETRIES):
         whole_prefix, prefix = f"{folder_of(run_id)}whole/", f"{folder_of(run_id)}segments/"
@@ -69,17 +70,24 @@ def read_segments(bucket: Bucket, run_id: str) -> Segments:
         numbers = [int(name.rpartition("/")[2]) for name in names]
         found = bucket.get_all([*wholes[-1:], *names])
         contents = [each.data for each in found if each is not None]
-        if len(contents) == len(found) and numbers == list(range(upto + 1, upto + 1 + len(numbers))):
+        sizes = {entry.name: entry.size for entry in entries}
+        is_whole = list(map(len, contents)) == [sizes[name] for name in (*wholes[-1:], *names)]
+        if is_whole and numbers == list(range(upto + 1, upto + 1 + len(numbers))):
             parts = [content.partition(b"\n")[2] for content in contents]
             full = tuple(name for name, part in zip(names, parts[len(wholes[-1:]) :], strict=True) if part)
             return Segments(b"".join(parts), upto + len(numbers), len(numbers), full)
-    raise StoreError(f"{bucket.url}: segments of run {run_id} are missing; another program may have removed objects")
+    raise StoreError(
+        f"{bucket.url}: segments of run {run_id} are missing or cut short; another program may have removed objects"
+    )
 
 
-def put_together(bucket: Bucket, run_id: str, epoch: int, owner: str) -> None:
-    """Replace the segments of a run by one object."""
+def put_together(bucket: Bucket, run_id: str, epoch: int, owner: str, data: bytes) -> None:
+    """Replace the segments of a run by one object.
+
+    If they do not hold `data`, which their writer has written, they are left as they are.
+    """
     found = read_segments(bucket, run_id)
-    if found.count < MANY:
+    if found.count < MANY or found.data != data:
         return
     name = f"{folder_of(run_id)}whole/{found.last:0{_DIGITS}}"
     if bucket.create(name, segment(epoch, owner, found.data)):

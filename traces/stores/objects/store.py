@@ -18,13 +18,13 @@ from ...file.schema import is_run_id
 from ...file.trace_bytes import Store
 from ..access import Access
 from ..beats import Beats
-from ..owner import SECONDS, has_died, new_owner, person_text
+from ..owner import SECONDS, end_owner, has_died, new_owner, person_text
 from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total
 from ..summaries import add_up, page_of
 from ..task_table import Lease
 from ..url_text import without_password
-from .bucket import Bucket
+from .bucket import Bucket, Found
 from .run_writer import ObjectRun, lease_content
 from .segments import folder_of, read_segments, segment, segment_name
 from .tasks import ObjectTasks, check_lease, set_ids
@@ -84,20 +84,21 @@ class ObjectStore:
         self._check()
         if self._lease is not None and above is None:
             ObjectTasks(self._bucket, self._lease.set_id).note_run(self._lease, run_id)
-        owner, name = new_owner(), f"{folder_of(run_id)}lease"
-        if not self._bucket.create(name, lease_content(1, owner, SECONDS)):
-            raise TraceExistsError(f"{self.url}#{run_id}")
-        return self._run(run_id, 1, owner, b"", -1, durability)
+        name = f"{folder_of(run_id)}lease"
+        with _owner() as owner:
+            if not self._bucket.create(name, lease_content(1, owner, SECONDS)):
+                raise TraceExistsError(f"{self.url}#{run_id}")
+            return self._run(run_id, 1, owner, b"", -1, durability)
 
     def open(self, run_id: str, *, durability: Durability = "process") -> Store:
         """Hold a trace for writing; see `TraceStore`."""
         self._check()
-        owner = new_owner()
-        epoch = self._take(run_id, owner, SECONDS)
-        while True:
-            found = read_segments(self._bucket, run_id)
-            if self._bucket.create(segment_name(run_id, found.last + 1), segment(epoch, owner, b"")):
-                return self._run(run_id, epoch, owner, found.data, found.last + 1, durability)
+        with _owner() as owner:
+            epoch = self._take(run_id, owner, SECONDS)
+            while True:
+                found = read_segments(self._bucket, run_id)
+                if self._bucket.create(segment_name(run_id, found.last + 1), segment(epoch, owner, b"")):
+                    return self._run(run_id, epoch, owner, found.data, found.last + 1, durability)
 
     def _take(self, run_id: str, owner: str, seconds: float) -> int:
         """Take the lease of a run, and return its new epoch.
@@ -109,7 +110,7 @@ class ObjectStore:
             found = self._bucket.get(name)
             if found is None:
                 raise self._missing(run_id)
-            doc = orjson.loads(found.data)
+            doc = found.doc()
             if self._lease is None and self._is_held(found.at, doc):
                 raise TraceLockedError(f"{self.url}#{run_id}", holder=person_text(doc["owner"]))
             if self._bucket.replace(name, lease_content(doc["epoch"] + 1, owner, seconds), found.tag):
@@ -148,7 +149,7 @@ class ObjectStore:
             row = replace(row, set_id=self._lease.set_id, model=row.model or self._lease.model)
         else:
             there = self._bucket.get(f"rows/{row.run_id}")
-            known = orjson.loads(there.data) if there is not None else {}
+            known = there.doc() if there is not None else {}
             row = replace(row, set_id=known.get("set_id", ""), model=row.model or known.get("model", ""))
         self._bucket.put(f"rows/{row.run_id}", orjson.dumps(asdict(row)))
 
@@ -180,8 +181,8 @@ class ObjectStore:
         if lease is None:
             raise self._missing(run_id)
         found = self._bucket.get(f"rows/{run_id}")
-        row = RunRow(**orjson.loads(found.data)) if found is not None else RunRow(run_id)
-        doc = orjson.loads(lease.data)
+        row = _row(found) if found is not None else RunRow(run_id)
+        doc = lease.doc()
         held = self._is_held(lease.at, doc)
         return replace(row, held=held, holder=person_text(doc["owner"]) if held else None)
 
@@ -189,7 +190,7 @@ class ObjectStore:
         names = [entry.name for entry in self._bucket.entries("rows/")]
         for found in self._bucket.get_all(names):
             if found is not None:
-                yield RunRow(**orjson.loads(found.data))
+                yield _row(found)
 
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
         """Return a page of the runs.
@@ -197,8 +198,11 @@ class ObjectStore:
         A page reads an object for each run, and the leases of the runs on the page.
         """
         page = page_of(self._rows(), where or RunFilter(), after, limit)
-        rows = tuple(self.run(row.run_id) if row.status in ("interrupted", "waiting") else row for row in page.rows)
-        return RunPage(rows, page.next)
+        rows = list[RunRow]()
+        for row in page.rows:
+            with contextlib.suppress(TraceNotFoundError):  # removed meanwhile
+                rows.append(self.run(row.run_id) if row.status in ("interrupted", "waiting") else row)
+        return RunPage(tuple(rows), page.next)
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
         """Return totals, computed from the rows."""
@@ -210,28 +214,42 @@ class ObjectStore:
 
     def rename(self, run_id: str, to: str) -> None:
         """Set a run aside; see `TraceStore`. Its objects are copied, then removed."""
-        owner = new_owner()
         if self.has(to):
             raise TraceExistsError(f"{self.url}#{to}")
+        with _owner() as owner:
+            self._rename(run_id, to, owner)
+
+    def _rename(self, run_id: str, to: str, owner: str) -> None:
         self._take(run_id, owner, SECONDS)
         for entry in self._bucket.entries(folder_of(run_id)):
             if (found := self._bucket.get(entry.name)) is not None:
                 self._bucket.put(f"{folder_of(to)}{entry.name.removeprefix(folder_of(run_id))}", found.data)
         self._bucket.put(f"{folder_of(to)}lease", lease_content(1, owner, 0.0))
         if (row := self._bucket.get(f"rows/{run_id}")) is not None:
-            self._bucket.put(f"rows/{to}", orjson.dumps({**orjson.loads(row.data), "run_id": to}))
+            self._bucket.put(f"rows/{to}", orjson.dumps({**row.doc(), "run_id": to}))
         self._remove(run_id)
 
     def delete(self, run_id: str) -> None:
         """Remove a run; see `TraceStore`."""
-        with contextlib.suppress(TraceNotFoundError):
-            self._take(run_id, new_owner(), SECONDS)
+        with _owner() as owner:
+            try:
+                self._take(run_id, owner, SECONDS)
+            except TraceNotFoundError:
+                self._bucket.delete([f"rows/{run_id}"])
+                return
             self._remove(run_id)
 
     def _remove(self, run_id: str) -> None:
-        lease = f"{folder_of(run_id)}lease"
-        names = [entry.name for entry in self._bucket.entries(folder_of(run_id)) if entry.name != lease]
-        self._bucket.delete([f"rows/{run_id}", *names, lease])  # the lease last: an interrupted removal can be repeated
+        """Remove a run's objects; an interrupted removal can be repeated.
+
+        The merged segments are removed first: what is left without them cannot be read as a shorter trace, and resumed.
+        The row is removed last: without it, nobody would find what is left.
+        """
+        prefix = folder_of(run_id)
+        lease, whole = f"{prefix}lease", f"{prefix}whole/"
+        names = [entry.name for entry in self._bucket.entries(prefix) if entry.name != lease]
+        names.sort(key=lambda name: not name.startswith(whole))
+        self._bucket.delete([*names, lease, f"rows/{run_id}"])
 
     def sets(self) -> list[str]:
         """Return the ids of the sets."""
@@ -272,6 +290,28 @@ class ObjectBlobs:
                 f"blob {digest} of run {self._run_id} in {self._bucket.url} does not fit the hash in its name", 0
             )
         return found.data
+
+
+@contextlib.contextmanager
+def _owner() -> Iterator[str]:
+    """Yield a new owner, and end the owner after an error.
+
+    A lease that it has taken then keeps nobody of this process waiting.
+    """
+    owner = new_owner()
+    try:
+        yield owner
+    except BaseException:
+        end_owner(owner)
+        raise
+
+
+def _row(found: Found) -> RunRow:
+    """Return the row in an object, or raise `StoreError`."""
+    try:
+        return RunRow(**found.doc())
+    except TypeError as error:
+        raise StoreError(f"{found.name} is no row of a run: another program wrote it; remove it ({error})") from error
 
 
 def _beat(runs: "list[ObjectRun]") -> None:

@@ -23,7 +23,7 @@ def task_name(set_id: str, key: str) -> str:
 def check_lease(bucket: Bucket, lease: Lease) -> tuple[Doc, Found]:
     """Return the object of a lease's task, or raise `TraceTakenError`."""
     found = bucket.get(task_name(lease.set_id, lease.key))
-    doc: Doc = orjson.loads(found.data) if found is not None else {}
+    doc: Doc = found.doc() if found is not None else {}
     if found is None or doc["epoch"] != lease.epoch or doc["status"] != RUNNING:
         raise TraceTakenError(f"task {lease.key} of set {lease.set_id}", doc.get("owner"))
     return doc, found
@@ -52,7 +52,7 @@ class ObjectTasks:
         changed = [entry.name for entry in entries if self._known.get(entry.name, ("",))[0] != entry.tag]
         for name, found in zip(changed, self._bucket.get_all(changed), strict=True):
             if found is not None:
-                self._known[name] = (found.tag, found.at, orjson.loads(found.data))
+                self._known[name] = (found.tag, found.at, found.doc())
         there = {entry.name for entry in entries}
         self._known = {name: known for name, known in self._known.items() if name in there}
         return sorted(self._known.values(), key=lambda known: (known[2]["place"], known[2]["key"]))
@@ -79,13 +79,13 @@ class ObjectTasks:
             if self._bucket.create(name, orjson.dumps(doc)):
                 stored += 1
             elif (found := self._bucket.get(name)) is not None:
-                there = orjson.loads(found.data)
+                there = found.doc()
                 now = self._bucket.now() if there["status"] == RUNNING else 0.0
                 if there["epoch"] <= row.epoch and not self._row(found.at, there, now).held:
-                    kept = {name: there[name] for name in ("place", "changes") if name in there}
+                    kept: Doc = {name: there[name] for name in ("place", "changes") if name in there}
                     stored += self._replace({**doc, **kept}, found.tag)
             if row.run_id is not None and (of_run := self._bucket.get(f"rows/{row.run_id}")) is not None:
-                known = orjson.loads(of_run.data)
+                known = of_run.doc()
                 if not known["set_id"]:
                     self._bucket.put(f"rows/{row.run_id}", orjson.dumps({**known, "set_id": self._set_id}))
         return stored
@@ -141,7 +141,7 @@ class ObjectTasks:
             found = self._bucket.get(task_name(self._set_id, doc["key"]))
             if found is None:
                 return False
-            doc, tag = orjson.loads(found.data), found.tag
+            doc, tag = found.doc(), found.tag
         return False
 
     def note_run(self, lease: Lease, run_id: str) -> None:
@@ -161,7 +161,7 @@ class ObjectTasks:
     def _give_up(self, lease: Lease, status: str, figures: Figures) -> None:
         found = self._bucket.get(task_name(self._set_id, lease.key))
         if found is not None:
-            there = orjson.loads(found.data)
+            there = found.doc()
             if there["epoch"] == lease.epoch and there["status"] == status:  # done before the connection was lost
                 return
         self._change(lease, {**_shown(figures), "status": status, "owner": None, "lease": 0.0})
@@ -188,7 +188,7 @@ class ObjectTasks:
         found = self._bucket.get(task_name(self._set_id, key))
         if found is None:
             return None
-        doc = orjson.loads(found.data)
+        doc = found.doc()
         return self._row(found.at, doc, self._bucket.now() if doc["status"] == RUNNING else 0.0)
 
     def rows(self, *, status: str | None = None, after: int | None = None, limit: int = 1000) -> list[TaskRow]:
@@ -225,7 +225,7 @@ class ObjectTasks:
         found = self._bucket.get(self._document_name(name))
         if found is None:
             return 0, None
-        doc = orjson.loads(found.data)
+        doc = found.doc()
         return doc["version"], doc["value"]
 
     def put_document(self, name: str, value: Any, version: int) -> bool:
@@ -236,9 +236,7 @@ class ObjectTasks:
             return self._bucket.create(place, content)
         found = self._bucket.get(place)
         return (
-            found is not None
-            and orjson.loads(found.data)["version"] == version
-            and self._bucket.replace(place, content, found.tag)
+            found is not None and found.doc()["version"] == version and self._bucket.replace(place, content, found.tag)
         )
 
     def _document_name(self, name: str) -> str:

@@ -54,6 +54,10 @@ _END_BACKEND = (
 The statement waits at most five seconds for that: work that skips locked rows would otherwise skip the rows for which
 it is repeated. Needs PostgreSQL 14.
 """
+_READ_ONLY = (
+    "; this server takes no writes now (it is a standby, or was made read-only): name the server that does, or wait "
+    "until this one does, and start this command again"
+)
 _MOST_UNSYNCED = 256
 """After how many unsynced appends one waits for the disk all the same: these lines are kept in memory."""
 R = TypeVar("R")
@@ -229,7 +233,8 @@ class PostgresDatabase:
                 self._connection.execute(statement.encode())
 
     def _failed(self, what: str, error: psycopg.Error) -> StoreError:
-        return StoreError(f"{self.url} cannot be {what}: {without_password(str(error)).strip()}")
+        hint = _READ_ONLY if isinstance(error, psycopg.errors.ReadOnlySqlTransaction) else ""
+        return StoreError(f"{self.url} cannot be {what}: {without_password(str(error)).strip()}{hint}")
 
     # transactions
 

@@ -11,7 +11,7 @@ from ...file.lines import Lines
 from ...file.record import Record
 from ...file.tail import read_ending
 from ..beats import Beats
-from ..owner import SECONDS, person_text
+from ..owner import SECONDS, end_owner, person_text
 from ..run_row import RunRow
 from ..summaries import from_header, tokens_and_cost
 from ..task_table import Lease
@@ -198,6 +198,8 @@ class SqlRun:
                     [self.head.number, self.head.epoch],
                 )
             )
+            return
+        end_owner(self._owner)
 
     @property
     def _name(self) -> str:

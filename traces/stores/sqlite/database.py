@@ -161,7 +161,7 @@ class SqliteDatabase:
             return False
 
     def _check_place(self) -> None:
-        """Raise `StoreError` if the database or its log is no longer in place."""
+        """Raise `StoreError` if the database is not in place."""
         if not self.is_in_place():
             raise StoreError(
                 f"{self.path} is no longer the file that this process has opened (or its log, {self.path.name}-wal, is "
