@@ -109,9 +109,20 @@ def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
 
 
 def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
-    """Return the trace of a child run if it has a record."""
+    """Return the trace of a child run, or None.
+
+    It is None if the trace is missing, has no complete record, or is another run's: with the trace of an ancestor in
+    its place, a family would have no end.
+    """
     try:
         found = trace.relative(child.run_id)
     except TraceNotFoundError:
         return None
-    return found if len(found.records) else None
+    return found if len(found.records) and _is_child(found, trace, child) else None
+
+
+def _is_child(found: Trace, parent: Trace, child: ChildStart) -> bool:
+    link = found.parent or {}
+    if found.run_id != child.run_id:
+        return False
+    return link.get("kind") == "candidate" if child.kind == "candidate" else link.get("run") == parent.run_id
