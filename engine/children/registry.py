@@ -16,8 +16,11 @@ from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
+from ..module import Module
+from ..replay.child_ends import has_ended
 from ..replay.reuse import linked
 from ..run.live_run import LiveRun
+from ..run.start.resume import result_of
 from ..run.start.usage import background_of, relative_or_none, used_so_far
 from ..state.model import StateSchema
 from .called_child import CalledChild, Place
@@ -71,7 +74,7 @@ class ChildRegistry:
     def status(self, label: str, read: Reads) -> ChildResult:
         """Return the status of a background child, or raise EngineUsageError."""
         known = self._background.get(child_id(self._run.run_id, label))
-        return known.status(read) if known is not None else self._status_elsewhere(label)
+        return known.status(read) if known is not None else self._status_elsewhere(label, read)
 
     async def wait(self, label: str, call: Call, seconds: float | None, read: Reads) -> ChildResult:
         """Wait at most `seconds` for a background child; see `status`."""
@@ -80,19 +83,29 @@ class ChildRegistry:
             await known.wait(call, seconds)
         return self.status(label, read)
 
-    def _status_elsewhere(self, label: str) -> ChildResult:
-        """Return the status of an abandoned or a fork source's child."""
+    def _status_elsewhere(self, label: str, read: Reads) -> ChildResult:
+        """Return the status of an abandoned or a fork source's child.
+
+        Its `value` is read if the module's `child_module` returns a module for it.
+        """
         near: Trace | None = self._run.writer.trace()
         while near is not None:
             try:
                 trace = near.relative(child_id(near.run_id, label))
-                return ChildResult.of_trace(trace, used_so_far(trace))
+                module = None if read is None or not has_ended(trace) else self._module_of(trace)
+                if module is None:
+                    return ChildResult.of_trace(trace, used_so_far(trace))
+                return ChildResult.of(result_of(trace, module), read)
             except TraceNotFoundError:
                 near = _source(near)
         raise EngineUsageError(
             f"this run has started no child {label!r}, and no run that it was forked from has; "
             "use a label that start_child() returned"
         )
+
+    def _module_of(self, child: Trace) -> Module[Any] | None:
+        name = (child.parent or {})["name"]
+        return self._run.plan.module.child_module(name, Task.from_dict(child.header["task"]))
 
     # with the run
 
@@ -107,17 +120,16 @@ class ChildRegistry:
                 if start.step < run.step:
                     self._left(run_id, "its trace is missing, or has no complete record")
                 continue  # otherwise the starting call was cut off before the child had a trace, and runs again
-            link = child.parent or {}
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
-            task = Task.from_dict(child.header["task"])
-            found = module.child_module(link["name"], task)
+            found = self._module_of(child)
             if found is None:
                 self._abandoned[run_id] = used_so_far(child)
                 self._left(run_id, f"{type(module).__name__}.child_module returned no module for it")
                 continue
+            task, name = Task.from_dict(child.header["task"]), (child.parent or {})["name"]
             place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
             budget = RuntimeBudget(**child.budget)
-            self.background(CalledChild(run, self.at_work, place, found, task, link["name"], budget, recorded=True))
+            self.background(CalledChild(run, self.at_work, place, found, task, name, budget, recorded=True))
 
     def _left(self, run_id: str, why: str) -> None:
         self._run.write("event", self._run.step, {"name": "child_left", "data": {"run": run_id, "why": why}})
@@ -156,12 +168,16 @@ def registry_of(call: Call) -> ChildRegistry:
 
 
 def _source(trace: Trace) -> Trace | None:
-    """Return the trace of a fork's source, or None."""
-    link = trace.parent
-    if link is None or link["kind"] != "fork":
+    """Return the trace of a fork's source, or None.
+
+    The source of a fork's child that reuses outcomes is the child at the same place in the fork's source.
+    """
+    link = trace.parent or {}
+    source = link if link.get("kind") == "fork" else link.get("reuse_effects")
+    if source is None:
         return None
     try:
-        return linked(link, trace)
+        return linked(source, trace)
     except TraceNotFoundError:
         return None
 

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 from timing import SOON, StandingClock
-from toys.workers import Log, Worker, children_of, last_word, without_ids
+from toys.workers import Boss, Log, Worker, children_of, last_word, without_ids
 
 from refold import (
     Action,
@@ -18,6 +18,7 @@ from refold import (
     StopReason,
     Task,
     Trace,
+    run_child,
     start_child,
     wait_child,
 )
@@ -273,10 +274,11 @@ def test_a_child_that_nobody_knows_any_more_is_left_and_told(tmp_path: Path) -> 
 def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
     engine = Engine(Chief(), traces=tmp_path, seed=1)
     result = engine.run("start note:a\nwait\nlook")
+    assert result.state.said[1] == "completed thought of a ['thought of a']"
     for reuse in (True, False):
         fork = engine.fork(result.trace, 1, reuse_effects=reuse)
         assert without_ids(fork)["said"][0] == result.state.said[0]
-        assert without_ids(fork)["said"][2] == "completed"
+        assert without_ids(fork) == without_ids(result)
     assert without_ids(engine.fork(result.trace, 0)) == without_ids(result)
 
 
@@ -284,6 +286,33 @@ def test_a_fork_in_another_folder_knows_the_children_of_its_source(tmp_path: Pat
     result = Engine(Chief(), traces=tmp_path / "a", seed=1).run("start note:a\nwait\nlook")
     fork = Engine(Chief(), traces=tmp_path / "b").fork(result.trace, 1)
     assert without_ids(fork)["said"][2] == "completed"
+
+
+def test_a_called_child_of_a_fork_knows_the_children_of_its_source(tmp_path: Path) -> None:
+    """Killed while its child waited for a child of its own that had ended, whose start the fork reuses."""
+
+    class Caller(Boss):
+        async def hand(self, line: str) -> dict[str, Any]:
+            child = await run_child(Chief(), line.replace("/", "\n"), name="chief")
+            return {"status": child.status, "final": child.final_result}
+
+    def cut(trace: Trace, index: int) -> None:
+        assert trace.path is not None
+        records = trace.records
+        last = next(i for i, r in enumerate(records) if r.kind == "outcome" and r.step == index)
+        lines = trace.path.read_bytes().splitlines(keepends=True)
+        trace.path.write_bytes(b"".join(lines[:last]))
+
+    engine = Engine(Caller(), traces=tmp_path)
+    result = engine.run("start note:a/wait")
+    (chief,) = children_of(result.trace)
+    assert "completed thought of a" in result.state.said[0]
+    cut(chief, 1)
+    cut(result.trace, 0)
+    assert result.trace.path is not None
+    fork = engine.fork(result.trace.path, 0, reuse_effects=True)
+    assert fork.state.said == result.state.said
+    assert engine.resume(result.trace.path).state.said == result.state.said
 
 
 def test_who_waits_a_moment_is_told_that_it_waits() -> None:
