@@ -78,12 +78,13 @@ def logged(result: RunResult[Any]) -> RunResult[Any]:
     if result.status is RunStatus.failed:
         log.warning("%s", result.told())
     elif fates:
+        place = result.trace.path or result.trace.place
         log.warning(
             "run %s waits: nobody knows whether %s happened; find out, and answer {'ran': result}, {'failed': text} "
             "or {'retry': True} for each: engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
             result.run_id,
             ", ".join(fates),
-            f" {result.trace.path}" if result.trace.path is not None else "",
+            f" {place}" if place is not None else "",
         )
     return result
 

@@ -198,3 +198,26 @@ def test_a_run_that_could_not_be_given_back_is_free_for_its_own_process(tmp_path
             writer.close()
         assert not store.run("one").held
         TraceWriter.reopen(RunRef(store, "one"))[0].close()
+
+
+def test_a_database_that_another_program_holds_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.traces.stores.sqlite.database._BUSY", 0.0)
+    url = f"sqlite:///{tmp_path}/runs.db"
+    with closing(open_store(url)) as store, closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for work in (lambda: open_store(url), lambda: store.tasks("set").add([NewTask("one")])):
+            with pytest.raises(StoreError, match="database is locked; another program holds it: wait until"):
+                work()
+        other.rollback()
+        assert store.tasks("set").add([NewTask("one")]) == 1
+
+
+def test_a_database_on_a_full_disk_says_what_to_do(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/runs.db")) as store:
+        connection = store._database._writer  # type: ignore[attr-defined]
+        [(pages,)] = connection.execute("PRAGMA page_count").fetchall()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreError, match="disk is full; make room on its disk"):
+            store.tasks("set").add([NewTask(f"t{n}") for n in range(1000)])
+        connection.execute("PRAGMA max_page_count = 1000000")
+        assert store.tasks("set").add([NewTask(f"t{n}") for n in range(1000)]) == 1000

@@ -24,8 +24,19 @@ _NETWORK = frozenset(
 """File systems on which the shared memory of WAL mode does not work between machines."""
 
 
-_NO_RIGHTS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-"""SQLite's errors when the right to write is missing: to the file, or to its folder, in which it makes others."""
+_NO_RIGHTS = "make the file and its folder writable, or work on a copy"
+_HELD = "another program holds it: wait until that has ended, or end it, and start this command again"
+_DAMAGED = "restore the file from a copy"
+_REMEDIES = {
+    sqlite3.SQLITE_READONLY: _NO_RIGHTS,
+    sqlite3.SQLITE_CANTOPEN: _NO_RIGHTS,  # in its folder, SQLite makes other files
+    sqlite3.SQLITE_BUSY: _HELD,
+    sqlite3.SQLITE_LOCKED: _HELD,
+    sqlite3.SQLITE_FULL: "make room on its disk, and start this command again",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: f"name another file, or {_DAMAGED}",
+}
+"""What to do about SQLite's errors, by their primary code."""
 _ADVANCE = (
     "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ?, changed = ? "
     "WHERE number = ? AND last_seq = ? AND last_hash = ? AND epoch = ?"
@@ -105,12 +116,14 @@ class SqliteDatabase:
                 writer.close()
                 raise
         except sqlite3.DatabaseError as error:
-            may_not = getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_RIGHTS
-            hint = "; make the file and its folder writable, or work on a copy" if may_not else ""
-            raise StoreError(f"{self.path} cannot be opened as an SQLite database: {error}{hint}") from error
+            raise self._failed("opened as an SQLite database", error) from error
         except OSError as error:
             raise StoreError(f"{self.path} cannot be opened: {error.strerror}") from error
         return writer, reader
+
+    def _failed(self, what: str, error: sqlite3.Error) -> StoreError:
+        remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        return StoreError(f"{self.path} cannot be {what}: {error}{f'; {remedy}' if remedy is not None else ''}")
 
     def _connect(self) -> sqlite3.Connection:
         return restrict(sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None, check_same_thread=False))
@@ -199,7 +212,7 @@ class SqliteDatabase:
                     self._roll_back()
                     raise
             except sqlite3.Error as error:
-                raise StoreError(f"{self.path} cannot be written: {error}") from error
+                raise self._failed("written", error) from error
         return done
 
     def _roll_back(self) -> None:
@@ -232,7 +245,7 @@ class SqliteDatabase:
                     self._roll_back()
                     raise
             except sqlite3.Error as error:
-                raise StoreError(f"{self.path} cannot be written: {error}") from error
+                raise self._failed("written", error) from error
         return result
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -243,7 +256,7 @@ class SqliteDatabase:
             try:
                 return self._reader.execute(sql, values).fetchall()
             except sqlite3.Error as error:
-                raise StoreError(f"{self.path} cannot be read: {error}") from error
+                raise self._failed("read", error) from error
 
     def close(self) -> None:
         """Close both connections."""
