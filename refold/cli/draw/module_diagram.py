@@ -66,7 +66,7 @@ def _tools(module: Module[Any], full: bool) -> Iterator[str]:
         if not full and number >= _TOOLS:
             yield f"and {len(module.tools) - _TOOLS} more tools"
             return
-        yield _signature(name, tool) + ("  idempotent" if spec_of(tool, name).marks.idempotent else "")
+        yield _signature(name, tool) + ("  idempotent" if spec_of(tool).marks.idempotent else "")
     if not module.tools:
         yield "no tools"
 
