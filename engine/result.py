@@ -195,7 +195,7 @@ def stop_reason_of(trace: Trace) -> StopReason | None:
 
     Raises TraceCorruptError if the record names no reason, or one that this refold does not know.
     """
-    if not trace.end:
+    if trace.ending.record is None:
         return None
     reason = trace.stop_reason
     if reason not in list(StopReason):

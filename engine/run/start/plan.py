@@ -273,7 +273,10 @@ class RunPlan:
         data: bytes,
         reuse: Reuse | None,
     ) -> "RunPlan":
-        """Return the plan of a run from a state of `source`; `data` is its JSON."""
+        """Return the plan of a run from a state of `source`.
+
+        `data` is the JSON of `state`.
+        """
         header = source.header
         plan = cls.fresh(module, Task.from_dict(header["task"]), budget, options, folder, int(header["seed"]))
         return replace(plan, link=link, family=source, path=link["path"], state=state, data=data, reuse=reuse)
