@@ -171,6 +171,12 @@ class CalledChild(ChildRun):
             return None
         return trace if trace.size else None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the child waits for an answer."""
+        result = self._job.result_or_none
+        return result is not None and bool(result.waiting)
+
     async def stop(self) -> None:
         """Cancel the child, and wait until its end is written."""
         await self._job.stop()

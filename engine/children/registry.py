@@ -5,10 +5,11 @@ fails or is cancelled cancels these children. A resumed run resumes those that h
 """
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
-from ...errors import EngineUsageError, TraceNotFoundError
+from ...endings import StopReason
+from ...errors import EngineUsageError, TraceNotFoundError, TraceWriteError
 from ...tasks import Environment, Task
 from ...traces import Trace
 from ..concurrency.tasks import several
@@ -147,6 +148,14 @@ class ChildRegistry:
         """See Children.stop."""
         for each in list(self._background.values()):
             await each.stop()
+
+    def report_waiting(self, reason: StopReason) -> None:
+        """See Children.report_waiting."""
+        why = f"it waits for an answer, and this run has ended ({reason}); only a resume of this run asks again"
+        with suppress(TraceWriteError):  # the end cannot be written either, and the run reports that
+            for run_id, each in self._background.items():
+                if each.is_waiting:
+                    self._left(run_id, why)
 
     def end(self, why: EndedFromAbove) -> None:
         """See Children.end; a run ended from above ends candidates, too."""

@@ -167,8 +167,12 @@ class Runner:
             await run.children.stop()
             leave_lanes()
         if ended:
-            return ended[0] if from_outside is None else replace(ended[0], raised=from_outside)
-        return self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
+            outcome = ended[0] if from_outside is None else replace(ended[0], raised=from_outside)
+        else:
+            outcome = self._failed(raised[0]) if from_outside is None else self._cancelled(from_outside)
+        if outcome.status is not RunStatus.waiting and run.writer.failed is None:
+            run.children.report_waiting(outcome.reason)
+        return outcome
 
     def _cancelled(self, raised: BaseException) -> Outcome:
         """Return the outcome of a run cancelled from outside."""

@@ -22,6 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from ....endings import StopReason
 from ....tasks import Environment, Task
 from ....traces import Record, Trace
 from ....traces.analysis.locate import branches_folder
@@ -75,6 +76,9 @@ class Children(Protocol):
 
     async def stop(self) -> None:
         """Cancel the background children, and wait until their ends are written."""
+
+    def report_waiting(self, reason: StopReason) -> None:
+        """Write an event for each background child that still waits."""
 
     def end(self, why: EndedFromAbove) -> None:
         """End the children of calls for a budget; callable from any thread."""

@@ -350,3 +350,17 @@ def test_misuse_is_told() -> None:
     anyio.run(main)
     result = Engine(Chief()).run("nothing\nlook")
     assert result.state.said[1].startswith("error this run has started no child 'nothing done'")
+
+
+def test_a_child_that_still_waits_when_its_run_fails_is_told(tmp_path: Path) -> None:
+    engine = Engine(Chief(), traces=tmp_path)
+    result = engine.run("start ask:b\nwait 600\nfail")
+    assert result.status is RunStatus.failed
+    (child,) = children_of(result.trace)
+    assert child.status == "waiting"
+    (told,) = [r["data"] for r in result.trace.records if r.kind == "event" and r["name"] == "child_left"]
+    assert told["run"] == child.run_id
+    assert told["why"].startswith("it waits for an answer, and this run has ended (unrecoverable_error)")
+    assert engine.verify(result.trace) == []
+    suspended = engine.run("start ask:b\nwait")
+    assert "child_left" not in [r["name"] for r in suspended.trace.records if r.kind == "event"]
