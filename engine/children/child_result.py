@@ -1,7 +1,7 @@
 """The result of a child run, as its call's outcome has it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -78,7 +78,19 @@ class ChildResult:
     @classmethod
     def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":
         """Return a child's result; `read` makes its `value` of the state."""
+        over = result.status is not RunStatus.waiting
         value = None
-        if read is not None and result.status is not RunStatus.waiting and result.state is not None:
+        if read is not None and over and result.state is not None:
             value = orjson.loads(orjson.dumps(json_result(read(result.state), None, "the value")))
-        return replace(cls.of_trace(result.trace, result.usage), value=value)
+        return cls(
+            result.run_id,
+            result.status,
+            result.stop_reason,
+            result.final_result,
+            result.steps,
+            result.usage,
+            None if result.error is None else str(result.error),
+            value,
+            result.trace.records[-1].hash if over else None,
+            tuple(request.prompt for request in result.waiting),
+        )

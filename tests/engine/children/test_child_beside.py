@@ -271,6 +271,15 @@ def test_a_child_that_nobody_knows_any_more_is_left_and_told(tmp_path: Path) -> 
     assert again.usage.tokens == 10
 
 
+def test_a_killed_child_that_nobody_knows_any_more_waits_still(tmp_path: Path) -> None:
+    result = Engine(Chief(), traces=tmp_path).run("start note:a ask:b\nwait 600\nwait")
+    place = result.trace.relative(children_of(result.trace)[0].run_id).path
+    assert place is not None
+    place.write_bytes(b"".join(place.read_bytes().splitlines(keepends=True)[:-1]))
+    again = Engine(Chief(knows=False), traces=tmp_path).resume(result.trace, "B")
+    assert again.state.said[-1] == "waiting None None"
+
+
 def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
     engine = Engine(Chief(), traces=tmp_path, seed=1)
     result = engine.run("start note:a\nwait\nlook")
