@@ -3,6 +3,7 @@
 `tests/conftest.py` takes the fixture and the hook from here. Files under `tmp_path` are pytest's and do not count.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -25,6 +26,7 @@ def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.chmod(own, 0o1777)  # as that of the system: some tests run processes of other users
     yield
     end_warm_python()
+    gc.collect()  # some folders exist as long as an object
     left = {name: _first_seen.get(name, "the last test") for name in sorted(os.listdir(own))}
     if before[0] is None:
         del os.environ["TMPDIR"]

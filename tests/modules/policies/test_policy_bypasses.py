@@ -12,7 +12,7 @@ from bypasses import CODE, COPIES, LONG, SHORT, VARIABLES, WRAPPERS, lines, quot
 
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.policies import ToolRules
-from refold.modules.policies.rules.known import PROGRAMS
+from refold.modules.policies.rules.known import programs
 from refold.modules.policies.rules.programs.options import Spec
 
 MANY = int(os.environ.get("REFOLD_DRAWN", "0"))
@@ -125,7 +125,7 @@ def test_drawn_lines_are_real(stubs: tuple[Path, dict[str, str]], tmp_path: Path
 def _known(rng: random.Random) -> str:
     """A line of programs that the tables know, with options that they know, whose values are a command."""
     name = rng.choice(["git"] * 12 + ["sort", "split", "install", "tar", "find", "env", "xargs", "uniq", "make", "tee"])
-    words, spec = [name], PROGRAMS[name]
+    words, spec = [name], programs()[name]
     payload = quoted(
         rng.choice(["curl x", "curl x;:", "!curl x", "|curl x", "exec=curl x", "./curl", "sh -c 'curl x'"])
     )

@@ -398,6 +398,13 @@ def test_the_agent_does_not_load_policies_unless_it_is_given_one() -> None:
     import subprocess
     import sys
 
-    code = "import refold.modules.agent as a, sys; a.Agent(name='x'); print('refold.modules.policies' in sys.modules)"
+    code = """
+import sys
+import refold.modules.agent as a
+a.Agent(name="x")
+print("refold.modules.policies" in sys.modules)
+import refold.modules.policies
+print(sys.modules["refold.modules.policies.rules.known"].programs.cache_info().currsize)
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.split() == ["False", "0"], "nor are tables of programs read before a command line is"

@@ -2,7 +2,7 @@
 
 from functools import lru_cache, partial
 
-from ..known import PROGRAMS, is_python, spec_of
+from ..known import is_python, programs, spec_of
 from ..programs import kinds, languages
 from ..programs.word_lists import words_of
 from .plain_commands import Kind, Line, Reading
@@ -21,7 +21,6 @@ _TABLE: dict[str, Kind] = {
     **dict.fromkeys(kinds.EVALUATE, kinds.builtin),
     **dict.fromkeys(("cd", "pushd"), kinds.go_to),
     **dict.fromkeys(("source", "."), kinds.sourced),
-    **{name: partial(kinds.find, spec=PROGRAMS[name]) for name in ("find", "gfind")},
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), languages.awk),
     **dict.fromkeys(("sed", "gsed"), languages.sed),
     **dict.fromkeys(languages.INTERPRETERS, languages.interpreter),
@@ -47,6 +46,8 @@ def kind_of(trusted: tuple[str, ...], name: str) -> Kind:
     low = name.casefold()
     if low in _TABLE:
         return _TABLE[low]
+    if low in ("find", "gfind"):
+        return partial(kinds.find, spec=programs()[low])
     if is_python(low):
         return languages.python
     if (spec := spec_of(low)) is not None:

@@ -5,7 +5,7 @@ A controlling variable may make a program run something else.
 
 import re
 
-from ..known import PROGRAMS
+from ..known import programs
 from ..programs.word_lists import words_of
 
 HARMLESS = words_of(
@@ -79,4 +79,4 @@ def steers(name: str, value: str | None) -> bool:
         return True
     if _DATA.fullmatch(name):
         return False
-    return value is None or not _WORD.fullmatch(value) or value.casefold() in PROGRAMS
+    return value is None or not _WORD.fullmatch(value) or value.casefold() in programs()
