@@ -66,8 +66,10 @@ class _Chromium:
 
     def open(self) -> Browser:
         if self._browser is None:
-            self._browser = launch(self._exit.enter_context(sync_playwright()))
-            self._exit.callback(self._browser.close)
+            with ExitStack() as opening:  # a browser that is not there leaves no event loop
+                self._browser = launch(opening.enter_context(sync_playwright()))
+                opening.callback(self._browser.close)
+                self._exit = opening.pop_all()
         return self._browser
 
     def close(self) -> None:
