@@ -94,7 +94,8 @@ class Nodes:
 def nodes(count: int = 2) -> Iterator[Nodes]:
     """Start a Ray cluster; a test is skipped if Ray is not installed."""
     need_package("ray")
-    with TemporaryDirectory(prefix="ray-") as home, environment(RAY_TMPDIR=home):
+    # Ray's sockets have paths of 67 characters below its folder, and a socket's path has at most 107 bytes.
+    with TemporaryDirectory(prefix="ray-", dir="/tmp") as home, environment(RAY_TMPDIR=home):
         made = Nodes(count)
         try:
             yield made
