@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 import orjson
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -386,6 +386,8 @@ def _acting(viewer: Viewer, actions: Actions) -> Callable[[Request], Awaitable[R
                 raise ProblemError(404, "no_action", f"there is no action {request.path_params['name']}")
             body = await _body(request)
             return _json(await anyio.to_thread.run_sync(act, body, limiter=viewer.acting))
+        except ClientDisconnect:  # the page was closed before it had sent the whole action
+            return Response(status_code=_GONE)
         except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged
             problem = _problem(error)
             return _json(problem.to_dict(), problem.status)

@@ -1,6 +1,7 @@
 """Answers, forks, resumes and verification from the page: what they do, and who may start them."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from refold import Engine, Trace
 from refold.cli.commands.view_modules import CommandModules
 from refold.traces.file.writer import TraceWriter
 from refold.traces.index.folder import Folder
+from refold.view import app
 from refold.view.actions import Actions
 from refold.view.app import Viewer
 from refold.view.json_answers import dump
@@ -375,3 +377,31 @@ def test_an_agents_run_is_verified_and_forked(
         fork = asking.act("fork", id=name, k=1, edits=[], reuse=False).json()["run"]
         run = until(asking, fork, lambda run: run["status"] == "completed")
         assert run["answer"]["value"] == "Both are counted."
+
+
+def test_a_page_that_closes_while_it_sends_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended, read = threading.Event(), app._body
+
+    async def body(request: Any) -> dict[str, Any]:
+        try:
+            return await read(request)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(app, "_body", body)
+    with serving(tmp_path, modules=CommandModules(None, [tmp_path])) as asking:
+        assert asking.viewer.actions is not None
+        head = [
+            "POST /api/act/resume HTTP/1.1",
+            f"Host: 127.0.0.1:{asking.port}",
+            f"X-Refold-Token: {asking.viewer.actions.token}",
+            "Content-Type: application/json",
+            "Content-Length: 100",
+        ]
+        with socket.create_connection(("127.0.0.1", asking.port)) as raw:
+            raw.sendall("\r\n".join([*head, "", "{"]).encode())
+        assert ended.wait(60)
+        assert asking.get("runs")["rows"] == []  # asked of the same loop, which has answered by now
+    assert [record.message for record in caplog.records if record.name == "refold.view"] == []

@@ -60,3 +60,41 @@ def test_each_page_has_a_title_of_its_own(looking: Look, site: Site) -> None:
     }.items():
         page.goto(site.at(*parts))
         expect(page).to_have_title(f"{title} · refold")
+
+
+def test_paper_has_each_part_at_its_whole_length_in_ink(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research", k=0, act=True), theme="dark")
+    expect(page.locator(".tool[open]").first).to_be_visible()
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 28, 31)"
+    assert page.evaluate("[...document.querySelectorAll('.btn')].filter((each) => each.checkVisibility()).length") == 0
+    bodies = page.evaluate(
+        "[...document.querySelectorAll('.pane > .body')].map((e) => [e.scrollHeight, e.clientHeight])"
+    )
+    assert [whole for whole, shown in bodies if whole > shown + 1] == []
+
+
+@pytest.mark.parametrize("size", [(640, 430), (844, 390)])
+def test_a_low_window_has_room_for_a_run(looking: Look, site: Site, size: tuple[int, int]) -> None:
+    width, height = size
+    page = looking(site.at("run", "research", k=1), width=width, height=height)
+    expect(page.locator(".turn.now")).to_contain_text("The time doubles")
+    assert page.evaluate("scrollY") == 0
+    assert overflow(page) <= 0
+    page.mouse.move(20, 120)
+    page.mouse.wheel(0, 2000)
+    shown = page.locator(".pane.on > .body, .pane:not(.steps) > .body").locator("visible=true").first
+    page.wait_for_function("() => scrollY > 0")
+    box = shown.bounding_box()
+    assert box is not None
+    assert box["height"] > height / 2
+    assert box["y"] + box["height"] <= height
+
+
+def test_the_search_of_a_run_does_not_cover_where_it_is(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research"), width=800)
+    expect(page.locator("#find")).to_be_visible()
+    crumbs, search = page.locator(".crumbs").bounding_box(), page.locator("#find").bounding_box()
+    assert crumbs is not None
+    assert search is not None
+    assert crumbs["x"] + crumbs["width"] <= search["x"]

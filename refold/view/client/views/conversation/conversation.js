@@ -12,6 +12,7 @@ import { Turns } from "./turn.js"
 /** Steps that are asked for at once, and as many as are kept on the page. */
 const PART = 60
 const KEPT = 360
+const MARGIN = 12 // above and below the turn at the cursor
 /** px from an end at which more is loaded. */
 const NEAR = 900
 
@@ -77,7 +78,7 @@ export function Conversation({ source, run, k, go, version = "", depth = 0, abov
     const block = moved.current ? "nearest" : turn.clientHeight < innerHeight / 2 ? "center" : "start"
     moved.current = true
     // Turns have their heights only once they are in sight: the cursor's is held there until somebody does something.
-    const watch = new ResizeObserver(() => turn.scrollIntoView({ block }))
+    const watch = new ResizeObserver(() => bring(/** @type {HTMLElement} */ (turn), block))
     watch.observe(chat)
     const done = new AbortController()
     done.signal.addEventListener("abort", () => watch.disconnect())
@@ -128,6 +129,16 @@ function kept([from, to], how) {
 function scrollerOf(element) {
   for (let at = element.parentElement; at; at = at.parentElement) if (/auto|scroll/.test(getComputedStyle(at).overflowY)) return at
   return document.documentElement
+}
+
+/** Scroll what scrolls a turn, and not the page around it, which `scrollIntoView` would. @param {HTMLElement} turn @param {"nearest" | "center" | "start"} block */
+function bring(turn, block) {
+  const scroller = scrollerOf(turn)
+  const top = turn.getBoundingClientRect().top - scroller.getBoundingClientRect().top
+  const [above, below] = [top - MARGIN, top + turn.clientHeight + MARGIN - scroller.clientHeight]
+  if (block === "center") scroller.scrollTop += (above + below) / 2
+  else if (block === "start" || (above < 0 && below < 0)) scroller.scrollTop += above
+  else if (above > 0 && below > 0) scroller.scrollTop += Math.min(above, below)
 }
 
 /** The turn at the top of what is seen, so that it stays there. @param {HTMLElement | null} box */
