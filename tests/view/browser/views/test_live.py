@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hostile_traces import write_run
 from places import TESTS
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site
+from view_server import serving
 from warm_python import warm_python
 
 RUN = TESTS / "helpers" / "toys" / "step_by_step.py"
@@ -97,3 +99,13 @@ def test_eight_tabs_share_the_connections_of_a_browser(looking: Look, acted: Sit
         tell(process, "stop")
         for tab in tabs:  # each hears of it: by a stream, or because it asks again
             expect(tab.locator(".run-row")).to_contain_text("completed")
+
+
+def test_a_run_whose_file_is_overwritten_says_what_is_wrong(looking: Look, tmp_path: Path) -> None:
+    path = tmp_path / "one.trace.jsonl"
+    write_run(path, {}, [], [])
+    with serving(tmp_path) as server:
+        page = looking(f"http://127.0.0.1:{server.port}/#/run/one?k=0", refused=True)
+        expect(page.get_by_role("heading", name="Step 0", exact=True)).to_be_visible()
+        path.write_bytes(b"something else\n" * 50)
+        expect(page.locator(".head .err")).to_contain_text("the line does not have the form of a record")

@@ -74,3 +74,12 @@ def test_cards_above_the_list_fold_beyond_a_few(looking: Look, site: Site) -> No
     page.set_viewport_size({"width": 1280, "height": 844})
     expect(cards).to_have_count(2)
     expect(more).to_have_count(0)
+
+
+def test_a_phone_sorts_too(looking: Look, site: Site) -> None:
+    page = looking(site.at(), width=390, height=844)
+    steps = page.get_by_role("columnheader", name="Steps").get_by_role("button")
+    expect(steps).to_be_in_viewport()
+    steps.click()
+    expect(page.get_by_role("columnheader", name="Steps")).to_have_attribute("aria-sort", "descending")
+    expect(page.locator(".run-row").first).to_contain_text("400 pages, 12 broken links")

@@ -57,14 +57,14 @@ export function Run({ source, id, params, setParams, theme }) {
   }, [run?.objective])
   if (error && !run) return html`<div class="page"><${Problem} error=${error} /></div>`
   if (!run || isAhead(run, params)) return html`<div class="page"><${Loading} text=${run?.indexed ? `Reading the run: ${Math.floor(run.indexed * 100)} %` : "Reading the run"} /></div>`
-  return html`<${Opened} source=${source} run=${run} params=${params} setParams=${setParams} theme=${theme} refresh=${refresh} gone=${error !== null} />`
+  return html`<${Opened} source=${source} run=${run} params=${params} setParams=${setParams} theme=${theme} refresh=${refresh} gone=${error} />`
 }
 
 /**
  * @param {object} props
  * @param {Source} props.source @param {RunInfo} props.run @param {URLSearchParams} props.params
  * @param {(changes: Record<string, string | null>, replace?: boolean) => void} props.setParams
- * @param {string} props.theme @param {() => void} props.refresh @param {boolean} props.gone
+ * @param {string} props.theme @param {() => void} props.refresh @param {(Error & { kind?: string }) | null} props.gone
  */
 function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const narrow = useNarrow()
@@ -210,7 +210,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const relatives = run.children > 0 || run.parent !== null
   return html`<div class="run">
     <div class="head"><div class="grow">
-        <div class="row" style="flex-wrap:wrap;gap:2px 12px"><h1 dir="auto">${visible(run.objective || run.task || run.id)}</h1><${Status} row=${run} />${run.indexed !== null && html`<span class="dim" role="status">${Math.floor(run.indexed * 100)} % of the trace read</span>`}${gone && html`<span class="err">no answer from the server; trying again</span>`}</div>
+        <div class="row" style="flex-wrap:wrap;gap:2px 12px"><h1 dir="auto">${visible(run.objective || run.task || run.id)}</h1><${Status} row=${run} />${run.indexed !== null && html`<span class="dim" role="status">${Math.floor(run.indexed * 100)} % of the trace read</span>`}${gone && html`<span class="err">${gone.kind === "gone" ? "no answer from the server; trying again" : visible(gone.message)}</span>`}</div>
         <p class="facts"><span>${run.name ? `Agent ${oneLine(run.name, 80)}` : oneLine((run.module.split(":")[1] ?? run.module) || "no module", 80)}</span><span>${ago(run.started)}</span>${run.seconds !== null && html`<span><b>${seconds(run.seconds)}</b></span>`}${run.usage.tokens_in + run.usage.tokens_out > 0 && html`<span><b>${shortCount(run.usage.tokens_in + run.usage.tokens_out)}</b> tokens</span>`}${cost(run.usage.cost) && html`<span><b>${cost(run.usage.cost)}</b></span>`}<span><b>${count(run.counts.actions)}</b> ${run.counts.actions === 1 ? "action" : "actions"}</span>${run.attempts.length > 0 && html`<span>resumed ${run.attempts.length === 1 ? "once" : `${count(run.attempts.length)} times`}</span>`}${none.current && html`<span class="none">${none.current}</span>`}</p>
         <div class="run-acts">
           <button type="button" class="btn ${acts ? "" : "shell"}" onClick=${fork}>Fork from here <kbd class="wide">f</kbd></button>
