@@ -12,12 +12,11 @@ import orjson
 
 from ...errors import EngineUsageError, NoRunError
 from ...tasks import Task, TaskBudget, as_task
-from ...traces.file.children import CALLED, STARTED
+from ...traces.file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
 from ..effects.call import Call, carry_out, replayed, reserve, started
 from ..effects.context import Frame, frame_or_none
-from ..effects.journal.journal import AWAITED
 from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools
@@ -39,7 +38,7 @@ def _spec(name: str) -> EffectSpec:
     return EffectSpec(name, Marks(idempotent=True, usage=lambda result: None), True, (), None)
 
 
-_RUN, _START, _STATE, _WAIT = _spec(CALLED), _spec(STARTED), _spec("refold.child_state"), _spec(AWAITED)
+_RUN, _START, _STATE, _WAIT = map(_spec, (RUN_CHILD, START_CHILD, CHILD_STATE, WAIT_CHILD))
 
 
 async def run_child(

@@ -26,11 +26,12 @@ from ...errors import TraceError, TraceNotFoundError
 from ...traces import Effect, Step, Trace
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.children import children_of
+from ...traces.file.record import ASK
 from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef
 from ..effects.arguments_json import Learn, part_at, pointers
 from ..effects.call import LAST, Recorded
-from ..effects.journal.journal import ASK, Entry, Journal, Request, is_entered_again
+from ..effects.journal.journal import Entry, Journal, Request, is_entered_again
 from ..effects.journal.redacted_match import fits
 from ..result import WaitRequest, told_live
 from ..state.digest import value_digest

@@ -9,11 +9,11 @@ import anyio
 from pydantic import TypeAdapter, ValidationError
 
 from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
+from ...traces.file.record import ASK
 from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, started, typed
 from ..effects.context import Frame, frame_or_none
-from ..effects.journal.journal import ASK
 from ..effects.json_values import json_result
 from ..effects.spec import EffectSpec, Marks
 from ..loop.decision import check_wait, json_schema

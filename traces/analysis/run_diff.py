@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from ..file.record import Record
+from ..file.record import CHILD_STATE, RUN_CHILD, WAIT_CHILD, Record
 from ..json_patch.apply import escape, same_json
 from ..json_patch.diff import make_patch
 from ..json_patch.share import Change, changes_of
@@ -30,7 +30,7 @@ chance.
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
 """Details of a request that contain the id of the run, or of its child."""
-_OF_CHILDREN = frozenset(("refold.child", "refold.child_state", "refold.wait_child"))
+_OF_CHILDREN = frozenset((RUN_CHILD, CHILD_STATE, WAIT_CHILD))
 _VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
 
 

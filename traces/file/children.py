@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .lines import Lines
-from .record import Record
+from .record import RUN_CHILD, START_CHILD, Record
 
-CALLED = "refold.child"
-"""The effect name of a call that runs a child and waits for it."""
-STARTED = "refold.start_child"
-"""The effect name of a call that starts a background child."""
-_KINDS: dict[str, Literal["call", "background"]] = {CALLED: "call", STARTED: "background"}
+_KINDS: dict[str, Literal["call", "background"]] = {RUN_CHILD: "call", START_CHILD: "background"}
 _HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
 _STARTS = re.compile(
     rb'\n(?:\{"kind":"branch"' + _HEAD + rb',"opened":'

@@ -33,7 +33,7 @@ from typing import Any
 import orjson
 
 from ....traces import Effect
-from ....traces.file.children import CALLED
+from ....traces.file.record import ASK, RUN_CHILD, WAIT_CHILD
 from ...state.serialization import dump
 from ..arguments_json import Asked, Learn, read_form
 from ..call import LAST, Recorded
@@ -46,10 +46,6 @@ Match = tuple[str, Number]
 """The identity of a call inside its phase: the digest of the request and its number among equal requests."""
 Key = tuple[str, str, Number]
 """The identity of a call inside its step: phase, digest, number."""
-ASK = "refold.ask"
-"""Effect name of `ask`; names that start with `refold.` are reserved for the engine."""
-AWAITED = "refold.wait_child"
-"""Effect name of `wait_child`, which waits for a background child."""
 
 
 _NUMBER = re.compile(r"[0-9]+")
@@ -424,4 +420,4 @@ def is_entered_again(effect: Effect) -> bool:
 
     It does if the call contains an `ask` without an answer, or a child run that has not ended.
     """
-    return any(each.name in (ASK, CALLED, AWAITED) and (each.open or each.cancelled) for each in effect.walk())
+    return any(each.name in (ASK, RUN_CHILD, WAIT_CHILD) and (each.open or each.cancelled) for each in effect.walk())

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
+from ...traces.file.record import ASK
 from .progress import Done
 from .text import SHORT, brief, clean, count_text, cut, seconds_text, value_text
 
@@ -18,10 +19,6 @@ STATUS_STYLES = {
     "running": "blue",
     "corrupt": "red",
 }
-
-
-ASK = "refold.ask"
-"""The effect name of `ask`."""
 
 
 def effect_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:

@@ -6,7 +6,8 @@ from typing import Any
 from rich.text import Text
 
 from ...traces import Change, Effect, Step
-from .phrases import ASK, call_text, effect_text
+from ...traces.file.record import ASK
+from .phrases import call_text, effect_text
 from .text import LONG, SHORT, clean, cut, seconds_text, value_text
 
 _MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}

@@ -21,9 +21,8 @@ from refold import Trace
 from refold.cli.input.forms import fill
 from refold.cli.input.requests import deadline_text, request_rows
 from refold.cli.input.schemas import described
-from refold.cli.render.phrases import ASK, decision_text
+from refold.cli.render.phrases import decision_text
 from refold.cli.render.progress import Progress
-from refold.engine.effects.journal.journal import ASK as ENGINE_ASK
 from refold.engine.loop.json_schema import schema_problem
 from refold.traces.file.writer import TraceWriter
 
@@ -273,10 +272,6 @@ def test_an_answered_wait_is_replayed_with_its_answer(refold: Command) -> None:
     lines = refold("replay", trace, "--step", 0).lines
     assert lines[lines.index("answered") + 1] == "    true"
     assert refold("verify", trace).code == 0
-
-
-def test_the_name_of_ask_is_the_engines() -> None:
-    assert ASK == ENGINE_ASK
 
 
 @pytest.mark.parametrize(
