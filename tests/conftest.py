@@ -76,6 +76,7 @@ WIDE = (
     "stores/test_postgres_store.py",
     "stores/test_store_commands.py",
     "tasks/test_task_commands.py",
+    "testing/test_leftovers.py",
     "tasks/test_task_patterns.py",
     "view/server/test_view_[abeil]*.py",
     "view/server/test_view_s[et]*.py",

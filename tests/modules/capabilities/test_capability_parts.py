@@ -191,6 +191,7 @@ def server(**more: Any) -> dict[str, Any]:
     return {"command": command, "args": [*args, "${CAPABILITY_ROOT}/server.py"], **more}
 
 
+@pytest.mark.wide
 async def test_servers_are_connected_under_the_capabilitys_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
