@@ -269,6 +269,8 @@ LIST_OPS: dict[str, Op] = {
     "move": lambda c, i, j, k, vs, key: move(c, i),
     "swap": lambda c, i, j, k, vs, key: c.__setitem__(slice(0, 2), list(reversed(c[0:2]))),
     "edit each": lambda c, i, j, k, vs, key: edit_each(c),
+    "edit a slice": lambda c, i, j, k, vs, key: edit_each(c[i:j:k]),
+    "sort by a key that writes": lambda c, i, j, k, vs, key: c.sort(key=lambda v: (edit_each([v]), by_dump(v))[1]),
     "again": lambda c, i, j, k, vs, key: c.append(c[i]),
     "tail": lambda c, i, j, k, vs, key: [by_dump(v) for v in reversed(c)] + [len(c), bool(c)],
     "add": lambda c, i, j, k, vs, key: [by_dump(v) for v in [*c, *(c + c), *([] + c), *(c * 2)]],
