@@ -166,6 +166,8 @@ class ChildRegistry:
 
     def usage(self) -> dict[str, Any]:
         """See Children.usage; the run's own usage includes it."""
+        if not self._background and not self._abandoned:  # as in most runs, and each step asks
+            return {}
         at_work = {child.run_id: child.account.to_dict() for child in self.at_work}
         found = {run_id: at_work.get(run_id) or _counted(each.used()) for run_id, each in self._background.items()}
         return found | {run_id: _counted(used) for run_id, used in self._abandoned.items()}
