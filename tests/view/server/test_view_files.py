@@ -59,7 +59,7 @@ def test_mutated_traces_are_answered_without_a_failure(recorded: dict[str, Path]
         ("empty", b"", "interrupted"),
         ("half", b'{"kind":"header","se', "interrupted"),
         ("text", b"hello\nworld\n", "corrupt"),
-        ("nul", b"\0" * 1000, "corrupt"),
+        ("nul", b"\0" * 1000, "interrupted"),  # what a power loss leaves of a first record, as `trace ls` says
         ("json", b'{"a":1}\n', "corrupt"),
         ("other", b'{"kind":"commit","seq":0,"step":0,"at":1,"hash":"' + b"0" * 32 + b'"}\n', "corrupt"),
     ],
