@@ -54,7 +54,7 @@ def spawn(
     Returns a function that cancels the task. The task sees the context variables of `context`, by default those of the
     caller, and calls `over` when it has ended. `work` must raise nothing but its cancellation.
     """
-    loop, context = current_loop(), context or copy_context()
+    loop, context = current_loop(), copy_context() if context is None else context
     if isinstance(loop, asyncio.AbstractEventLoop):
         task = loop.create_task(work(), context=context)
         task.add_done_callback(lambda _: over())

@@ -1,5 +1,7 @@
 """`run_child`: a run inside a run is one effect of it, with a trace of its own in the family."""
 
+import asyncio
+from contextvars import Context, ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from refold import (
     Decision,
     Engine,
     MaxStepsCriteria,
+    RunResult,
     RunStatus,
     RuntimeBudget,
     StopReason,
@@ -33,6 +36,7 @@ from refold.traces import family
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+BADGE: ContextVar[str] = ContextVar("badge", default="none")
 
 
 def test_children_run_to_their_ends_and_are_verified_each_by_itself() -> None:
@@ -137,6 +141,27 @@ class Asker(AgentModule[Log]):
     def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
         if decision.rationale:
             state.said += [decision.rationale, observation.value]
+
+
+class Badged(Boss):
+    async def hand(self, line: str) -> dict[str, Any]:
+        BADGE.set("the tool's")
+        return await super().hand(line)
+
+
+@pytest.mark.parametrize("badge", [None, "the caller's"])
+def test_a_child_has_the_context_of_the_runs_caller(badge: str | None) -> None:
+    class Reading(Worker):
+        def decide(self, state: Log) -> Decision:
+            return Decision.final(BADGE.get())
+
+    async def main() -> RunResult[Log]:
+        return await Engine(Badged(Reading())).arun("go")
+
+    context = Context()
+    if badge is not None:
+        context.run(BADGE.set, badge)
+    assert context.run(asyncio.run, main()).final_result == f"completed: {badge or 'none'}"
 
 
 @loops
