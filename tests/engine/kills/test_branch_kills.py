@@ -71,7 +71,7 @@ def test_every_record_can_be_resumed_from(
     for moment in sorted(chance.sample(everywhere, min(CUTS, len(everywhere)))):
         moments.restore(moment, chance.choice([0, 0, 1, 30]))
         if chance.random() < 0.4:
-            cut_off_last(trace_of(tmp_path), "branch", "decide")
+            cut_off_last(tmp_path, "branch", "decide")
         ended = {
             child.run_id: child.data
             for child in children(Trace.load(trace_of(tmp_path)))

@@ -13,7 +13,7 @@ from crash_lab import nested_run
 from crash_lab.fork_server import ForkServer
 from crash_lab.invariants import assert_outcomes_used_once, assert_usage_adds_up
 from crash_lab.moments import Moments, cut_off_last
-from crash_lab.world import calls_made_once, trace_of, written
+from crash_lab.world import calls_made_once, written
 
 from refold import Engine, Trace
 
@@ -81,7 +81,7 @@ def test_every_record_can_be_resumed_from(
         moments.restore(moment, chance.choice([0, 0, 1, 30]))
         forgot = chance.random() < 0.3
         if forgot:
-            cut_off_last(trace_of(tmp_path), "intent", "decide")
+            cut_off_last(tmp_path, "intent", "decide")
         ended = {
             path: path.read_bytes()
             for path in (tmp_path / "runs").glob("*.branches/*.trace.jsonl")

@@ -1,5 +1,6 @@
 """All the moments at which a run's files could have been left: each record as it was written, whole or torn."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from crash_lab.world import knows, trace_of
 from refold.traces.file.writer import TraceWriter
+
+_KEY = re.compile(rb'"key":"([0-9a-f]+)"')
 
 
 class Moments:
@@ -45,10 +49,18 @@ class Moments:
         world.write_bytes(self.kept[world][: self.sizes[moment][2]])
 
 
-def cut_off_last(path: Path, *kinds: str) -> None:
-    """Cuts off the last records of these kinds, which may have begun children that are there."""
+def cut_off_last(folder: Path, *kinds: str) -> None:
+    """Cuts off the run's last records of these kinds, which may have begun children that are there.
+
+    The intent of a call that the world has seen stays, as do the records before it: without it, nobody could know that
+    the call happened.
+    """
+    path = trace_of(folder)
     starts = tuple(f'{{"kind":"{kind}"'.encode() for kind in kinds)
     lines = path.read_bytes().splitlines(keepends=True)
     while lines[-1].startswith(starts):
+        key = _KEY.search(lines[-1])
+        if key is not None and knows(folder, key[1].decode()):
+            break
         lines.pop()
     path.write_bytes(b"".join(lines))
