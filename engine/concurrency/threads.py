@@ -297,8 +297,15 @@ class _Pool:
         with self._lock:
             self._at_work -= 1
             job = self._taken()
-        if job is not None:
-            self._start(job)
+        while job is not None:
+            try:
+                return self._start(job)
+            except NoThreadError as error:  # the job's error, not that of the caller, which only makes room
+                job.ended = None, error
+            with suppress(RuntimeError):  # the job's loop is closed
+                job.tell()
+            with self._lock:
+                job = self._taken()
 
     def retired(self, worker: _Worker) -> bool:
         """Remove an idle worker; return False if it has a new job."""

@@ -241,6 +241,52 @@ def test_a_system_that_gives_no_thread_at_all_fails_the_run(backend: str, monkey
     assert result.steps == 0
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_calls_that_wait_for_a_place_fail_if_it_gets_no_thread(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work, gate = threading.Event(), threading.Event()
+    failed: list[str] = []
+
+    def work() -> None:
+        at_work.set()
+        gate.wait()
+
+    def none(self: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def queued() -> None:
+        try:
+            await workers.in_thread(gate.wait, {})
+        except NoThreadError as error:
+            failed.append(str(error))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            abandoned = anyio.CancelScope()
+
+            async def first() -> None:
+                with abandoned:
+                    await workers.in_thread(work, {})
+
+            group.start_soon(first)
+            while not at_work.is_set():
+                await anyio.sleep(0)
+            monkeypatch.setattr(workers._Worker, "start", none)
+            group.start_soon(queued)
+            group.start_soon(queued)
+            while len(workers._pool._waiting) < 2:
+                await anyio.sleep(0)
+            abandoned.cancel()
+            for _ in range(100):
+                await anyio.sleep(0)
+            gate.set()
+
+    monkeypatch.setattr(workers, "_pool", workers._Pool())
+    monkeypatch.setattr(workers, "MOST", 1)
+    anyio.run(main, backend=backend)
+    assert failed == ["this process can start no thread for sync code: can't start new thread"] * 2
+    assert workers._pool._at_work == 0
+
+
 def leaves_by(way: str) -> None:
     if way == "exit":
         raise SystemExit(7)
