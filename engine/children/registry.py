@@ -98,11 +98,33 @@ class ChildRegistry:
                     return ChildResult.of_trace(trace, used_so_far(trace))
                 return ChildResult.of(result_of(trace, module), read)
             except TraceNotFoundError:
-                near = _source(near)
+                near = self._source(near, label)
         raise EngineUsageError(
             f"this run has started no child {label!r}, and no run that it was forked from has; "
             "use a label that start_child() returned"
         )
+
+    def _source(self, trace: Trace, label: str) -> Trace | None:
+        """Return the trace of a fork's source; None for another run.
+
+        The source of a fork's child that reuses outcomes is the child at the same place in the fork's source. Raises
+        EngineUsageError if the source is not found; `label` is the child that is looked for.
+        """
+        link = trace.parent or {}
+        source = link if link.get("kind") == "fork" else link.get("reuse_effects")
+        if source is None:
+            return None
+        # a source in memory or in another store is known only to the process that has forked it
+        for known in (self._run.plan.family, self._run.reuse and self._run.reuse.source):
+            if isinstance(known, Trace) and known.run_id == source["run"]:
+                return known
+        try:
+            return linked(source, trace)
+        except TraceNotFoundError as error:
+            raise EngineUsageError(
+                f"this run has started no child {label!r}; run {source['run']}, from which {trace.run_id} was forked, "
+                f"may have, but {error}; copy that run with its children to the store of this run, or fork it there"
+            ) from error
 
     def _module_of(self, child: Trace) -> Module[Any] | None:
         name = (child.parent or {})["name"]
@@ -176,21 +198,6 @@ class ChildRegistry:
 def registry_of(call: Call) -> ChildRegistry:
     """Return the children of the live run that has made a call."""
     return cast(ChildRegistry, cast(LiveRun, call.run).children)
-
-
-def _source(trace: Trace) -> Trace | None:
-    """Return the trace of a fork's source, or None.
-
-    The source of a fork's child that reuses outcomes is the child at the same place in the fork's source.
-    """
-    link = trace.parent or {}
-    source = link if link.get("kind") == "fork" else link.get("reuse_effects")
-    if source is None:
-        return None
-    try:
-        return linked(source, trace)
-    except TraceNotFoundError:
-        return None
 
 
 def _counted(used: RunUsage) -> dict[str, Any]:

@@ -297,6 +297,38 @@ def test_a_fork_in_another_folder_knows_the_children_of_its_source(tmp_path: Pat
     assert without_ids(fork)["said"][2] == "completed"
 
 
+STORES = {"sqlite": "sqlite:///{}.db", "folder": "{}"}
+
+
+def stores(tmp_path: Path, ways: str) -> list[str | None]:
+    """Where a source and its fork are kept; None is memory."""
+    return [STORES[kind].format(tmp_path / str(n)) if kind in STORES else None for n, kind in enumerate(ways.split())]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("ways", ["sqlite folder", "sqlite sqlite", "folder sqlite", "memory folder", "sqlite memory"])
+def test_a_fork_in_another_store_knows_the_children_of_its_source(tmp_path: Path, ways: str, at: int) -> None:
+    """A fork from state 0 reuses the start of the child, which had ended."""
+    homes = stores(tmp_path, ways)
+    task = "start note:a\nwait\nlook"
+    source = Engine(Chief(), traces=homes[0], budget=RuntimeBudget(max_steps=1)).run(task)
+    fork = Engine(Chief(), traces=homes[1]).fork(source.trace, at, reuse_effects=not at, budget=RuntimeBudget())
+    assert without_ids(fork)["said"][1:] == ["completed thought of a ['thought of a']", "completed"]
+
+
+def test_a_resumed_fork_says_that_its_source_is_not_found(tmp_path: Path) -> None:
+    homes = stores(tmp_path, "sqlite folder")
+    source = Engine(Chief(), traces=homes[0]).run("start note:a\nwait\nlook")
+    engine = Engine(Chief(), traces=homes[1])
+    path = engine.fork(source.trace, 1).trace.path
+    assert path is not None
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: next(i for i, line in enumerate(lines) if b'"kind":"intent"' in line)]))
+    told = str(engine.resume(path).state.said[1])
+    assert f"run {source.run_id}, from which" in told
+    assert "copy that run with its children to the store of this run" in told
+
+
 def test_a_called_child_of_a_fork_knows_the_children_of_its_source(tmp_path: Path) -> None:
     """Killed while its child waited for a child of its own that had ended, whose start the fork reuses."""
 
