@@ -138,7 +138,7 @@ def test_a_generated_module_runs_verifies_replays_folds_and_resumes(
         cursor.seek(k)
         assert orjson.dumps(cursor.state) == orjson.dumps(trace.state(k))
 
-    lines = data.draw(st.integers(1, len(trace.records)))
+    lines = 1 + data.draw(st.integers(0, 2**10)) % len(trace.records)  # times have digits, on which snapshots depend
     cut = Trace.from_bytes(b"".join(r.raw + b"\n" for r in list(trace.records)[:lines]))
     again = engine.resume(cut)
     while again.waiting:

@@ -177,6 +177,11 @@ def edit_each(c: Any) -> None:
             each[0] = 0
 
 
+def edit_and_dump(value: Any) -> Any:
+    edit_each([value])
+    return by_dump(value)
+
+
 def move(c: list[Any], i: int) -> None:
     c.append(c.pop(i))
 
@@ -270,7 +275,7 @@ LIST_OPS: dict[str, Op] = {
     "swap": lambda c, i, j, k, vs, key: c.__setitem__(slice(0, 2), list(reversed(c[0:2]))),
     "edit each": lambda c, i, j, k, vs, key: edit_each(c),
     "edit a slice": lambda c, i, j, k, vs, key: edit_each(c[i:j:k]),
-    "sort by a key that writes": lambda c, i, j, k, vs, key: c.sort(key=lambda v: (edit_each([v]), by_dump(v))[1]),
+    "sort by a key that writes": lambda c, i, j, k, vs, key: c.sort(key=edit_and_dump),
     "again": lambda c, i, j, k, vs, key: c.append(c[i]),
     "tail": lambda c, i, j, k, vs, key: [by_dump(v) for v in reversed(c)] + [len(c), bool(c)],
     "add": lambda c, i, j, k, vs, key: [by_dump(v) for v in [*c, *(c + c), *([] + c), *(c * 2)]],
