@@ -90,7 +90,9 @@ class ChildRegistry:
         Its `value` is read if the module's `child_module` returns a module for it.
         """
         near: Trace | None = self._run.writer.trace()
-        while near is not None:
+        seen = set[str]()  # a strange trace may name itself as its source
+        while near is not None and near.run_id not in seen:
+            seen.add(near.run_id)
             try:
                 trace = near.relative(child_id(near.run_id, label))
                 module = None if read is None or not has_ended(trace) else self._module_of(trace)

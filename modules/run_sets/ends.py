@@ -141,8 +141,9 @@ def earlier_usage(store: TraceStore, trace: Trace) -> dict[str, Any]:
     These runs are earlier attempts of the set at the same task.
     """
     used: dict[str, Any] = {"cost": 0.0, "tokens": 0, "seconds": 0.0, "steps": 0}
-    link = trace.header.get("parent")
-    while link is not None and link["kind"] == "fork" and store.has(link["run"]):
+    link, seen = trace.header.get("parent"), {trace.run_id}  # a strange trace may name itself as its source
+    while link is not None and link["kind"] == "fork" and link["run"] not in seen and store.has(link["run"]):
+        seen.add(link["run"])
         source = Trace.load(RunRef(store, link["run"]))
         _add(used, source.end.get("usage") or {})
         used["steps"] += len(source.steps)

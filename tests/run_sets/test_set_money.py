@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from hostile_traces import read_docs, write_docs
 
-from refold import Action, AgentModule, Decision, Observation, StateSchema, Task, charge, effect, perform
+from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.generators.function import FunctionGenerator
@@ -13,6 +14,7 @@ from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.rate_limits import request_slot
 from refold.modules.run_sets import SetResult, run_set
+from refold.modules.run_sets.ends import usage_so_far
 from refold.modules.run_sets.shared_budget import Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
 from refold.traces.stores import open_store
@@ -189,3 +191,13 @@ def test_a_model_that_does_not_report_its_usage_is_not_free(tmp_path: Path) -> N
     assert told.interrupted
     assert len(PAID) == 1
     assert "the cost of 1 calls is unknown" in told.notes[-1]
+
+
+def test_a_run_that_names_itself_as_its_source_is_counted_once(tmp_path: Path) -> None:
+    path = Engine(Talking(gated=False), traces=tmp_path).run("t").trace.path
+    assert path is not None
+    docs = read_docs(path)
+    docs[0]["parent"] = {"kind": "fork", "run": docs[0]["run_id"], "step": 0, "hash": "0" * 32, "path": ""}
+    write_docs(path, docs)
+    used = usage_so_far(open_store(str(tmp_path)), Trace.load(path))
+    assert (used["steps"], used["tokens"]) == (0, docs[-1]["usage"]["tokens_in"] + docs[-1]["usage"]["tokens_out"])

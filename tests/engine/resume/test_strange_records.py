@@ -118,6 +118,25 @@ def test_a_fork_that_does_not_tell_where_it_went_live_has_a_result(data: Any, tm
     assert (again.status, again.live_from) == (RunStatus.completed, None)
 
 
+class Looker(Chief):
+    def decide(self, state: Log) -> Decision:
+        return Decision.final("over") if state.said else Decision.act(Action("wait", {"label": "0.kid-00"}))
+
+
+def test_a_fork_of_itself_has_no_other_run_s_children(tmp_path: Path) -> None:
+    """A trace whose header names the run itself as its source."""
+    engine = Engine(Looker(), traces=tmp_path)
+    path = engine.run("go").trace.path
+    assert path is not None
+
+    def change(docs: list[dict[str, Any]]) -> None:
+        docs[0]["parent"] = {"kind": "fork", "run": docs[0]["run_id"], "step": 0, "hash": "0" * 32, "path": ""}
+        del docs[2:]
+
+    result = engine.resume(rewritten(path, change))
+    assert "this run has started no child '0.kid-00'" in result.state.said[0]
+
+
 class Forked(Kid):
     tools = {"note": lambda text: text}
 
