@@ -172,7 +172,7 @@ class RuntimeBudget:
 
     def under(self, task_budget: Any) -> "RuntimeBudget":
         """Return this budget, with the fields that the task's budget sets."""
-        own = {n: v for n in self.__slots__ if (v := getattr(task_budget, n, None)) is not None}
+        own = {n: v for n in RuntimeBudget.__slots__ if (v := getattr(task_budget, n, None)) is not None}
         return replace(self, **own) if own else self
 
     @classmethod
@@ -185,7 +185,7 @@ class RuntimeBudget:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as a header carries it."""
-        document: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__[:-1]}
+        document: dict[str, Any] = {name: getattr(self, name) for name in RuntimeBudget.__slots__[:-1]}
         return document if self.assumed_price is None else {**document, "assumed_price": [*self.assumed_price]}
 
 

@@ -232,3 +232,13 @@ def test_at_80_percent_an_event_says_so_once() -> None:
 def test_a_budget_that_is_none_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         RuntimeBudget(**bad)
+
+
+def test_a_subclass_of_the_budget_keeps_its_limits() -> None:
+    class Cheap(RuntimeBudget):
+        __slots__ = ()
+
+    cheap = Cheap(max_steps=3, max_tokens=90)
+    result = Engine(Acts({"model": paid(1)}), budget=cheap).run(Task(objective="t", budget={"max_steps": 2}))
+    assert result.trace.budget == {**cheap.to_dict(), "max_steps": 2}
+    assert (result.steps, result.trace.budget["max_tokens"]) == (2, 90)
