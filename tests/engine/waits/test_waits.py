@@ -617,6 +617,33 @@ def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_jo
     assert sorted(events) == ["x", "y"], "an event is written once"
 
 
+def test_effects_of_threads_after_an_answered_question_are_not_done_again(loop: Loop) -> None:
+    """The lanes of threads have the same names whether the question is asked or replayed."""
+    done: list[int] = []
+
+    def note(number: int) -> int:
+        done.append(number)
+        return number
+
+    def tool() -> list[Any]:
+        got: list[Any] = [ask_sync("first?")]
+
+        def work() -> None:
+            got.append(perform_sync(note, 1))
+
+        for _ in range(2):
+            thread = threading.Thread(target=bind(work))
+            thread.start()
+            thread.join()
+        return [*got, ask_sync("second?")]
+
+    engine = Engine(acting({"tool": tool}))
+    first = verified(engine, loop.run(engine))
+    second = verified(engine, loop.resume(engine, first.trace, "a"))
+    assert loop.resume(engine, second.trace, "b").state.notes[0] == [["a", 1, 1, "b"]]
+    assert done == [1, 1]
+
+
 def test_what_ended_beside_an_open_ask_is_not_done_again() -> None:
     ran: list[int] = []
 
