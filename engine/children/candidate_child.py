@@ -1,7 +1,6 @@
 """A child that carries out one candidate of a branch.
 
-Its trace starts with a reference to the parent's state, and the run with the
-state object itself, so nothing is copied.
+Its trace starts with a reference to the parent's state, and the run with the state object itself, so nothing is copied.
 """
 
 from collections.abc import Callable

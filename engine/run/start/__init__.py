@@ -1,5 +1,5 @@
 """The start of a run: one frozen `RunPlan`.
 
-`plan` has a constructor for a fresh run and a child. `resume` makes the plan of a resumed run from its trace, and
-`fork` that of a fork. `usage` adds up the usage in a trace.
+`plan` has its four constructors: for a fresh run, a resumed run, a fork and a child. `resume` and `fork` read a trace
+for two of them. `usage` adds up the usage in a trace.
 """
