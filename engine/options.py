@@ -13,7 +13,8 @@ from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor, make_redactor
 from .loop.stop_criteria import StopCriteria
 from .run.clock import Clock
-from .run.start.plan import Observer, TraceHome
+from .run.start.plan import Observer
+from .run.start.trace_place import TraceHome
 from .run.waits import OnWait
 from .strategies.protocol import BranchStrategy
 

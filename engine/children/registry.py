@@ -13,7 +13,7 @@ from ...errors import EngineUsageError, TraceNotFoundError, TraceWriteError
 from ...tasks import Environment, Task
 from ...traces import Trace
 from ..concurrency.tasks import several
-from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
+from ..effects.budget import COUNTED, EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
@@ -93,8 +93,10 @@ class ChildRegistry:
         seen = set[str]()  # a strange trace may name itself as its source
         while near is not None and near.run_id not in seen:
             seen.add(near.run_id)
+            run_id = child_id(near.run_id, label)
             try:
-                trace = near.relative(child_id(near.run_id, label))
+                trace = near.relative(run_id)
+                check_place(trace, run_id, {"kind": "call", "run": near.run_id})
                 module = None if read is None or not has_ended(trace) else self._module_of(trace)
                 if module is None:
                     return ChildResult.of_trace(trace, used_so_far(trace))
@@ -204,4 +206,4 @@ def registry_of(call: Call) -> ChildRegistry:
 
 def _counted(used: RunUsage) -> dict[str, Any]:
     """Return the usage that an account counts, without steps and seconds."""
-    return {name: value for name, value in used.to_dict().items() if name not in ("steps", "seconds")}
+    return {name: value for name, value in used.to_dict().items() if name in COUNTED}

@@ -35,8 +35,9 @@ from ..result import UNANSWERED, RunResult, WaitRequest
 from ..run.drive import drive, opened
 from ..run.live_run import LiveRun
 from ..run.runner import Runner
-from ..run.start.plan import Parent, RunPlan, discard, exists, place_of_child, set_aside
+from ..run.start.plan import Parent, RunPlan
 from ..run.start.resume import prepare_resume, result_of
+from ..run.start.trace_place import discard, exists, place_of_child, set_aside
 from ..run.start.usage import used_so_far
 
 _LONGEST_ID = 160

@@ -20,12 +20,13 @@ PATCHING = frozenset(("commit", "resume", "end"))
 BEAT = "refold.beat"
 """The heartbeat: an event that a run writes when it has nothing else to write. Its time shows how long the run
 worked."""
+
+# The calls that hooks make by the engine's own functions; no other effect has a name that starts with `refold.`.
 ASK = "refold.ask"
 RUN_CHILD = "refold.child"
 START_CHILD = "refold.start_child"
 CHILD_STATE = "refold.child_state"
 WAIT_CHILD = "refold.wait_child"
-"""The names of the calls that a hook makes by the engine's own functions; other effects have no name that starts so."""
 
 _HEAD = re.compile(
     rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]{0,14}),"step":(0|[1-9][0-9]{0,14}),"at":([-+.0-9eE]{1,40})[,}]'

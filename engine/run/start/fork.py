@@ -22,7 +22,8 @@ from ...module import Module
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
 from ...state.model import StateSchema, assemble, dump
-from .plan import RunOptions, RunPlan, TraceHome, place_in
+from .plan import RunOptions, RunPlan
+from .trace_place import TraceHome, place_in
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
 """A function that changes the draft of a state, as `reduce` does; or values to set, by JSON Pointer."""

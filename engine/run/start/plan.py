@@ -25,11 +25,8 @@ from typing import Any, Literal, Protocol
 from ....endings import StopReason
 from ....tasks import Environment, Task
 from ....traces import Record, Trace
-from ....traces.analysis.locate import branches_folder
 from ....traces.file.record import FORMAT
-from ....traces.file.trace_bytes import SUFFIX
 from ....traces.file.writer import Durability, TraceWriter
-from ....traces.stores import RunRef, TraceStore
 from ...effects.budget import Account, EndedFromAbove, RuntimeBudget, RunUsage
 from ...effects.call import Call
 from ...effects.journal.journal import Journal
@@ -45,11 +42,8 @@ from ...strategies.protocol import BranchStrategy
 from ...strategies.strategies import SelectFirst
 from ..clock import Clock, SystemClock
 from ..waits import OnWait, Waits
+from .trace_place import TraceHome, TracePlace, place_in
 
-TraceHome = Path | TraceStore | None
-"""The folder or the store for the traces of an engine; None keeps them in memory."""
-TracePlace = Path | RunRef | None
-"""The file of one trace, or its place in a store; None if it is in memory."""
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 Observer = Callable[[Record], Any]
 
@@ -361,44 +355,3 @@ def versions() -> dict[str, str]:
 @lru_cache(maxsize=256)
 def _schema(cls: type[StateSchema]) -> Any:
     return json.loads(json.dumps(cls.model_json_schema(by_alias=False)))
-
-
-def place_in(home: TraceHome, run_id: str) -> TracePlace:
-    """Return the place of a new run's trace."""
-    if home is None:
-        return None
-    return home / f"{run_id}{SUFFIX}" if isinstance(home, Path) else RunRef(home, run_id)
-
-
-def place_of_child(writer: TraceWriter, run_id: str) -> TracePlace:
-    """Return the place of a new child's trace, beside the parent's trace."""
-    if writer.place is not None:
-        return writer.place.beside(run_id, child=True)
-    return None if writer.path is None else branches_folder(writer.path) / f"{run_id}{SUFFIX}"
-
-
-def exists(place: Path | RunRef) -> bool:
-    """Return whether there is a trace at `place`."""
-    return place.exists() if isinstance(place, Path) else place.store.has(place.run_id)
-
-
-def discard(place: Path | RunRef) -> None:
-    """Remove a trace that holds no record."""
-    if isinstance(place, Path):
-        place.unlink()
-    else:
-        place.store.delete(place.run_id)
-
-
-def set_aside(place: Path | RunRef, number: int) -> bool:
-    """Add a number to a trace's name; return False if taken."""
-    if isinstance(place, Path):
-        if (free := place.with_name(f"{place.name}.{number}")).exists():
-            return False
-        place.rename(free)
-        return True
-    name = f"{place.run_id}.{number}"
-    if place.store.has(name):
-        return False
-    place.store.rename(place.run_id, name)
-    return True

@@ -16,7 +16,7 @@ from ...traces import Trace
 from ...traces.export.files import export_file
 from ..errors import InputError
 from ..input.find_trace import TracePlace, load_trace
-from ..render.output import console, say
+from ..render.output import console, say, stdout_bytes
 from ..render.text import clean, count_text, size_text
 
 STDOUT = "-"
@@ -81,9 +81,8 @@ def _loaded(paths: Sequence[TracePlace]) -> Iterator[Trace]:
 
 def _write(made: Format, name: str, traces: Iterable[Trace], target: str, options: Options, *, quiet: bool) -> None:
     if target == STDOUT:
-        sys.stdout.flush()
-        made.write(traces, sys.stdout.buffer, options)
-        sys.stdout.buffer.flush()
+        with stdout_bytes() as out:
+            made.write(traces, out, options)
         return
     if name == "otel" and target.lower().startswith(("http://", "https://")):
         from ...traces.export.otel_endpoint import send_spans

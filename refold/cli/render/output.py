@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import orjson
 from rich.console import Console
@@ -38,6 +38,14 @@ class _Console(Console):
 def console(file: TextIO | None = None) -> Console:
     """Return a console without markup and highlighting, on stdout or `file`."""
     return _Console(file=file or sys.stdout, markup=False, emoji=False, highlight=False)
+
+
+@contextlib.contextmanager
+def stdout_bytes() -> Iterator[BinaryIO]:
+    """Yield stdout for bytes, which come after the text printed so far."""
+    sys.stdout.flush()
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
 
 
 def is_terminal() -> bool:

@@ -297,6 +297,16 @@ def test_a_fork_in_another_folder_knows_the_children_of_its_source(tmp_path: Pat
     assert without_ids(fork)["said"][2] == "completed"
 
 
+def test_another_runs_trace_in_the_place_of_a_sources_child_is_told(tmp_path: Path) -> None:
+    result = Engine(Chief(), traces=tmp_path / "a", seed=1).run("start note:a\nwait\nlook")
+    (child,) = (tmp_path / "a").glob("*.branches/*.trace.jsonl")
+    child.write_bytes(Path(str(result.trace.path)).read_bytes())
+    fork = Engine(Chief(), traces=tmp_path / "b").fork(result.trace, 1)
+    assert fork.error is not None
+    assert (fork.status, fork.error.type) == (RunStatus.failed, "ChildRunError")
+    assert "is of another run" in fork.error.message
+
+
 STORES = {"sqlite": "sqlite:///{}.db", "folder": "{}"}
 
 

@@ -19,7 +19,7 @@ from ....traces.export.files import export_file
 from ...errors import INTERRUPTED, InputError
 from ...input.consent import check_module, trusted_folders
 from ...input.module_import import importable, load_object, thing_at
-from ...render.output import console, say, stdout_to_stderr, table, write_json
+from ...render.output import console, say, stdout_bytes, stdout_to_stderr, table, write_json
 from ...render.text import brief, clean, count_text
 
 _SHOWN = 20
@@ -208,9 +208,8 @@ def why_exit(result: EvalResult, threshold: float | None) -> str:
 
 def _write(path: Path, data: bytes) -> None:
     if path == _STDOUT:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        with stdout_bytes() as out:
+            out.write(data)
         return
     with export_file(path, force=True) as file:
         file.write(data)
