@@ -36,6 +36,8 @@ class ChildRegistry:
 
     def __init__(self, run: LiveRun) -> None:
         self._run = run
+        self.has_background = False
+        """See Children.has_background; read once a step."""
         self.at_work: set[LiveRun] = set()
         """The child runs that calls have started and that are at work."""
         self._background: dict[str, CalledChild] = {}
@@ -68,6 +70,7 @@ class ChildRegistry:
     def background(self, child: CalledChild) -> CalledChild:
         """Start or resume a background child, unless it is at work."""
         if child.run_id not in self._background:
+            self.has_background = True
             self._background[child.run_id] = child
             child.start()
         return self._background[child.run_id]
@@ -150,6 +153,7 @@ class ChildRegistry:
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
             found = self._module_of(child)
             if found is None:
+                self.has_background = True
                 self._abandoned[run_id] = used_so_far(child)
                 self._left(run_id, f"{type(module).__name__}.child_module returned no module for it")
                 continue
@@ -192,8 +196,6 @@ class ChildRegistry:
 
     def usage(self) -> dict[str, Any]:
         """See Children.usage; the run's own usage includes it."""
-        if not self._background and not self._abandoned:  # as in most runs, and each step asks
-            return {}
         at_work = {child.run_id: child.account.to_dict() for child in self.at_work}
         found = {run_id: at_work.get(run_id) or _counted(each.used()) for run_id, each in self._background.items()}
         return found | {run_id: _counted(used) for run_id, used in self._abandoned.items()}

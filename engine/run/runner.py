@@ -470,8 +470,8 @@ class Runner:
             members["observation"] = observation.to_dict()
         if run.account.calls or run.account.estimated:
             members["usage"] = run.account.to_dict()
-        if background := run.children.usage():
-            members["background"] = background
+        if run.children.has_background:
+            members["background"] = run.children.usage()
         if run.stopping is not None:
             raise run.stopping
         run.commit(members, want.state)

@@ -55,7 +55,7 @@ def fold_step(
         held.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         ops: list[Op] = []
-        new = _settled(draft, Freezer(consuming=True), ops)
+        new = _settled(draft, Freezer.of_commit(), ops)
         return new, plain_ops(ops)
     finally:
         expire(scope)
@@ -85,10 +85,10 @@ def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
     try:
         return settle_model(draft, draft._refold_node, freezer, "", ops)
     except RecursionError:
-        if len(freezer.stack) < _DEEP:  # the frames went to the caller or to a validator
+        if len(freezer) < _DEEP:  # the frames went to the caller or to a validator
             raise
         raise StateValueError(
-            f"nested {len(freezer.stack)} levels deep, too deep for Python's recursion limit of {getrecursionlimit()}; "
+            f"nested {len(freezer)} levels deep, too deep for Python's recursion limit of {getrecursionlimit()}; "
             f"where sys.setrecursionlimit raises it, states may nest {MAX_DEPTH} levels"
         ) from None
 

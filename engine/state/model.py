@@ -139,7 +139,8 @@ def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
             value = values[name]
             kind = type(value)
             if kind not in plain or (kind is str and not value.isascii()):
-                freezer = freezer or Freezer()
+                if freezer is None:
+                    freezer = Freezer()
                 values[name] = shape.freeze(value, freezer)
     except StateValueError as error:
         raise error.under(name) from None

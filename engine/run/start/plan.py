@@ -51,6 +51,9 @@ Observer = Callable[[Record], Any]
 class Children(Protocol):
     """The child runs of one run, as the run itself uses them."""
 
+    has_background: bool
+    """Whether the run has had background children, so that its commits record their usage."""
+
     async def choose(
         self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
     ) -> int | Adopted:

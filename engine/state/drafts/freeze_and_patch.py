@@ -132,13 +132,12 @@ def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     own = id(draft) in freezer.alone
     # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a plain copy does.
     work: list[Any] = draft if own else _get_item(draft, slice(None))
-    stack = freezer.stack
-    stack.append(draft)
-    if len(stack) > MAX_DEPTH:
+    freezer.append(draft)
+    if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
     first = len(ops)
     changed = _settle_items(work, node, freezer, path, ops)
-    stack.pop()
+    freezer.pop()
     frozen: Any = base
     if changed is not None:
         frozen = draft if own else frozen_list(work, shape)
@@ -298,9 +297,8 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
         return frozen
     own = id(draft) in freezer.alone
     work: Any = draft if own else frozen_dict(dict.items(draft), shape)
-    stack = freezer.stack
-    stack.append(draft)
-    if len(stack) > MAX_DEPTH:
+    freezer.append(draft)
+    if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
     first = len(ops)
     key: Any
@@ -330,7 +328,7 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
         for name, item in held.items():  # a field's `before` validator is tried next, and must see the dict as it was
             _set_member(work, name, item)
         raise error.under(shown_key(key)) from None
-    stack.pop()
+    freezer.pop()
     made: Any = base
     if changed or (removed and names != [*base]):
         made = work
@@ -410,9 +408,8 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     For a new model, all fields are frozen.
     """
     cls, base = node.shape, node.base
-    stack = freezer.stack
-    stack.append(draft)
-    if len(stack) > MAX_DEPTH:
+    freezer.append(draft)
+    if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
     values = _fields(draft, node)
     shapes = cls.__refold_shapes__
@@ -434,12 +431,12 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
                     values[name] = held = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
                     changed = changed or held is not old
             if not changed:
-                stack.pop()
+                freezer.pop()
                 freezer.resolved[id(draft)] = base
                 return base
     except StateValueError as error:
         raise error.under(name) from None
-    stack.pop()
+    freezer.pop()
     made = built(cls, values)
     # The class's own validators may have changed any field: then the operations collected so far are not the whole.
     if base is not None and not all(map(is_, made.__dict__.values(), values.values())):

@@ -181,7 +181,7 @@ class TupleShape:
                 held.append(shape.freeze(item, freezer) if shape else item)
         except StateValueError as error:
             raise error.under(len(held)) from None
-        freezer.stack.pop()
+        freezer.pop()
         return tuple(held)
 
 
@@ -191,9 +191,8 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
         if not (isinstance(value, tuple) and type(shape) is AnyShape):
             raise StateValueError(f"expected a list, got {described(value)}")
         value = list(value)
-    stack = freezer.stack
-    stack.append(value)
-    if len(stack) > MAX_DEPTH:
+    freezer.append(value)
+    if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
     held: list[Any] = []
     keep = held.append
@@ -207,7 +206,7 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
                 keep(freeze(each, freezer))
     except StateValueError as error:
         raise error.under(len(held)) from None
-    stack.pop()
+    freezer.pop()
     return frozen_list(held, shape)
 
 
@@ -220,13 +219,12 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
         raise StateValueError(f"expected a dict, got {described(value)}")
     frozen: FrozenDict = FrozenDict.__new__(FrozenDict)
     frozen.meta = shape
-    stack = freezer.stack
-    if not value and len(stack) < MAX_DEPTH:
+    if not value and len(freezer) < MAX_DEPTH:
         return frozen
     # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
     # subclasses of dict may have their members elsewhere, so their own `items` is called.
-    stack.append(value)
-    if len(stack) > MAX_DEPTH:
+    freezer.append(value)
+    if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
     keep = dict.__setitem__
     freeze, quick = shape.item.freeze, shape.quick
@@ -248,7 +246,7 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
         raise error.under(shown_key(key)) from None
     if len(frozen) != len(value):
         raise StateValueError("two of its keys are written as the same text")
-    stack.pop()
+    freezer.pop()
     return frozen
 
 

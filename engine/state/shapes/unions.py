@@ -100,11 +100,11 @@ class CheckedShape:
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
-        depth = len(freezer.stack)
+        depth = len(freezer)
         try:
             first = self.inner.freeze(value, freezer)
         except StateValueError as refusal:
-            del freezer.stack[depth:]  # the refused value left its levels there
+            del freezer[depth:]  # the refused value left its levels there
             first = self.inner.freeze(self._prepared(value, refusal), freezer)
         once = self.inner.freeze(self._valid(thaw(first)), freezer)
         if COMPARISON.same(first, once):
