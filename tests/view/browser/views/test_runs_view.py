@@ -67,6 +67,20 @@ def test_a_search_and_filters_let_through_what_fits(looking: Look, site: Site) -
     assert "max_steps=3" in page.url
 
 
+def test_what_is_typed_in_a_filter_stays_when_the_list_changes(looking: Look, site: Site) -> None:
+    page = looking(site.at())
+    expect(page.locator(".run-row")).to_have_count(10)
+    page.get_by_text("Filter", exact=True).click()
+    field = page.get_by_label("up to").first
+    field.press_sequentially("3")
+    page.evaluate("location.hash = '#/?sort=steps'")
+    expect(page.get_by_role("columnheader", name="Steps")).to_have_attribute("aria-sort", "descending")
+    expect(field).to_have_value("3")
+    field.press("Enter")
+    page.get_by_role("button", name="No longer steps up to 3").click()
+    expect(field).to_have_value("")
+
+
 def test_a_head_sorts(looking: Look, site: Site) -> None:
     page = looking(site.at())
     expect(page.locator(".run-row")).to_have_count(10)

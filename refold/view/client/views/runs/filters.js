@@ -54,13 +54,18 @@ export function Filters({ params, facets, all, change }) {
   </div>`
 }
 
-/** The search, whose words the address has a moment after they were typed: the list may be drawn in between, and takes none of them back. @param {{ words: string, change: (changes: Record<string, string | null>) => void }} props */
-function Search({ words, change }) {
+/** A text field's element. Its text follows the address, but not while a person types there: the list may be drawn meanwhile, and takes nothing back. @param {string} words */
+function useTyped(words) {
   const field = useRef(/** @type {HTMLInputElement | null} */ (null))
   useLayoutEffect(() => {
     if (field.current && field.current !== document.activeElement) field.current.value = words
   }, [words])
-  return html`<input ref=${field} class="field search" id="find" type="search" placeholder="Search, or steps>100  tag:nightly" aria-label="Search runs" onInput=${(/** @type {any} */ event) => change({ q: event.currentTarget.value || null })} />`
+  return field
+}
+
+/** The search, whose words the address has a moment after they were typed. @param {{ words: string, change: (changes: Record<string, string | null>) => void }} props */
+function Search({ words, change }) {
+  return html`<input ref=${useTyped(words)} class="field search" id="find" type="search" placeholder="Search, or steps>100  tag:nightly" aria-label="Search runs" onInput=${(/** @type {any} */ event) => change({ q: event.currentTarget.value || null })} />`
 }
 
 /** Whether there is something to choose: a run may have no tag, so one is enough. @param {string} name @param {Facet[] | undefined} facets @param {Params} params */
@@ -118,5 +123,5 @@ function Bound({ name, label, hint, read, params, change }) {
     setWrong(bad)
     if (!bad) change({ [name]: text || null })
   }
-  return html`<label class="bound">${label} <input class="field ${wrong ? "bad" : ""}" type="text" size="10" placeholder=${hint} aria-invalid=${wrong ? "true" : null} value=${params.get(name) ?? ""} onChange=${entered} /></label>`
+  return html`<label class="bound">${label} <input ref=${useTyped(params.get(name) ?? "")} class="field ${wrong ? "bad" : ""}" type="text" size="10" placeholder=${hint} aria-invalid=${wrong ? "true" : null} onChange=${entered} /></label>`
 }
