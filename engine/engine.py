@@ -18,7 +18,7 @@ from ..traces import Trace
 from ..traces.file.trace_bytes import SUFFIX
 from ..traces.file.writer import TraceWriter
 from ..traces.stores import RunRef, TraceStore
-from ..traces.stores.opening import run_at
+from ..traces.stores.store_url import run_at
 from . import options
 from .children.registry import ChildRegistry
 from .concurrency.signals import run_blocking

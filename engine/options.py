@@ -7,7 +7,7 @@ from typing import Any, TypedDict, TypeVar, cast, get_args
 from ..errors import EngineUsageError
 from ..traces.file.writer import Durability
 from ..traces.stores import TraceStore, open_store
-from ..traces.stores.opening import is_url
+from ..traces.stores.store_url import is_url
 from ..traces.stores.url_text import without_password
 from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor, make_redactor

@@ -10,8 +10,8 @@ from .analysis.blame import Blame
 from .analysis.differences import ABSENT, Difference
 from .analysis.family import family
 from .analysis.family_tree import FamilyTree
-from .analysis.listing import TraceSummary, list_traces, summarize
 from .analysis.run_diff import PhaseDiff, TraceDiff
+from .analysis.trace_list import TraceSummary, list_traces, summarize
 from .file.follow import Follower
 from .file.record import Record
 from .file.repair import Repair, repair

@@ -21,8 +21,8 @@ from .file.check import check_structure
 from .file.children import ChildStart, children_in
 from .file.lines import Lines
 from .file.lock import lock_holder
-from .file.opening import read_file
 from .file.record import Record
+from .file.safe_open import read_file
 from .file.schema import DEPTH, is_shallow
 from .file.tail import Ending, read_ending
 from .file.trace_bytes import SUFFIX, MemoryStore, trace_name
@@ -31,8 +31,8 @@ from .states.bases import Bases, Member
 from .states.fold import Fold, commit_offset, count_commits, plan_state
 from .states.history import History
 from .step import Step
-from .stores.opening import run_at
 from .stores.run_ref import RunRef
+from .stores.store_url import run_at
 from .views import Records, Steps
 
 State = TypeVar("State", covariant=True)

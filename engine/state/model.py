@@ -30,11 +30,11 @@ from ...notebook_card import Card, rows_of, short_text
 from .freezer import Freezer
 from .frozen import BY_IDENTITY, FrozenDict, FrozenSet, frozen_dict, thaw
 from .migrations import Document, Migration, migrated
+from .misfit import misfit
 from .serialization import dump, json_default
 from .shapes.containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
 from .shapes.fields import field_shapes, has_exact_default, holds_scalars, plain_types, refuse_types
 from .shapes.scalars import exact_scalar, first_problem
-from .wording import misfit
 
 
 def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:

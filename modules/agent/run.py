@@ -12,7 +12,7 @@ from ...engine import Engine, RunResult, RunStream
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
 from ...traces.file.trace_bytes import SUFFIX
-from ...traces.stores.opening import is_url, split_run
+from ...traces.stores.store_url import is_url, split_run
 from .agent_protocol import RunsGoals
 from .chat.json_forms import message_to_dict
 from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among

@@ -8,7 +8,7 @@ from ..skills import Skill, SkillFileError, load_skill
 from .capability import Capability
 from .errors import CapabilityError
 from .health import Health
-from .importing import Importer
+from .imports import Importer
 from .manifest import MANIFEST, NOT_HERE, read_manifest
 from .parts.agents import CapabilityAgent, load_agent
 from .parts.python_files import Collector

@@ -14,7 +14,7 @@ from ..traces.index.folder import Folder
 from ..traces.stores import TraceStore
 from .actions import Actions, Modules
 from .app import Viewer, make_app
-from .counting import Counting
+from .row_counter import RowCounter
 
 PORT = 7336
 """The first port to try: REFO on a telephone's keys."""
@@ -82,7 +82,7 @@ def serve(
     address = f"http://127.0.0.1:{number}/{token}{page}"
     server = _Server(config, viewer, lambda: webbrowser.open(address) if open_browser else None)
     tell(f"refold view: {address}  (Ctrl-C stops it)")
-    counting = Counting(folder)
+    counting = RowCounter(folder)
     counting.start()
     try:
         server.run(sockets=[listening])

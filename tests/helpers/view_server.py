@@ -14,7 +14,7 @@ from refold.traces.index.folder import Folder
 from refold.traces.stores import TraceStore
 from refold.view.actions import Actions, Modules
 from refold.view.app import Viewer, make_app
-from refold.view.counting import Counting
+from refold.view.row_counter import RowCounter
 from refold.view.serve import bind
 
 
@@ -63,7 +63,7 @@ def serving(
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
-    counting = Counting(folder)
+    counting = RowCounter(folder)
     counting.start()
     folder.scan()  # every trace has been read when the first question comes
     asking = Asking(port, viewer)

@@ -10,7 +10,7 @@ from each_case import each_case
 
 from refold.errors import PatchError, TraceCorruptError
 from refold.traces import Trace, apply_patch
-from refold.traces.analysis.children import called_children
+from refold.traces.analysis.branches import called_children
 from refold.traces.file.writer import TraceWriter
 from refold.traces.json_patch.apply import same_json
 from refold.traces.json_patch.diff import Comparison, Span

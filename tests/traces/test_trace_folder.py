@@ -9,7 +9,7 @@ import pytest
 from refold.errors import NotATraceError, TraceCorruptError, TraceLockedError, TraceNotFoundError
 from refold.traces import Trace, list_traces, repair
 from refold.traces.file.writer import TraceWriter
-from refold.traces.index.run_row import read_row
+from refold.traces.index.run_facts import read_row
 from refold.traces.index.trace_file import TraceFile
 
 WriteRun = Callable[..., Trace]

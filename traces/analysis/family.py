@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
 from ..file.schema import is_run_id
 from ..trace import Trace
-from .children import called_children, first_decision, read_branches
+from .branches import called_children, first_decision, read_branches
 from .family_tree import FamilyTree, Kin
 from .locate import branches_folder, headers_among, headers_in
 from .stored import forks_in

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TraceError, TraceNotFoundError
-from ..file.opening import open_file
 from ..file.record import Record
+from ..file.safe_open import open_file
 from ..file.trace_bytes import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"

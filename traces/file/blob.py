@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
-from .opening import read_file
+from .safe_open import read_file
 from .trace_bytes import sync_folder, trace_name
 
 

@@ -18,7 +18,7 @@ from .database import Database
 from .found_files import as_text, files_of, locked_files, set_folders, stamp_of
 from .indexed import IndexedTrace
 from .positions import StaleIndexError
-from .run_row import RunFacts, errors_and_shape, read_row
+from .run_facts import RunFacts, errors_and_shape, read_row
 from .trace_file import TraceFile
 
 if TYPE_CHECKING:

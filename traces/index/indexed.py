@@ -13,8 +13,8 @@ from ...errors import RecordError, TraceCorruptError, TraceError
 from ..analysis.locate import find_relative
 from ..file.blob import FolderBlobs
 from ..file.lines import Lines
-from ..file.opening import read_file
 from ..file.record import BEAT, Record
+from ..file.safe_open import read_file
 from ..file.tail import Ending, find_end, read_ending
 from ..file.trace_bytes import trace_name
 from ..json_patch.apply import copy_json

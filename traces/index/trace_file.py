@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.lines import START, begins_a_trace
-from ..file.opening import open_file
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
+from ..file.safe_open import open_file
 from .wanted import check_wanted
 
 CHUNK = 1 << 20

@@ -10,10 +10,10 @@ refused.
 both databases. `copy` and `retention` use only the protocol. Lines are kept as the bytes that the writer hashed.
 """
 
-from .opening import open_store
 from .protocol import TraceStore
 from .run_ref import RunRef
 from .run_row import RunFilter, RunPage, RunRow, Total
+from .store_url import open_store
 from .task_table import Figures, Lease, NewTask, TaskCount, TaskRow, TaskTable
 
 __all__ = [

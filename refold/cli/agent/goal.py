@@ -10,7 +10,7 @@ from ...modules.agent import Trajectory
 from ...tasks import Task
 from ...traces import Durability
 from ...traces.stores import TraceStore, open_store
-from ...traces.stores.opening import is_url
+from ...traces.stores.store_url import is_url
 from ..commands.run import Manner, folder, hushed, tell
 from ..errors import InputError
 from ..render.output import console, say, write_json

@@ -11,7 +11,7 @@ from ...traces.analysis.locate import branches_folder
 from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
 from ...traces.stores.access import Access
-from ...traces.stores.opening import is_url
+from ...traces.stores.store_url import is_url
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
 from ..input.find_trace import RUNS, TracePlace, find_run, load_trace

@@ -10,7 +10,7 @@ from typing import Any
 from ...engine import AgentModule, Engine, RunResult
 from ...tasks import Task
 from ...traces import Durability, Record
-from ...traces.stores.opening import is_url
+from ...traces.stores.store_url import is_url
 from ..errors import InputError
 from ..exit_codes import exit_code, meaning, worst
 from ..input.module_import import load_module

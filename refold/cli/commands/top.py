@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
-from ...traces.stores.opening import is_url
+from ...traces.stores.store_url import is_url
 from ..errors import INTERRUPTED
 from ..input.find_trace import no_folder
 from ..input.keys import keyboard

@@ -13,10 +13,10 @@ from ...traces.file.trace_bytes import SUFFIX
 from ...traces.index.found_files import evaluations_in
 from ...traces.stores import RunRef, open_store
 from ...traces.stores.mirror import NEWEST, Mirror, family_of
-from ...traces.stores.opening import is_url
+from ...traces.stores.store_url import is_url
 from ...view.actions import Modules
-from ...view.following import Following
 from ...view.serve import serve
+from ...view.store_follower import StoreFollower
 from ..errors import InputError
 from ..input.find_trace import find_run, find_trace
 from ..input.module_import import thing_at
@@ -58,7 +58,7 @@ def _view_store(named: Sequence[str], traces: str, *, port: int | None, open_bro
         mirror.refresh()  # a store that cannot be read is reported here
         if len(mirror) == NEWEST:
             print(f"refold: the newest {NEWEST} runs of {store.url} are shown; name another one: URL#RUN", file=stderr)
-        following = Following(mirror)
+        following = StoreFollower(mirror)
         following.start()
         try:
             serve(mirror.folder, port=port, page=page, open_browser=open_browser, store=store)

@@ -12,7 +12,7 @@ from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef, RunRow, TraceStore, open_store
 from ...traces.stores.access import Access
 from ...traces.stores.copy import all_runs
-from ...traces.stores.opening import is_url, split_run
+from ...traces.stores.store_url import is_url, split_run
 from ..errors import InputError, one_line
 from ..render.text import clean
 

@@ -27,7 +27,7 @@ from refold import (
     rng,
 )
 from refold.errors import DivergenceError
-from refold.traces.analysis.children import called_children
+from refold.traces.analysis.branches import called_children
 
 
 def cuts(trace: Trace) -> list[Trace]:

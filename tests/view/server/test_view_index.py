@@ -20,7 +20,7 @@ from refold import Trace
 from refold.traces.index import database
 from refold.traces.index.folder import Folder
 from refold.traces.index.reach import Reach
-from refold.traces.index.run_row import RunFacts, shape_of
+from refold.traces.index.run_facts import RunFacts, shape_of
 
 
 def copied(recorded: dict[str, Path], folder: Path, name: str = "plain") -> Path:

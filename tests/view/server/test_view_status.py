@@ -6,7 +6,7 @@ import pytest
 from view_server import Asking
 
 from refold import Trace
-from refold.traces.analysis.listing import summarize
+from refold.traces.analysis.trace_list import summarize
 from refold.traces.index.database import Database
 from refold.traces.index.folder import Folder
 from refold.view.pages.folder.runs import families_of

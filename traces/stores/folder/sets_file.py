@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from ....errors import StoreError
-from ...file.opening import open_file
+from ...file.safe_open import open_file
 from ..sqlite.ownership import connect_to_read, is_plain
 from ..task_table import QUEUED, RUNNING
 from .store import TASKS

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....errors import TraceError, TraceExistsError, TraceNotFoundError
-from ...analysis.listing import summarize
 from ...analysis.locate import BRANCHES, branches_folder
+from ...analysis.trace_list import summarize
 from ...file.blob import Blobs, FolderBlobs
 from ...file.lock import lock_holder
-from ...file.opening import open_file
+from ...file.safe_open import open_file
 from ...file.schema import is_run_id
 from ...file.trace_bytes import SUFFIX, FileStore, Store, trace_name
 from ..access import Access

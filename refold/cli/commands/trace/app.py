@@ -29,7 +29,7 @@ def ls(
     A folder's runs are listed oldest first; of a store, the newest hundred are
     listed.
     """
-    from ....traces.stores.opening import is_url
+    from ....traces.stores.store_url import is_url
     from .list import list_folder, list_store
 
     return list_store(folder, json) if is_url(folder) else list_folder(Path(folder), json)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ....traces import TraceSummary, list_traces
 from ....traces.stores import RunRow, open_store
-from ....traces.stores.opening import is_url
+from ....traces.stores.store_url import is_url
 from ...input.find_trace import listed_runs, no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.phrases import status_text

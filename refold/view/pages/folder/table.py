@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from ....traces.analysis.locate import BRANCHES
-from ....traces.index.run_row import RunFacts
+from ....traces.index.run_facts import RunFacts
 from ..nodes import Json
 
 FILTERS = ("status", "reason", "module", "task", "tag")

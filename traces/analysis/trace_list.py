@@ -8,7 +8,7 @@ from typing import BinaryIO
 from ...errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.lines import Lines, begins_a_trace
 from ..file.lock import lock_holder
-from ..file.opening import open_file
+from ..file.safe_open import open_file
 from ..file.tail import read_ending
 from ..file.trace_bytes import SUFFIX, trace_name
 from ..states.fold import count_commits

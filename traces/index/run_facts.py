@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
-from ..analysis.listing import one_line
+from ..analysis.trace_list import one_line
 from ..file.lines import START, Lines, begins_a_trace
 from ..file.record import Record
 from ..file.tail import read_ending

@@ -17,7 +17,7 @@ _SHARE = 4
 """A poll that took long is followed by a pause this many times as long, because the store has other clients."""
 
 
-class Following(threading.Thread):
+class StoreFollower(threading.Thread):
     """The polling thread; `stop` ends it."""
 
     def __init__(self, mirror: Mirror) -> None:

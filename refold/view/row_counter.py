@@ -8,7 +8,7 @@ _EVERY = 0.25
 """The number of seconds between two searches for partial rows."""
 
 
-class Counting(threading.Thread):
+class RowCounter(threading.Thread):
     """The counting thread; `stop` ends it."""
 
     def __init__(self, folder: Folder) -> None:
