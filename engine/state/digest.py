@@ -11,10 +11,8 @@ bracket; if the next state only appends to the list, hashing continues with the 
 """
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from hashlib import blake2b
 from typing import Any
-from weakref import ref
 
 import orjson
 
@@ -26,9 +24,6 @@ _SIZE = 16
 _SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _LONG = 32
 """The length from which a list keeps its hash function (some 400 bytes); shorter lists are hashed again as fast."""
-
-_models: dict[int, tuple[Any, bytes]] = {}
-"""The digests of living committed models by `id`: a weak reference to the model, and `#` with the digest."""
 
 
 def value_digest(value: Any) -> bytes:
@@ -70,16 +65,6 @@ def _of_frozen_list(value: Any) -> bytes:
     return ended.hexdigest().encode()
 
 
-def _forget(key: int, gone: Any) -> None:
-    """Drop the digest of a deleted model.
-
-    By now, another model may have its id and a digest under that id.
-    """
-    known = _models.get(key)
-    if known is not None and known[0] is gone:
-        del _models[key]
-
-
 def members_form(members: Mapping[Any, Any]) -> bytes:
     """Return the JSON of an object's digest, with nested values digested."""
     if PLAIN.issuperset(map(type, members.values())):
@@ -92,29 +77,20 @@ def _items(items: Iterable[Any]) -> bytes:
     """Return the items in the JSON of their list's digest, without brackets."""
     if PLAIN.issuperset(map(type, items)):
         return orjson.dumps(items)[1:-1]
-    return b",".join(
-        [
-            known[1] if (known := _models.get(id(item))) is not None and known[0]() is item else _part(item)
-            for item in items
-        ]
-    )
+    return b",".join(map(_part, items))
 
 
 def _part(value: Any) -> bytes:
     """Return one member or item in the JSON of its container's digest.
 
-    This runs for every message that an agent adds, so each nested value costs one call.
+    A frozen dict keeps it as `known`; so does a model, whose fields are a frozen dict.
     """
     kind = type(value)
     if kind in PLAIN:
         return orjson.dumps(value)
     if isinstance(value, StateModel):
-        known = _models.get(id(value))
-        if known is not None and known[0]() is value:
-            return known[1]
-        part = b"#%b" % blake2b(members_form(value.__dict__), digest_size=_SIZE).hexdigest().encode()
-        _models[id(value)] = ref(value, partial(_forget, id(value))), part
-        return part
+        value = value.__dict__
+        kind = type(value)
     if kind is FrozenDict:
         digest: bytes | None = getattr(value, "known", None)
         if digest is None:
