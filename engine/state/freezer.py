@@ -28,21 +28,13 @@ class Freezer(list[Any]):
         """Return the last pass of a reduce."""
         freezer = cls()
         freezer.consuming = True
-        freezer.resolved, freezer.alone = {}, set()  # at once, since every commit has drafts
+        freezer.resolved = {}  # at once, since every commit has drafts
         return freezer
 
     @cached_property
     def resolved(self) -> dict[int, Any]:
         """The frozen values of drafts, by the draft's `id`."""
         return {}
-
-    @cached_property
-    def alone(self) -> set[int]:
-        """The ids of list and dict drafts to which nobody else refers.
-
-        A consuming pass turns such a draft itself into its frozen value, without a copy.
-        """
-        return set()
 
     def enter(self, value: object) -> None:
         """Enter a container; raise the error of `too_deep` at the limit.

@@ -74,13 +74,11 @@ class FrozenDict(dict[Any, Any]):
 
     Attributes:
         meta: The shape that froze the dict; for the fields of a model, the model's class.
-        kinds: If set, the types of its values, and perhaps others (see `same_items`).
         known: If set, its digest.
     """
 
-    __slots__ = ("kinds", "known", "meta")
+    __slots__ = ("known", "meta")
     meta: Any
-    kinds: frozenset[type]
     known: Any
     __hash__ = None
 

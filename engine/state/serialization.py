@@ -37,21 +37,14 @@ def dump(value: Any) -> bytes:
         raise StateValueError(f"cannot be written as JSON: {error}") from error
 
 
-SHALLOW = 2 * MAX_DEPTH
-"""The length up to which JSON cannot nest too deep.
-
-Each level takes at least two bytes, for its brackets. Callers add two bytes for each character of the value's path,
-since a path of n characters is at most n levels deep.
-"""
-
-
 def check_depth(data: bytes, path: str = "") -> None:
     """Raise StateValueError if `data` makes its document nest too deep.
 
     Such a document cannot be read again. `path` is the place of `data` in it. There are three tests, each more costly
-    than the one before: the length, the number of opening brackets, the actual depth.
+    than the one before: the length, the number of opening brackets, the actual depth. Each level takes at least two
+    bytes, for its brackets, and a path of n characters is at most n levels deep.
     """
-    if len(data) + 2 * len(path) <= SHALLOW:
+    if len(data) + 2 * len(path) <= 2 * MAX_DEPTH:
         return
     room = MAX_DEPTH - path.count("/")
     if data.count(b"[") + data.count(b"{") > room and _height(orjson.loads(data)) > room:

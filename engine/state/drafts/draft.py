@@ -43,9 +43,10 @@ class Node:
         touched: The keys, fields, or indices in the base that were set or drafted, in that order (as keys of a dict).
         moved: None while every member of the base is in its place. Afterwards, for a list, the runs of items that are
             still the base's (see `splices`); for a dict, the removed keys of the base (as keys of a dict).
+        alone: Whether only the engine refers to a list or dict, which then becomes its frozen value without a copy.
     """
 
-    __slots__ = ("base", "moved", "scope", "shape", "touched")
+    __slots__ = ("alone", "base", "moved", "scope", "shape", "touched")
 
     def __init__(self, base: Any, shape: Any, scope: Scope) -> None:
         self.base = base
@@ -53,6 +54,7 @@ class Node:
         self.scope = scope
         self.touched: dict[Any, None] = {}
         self.moved: Any = None
+        self.alone = False
 
     def check(self) -> None:
         """Do nothing: `reduce` has not ended.

@@ -47,9 +47,8 @@ class _Items(ItemsView[Any, Any]):
 class DraftDict(dict[Any, Any]):
     """A complete, changeable dict, whose values become drafts when read."""
 
-    __slots__ = ("kinds", "known", "meta")
+    __slots__ = ("known", "meta")
     meta: Node
-    kinds: frozenset[type]
     known: Any
     fromkeys = dict.fromkeys  # makes plain dicts, as calling the class does
 

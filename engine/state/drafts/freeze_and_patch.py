@@ -22,7 +22,8 @@ shifts the index of a later one. For a dict: first removals, then changes, then 
 
 Three rules keep the result right and fast. A value that turns out to be the same JSON as before becomes the base's
 object again, and has no operation. A draft at several places becomes one frozen value (`freezer.resolved`). In the last
-pass of a reduce, a list or dict draft with no reference from outside becomes its frozen value without a copy: `alone`.
+pass of a reduce, a list or dict draft with no reference from outside (`node.alone`) becomes its frozen value without a
+copy.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,6 @@ from ..shapes.containers import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown
 from ..shapes.fields import ModelShape
 from ..shapes.scalars import INT_MAX, INT_MIN, ScalarShape
 from ..shapes.unions import UnionShape
-from . import same_items as unseen
 from .draft import Node
 from .draft_dict import DraftDict
 from .draft_list import DraftList
@@ -129,9 +129,8 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
     """Settle a list draft in place, with operations in the order above."""
     base, shape = node.base, node.shape
-    own = id(draft) in freezer.alone
-    # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a plain copy does.
-    work: list[Any] = draft if own else _get_item(draft, slice(None))
+    # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a copy does.
+    work: Any = draft if node.alone else frozen_list(_get_item(draft, slice(None)), shape)
     freezer.append(draft)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
@@ -140,14 +139,15 @@ def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     freezer.pop()
     frozen: Any = base
     if changed is not None:
-        frozen = draft if own else frozen_list(work, shape)
-        if own:
+        frozen = work
+        if node.alone:
             draft.__class__ = FrozenList
             draft.meta = shape
         if node.moved is None and not node.touched:  # only appended to: its digest continues from the base's
             frozen.known = getattr(base, "known", None)
-        if len(base) > unseen.FEW:
-            _keep_kinds(frozen, base, changed)
+        kinds = getattr(base, "kinds", None)
+        if kinds is not None:  # types of removed items remain, so the new `kinds` may hold too many
+            frozen.kinds = kinds.union(map(type, changed))
         if node.moved is not None:
             for gap in reversed(gaps(node.moved, len(base), len(frozen))):
                 COMPARISON.compare_span(base, frozen, Span(*gap), path, ops)
@@ -260,16 +260,6 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
     return held
 
 
-def _keep_kinds(frozen: Any, base: Any, changed: list[Any]) -> None:
-    """Give a container its base's `kinds`, and the types of changed items.
-
-    So `same_items` need not look at every item again. Types of removed items remain, so `kinds` may hold too many.
-    """
-    kinds = getattr(base, "kinds", None)
-    if kinds is not None:
-        frozen.kinds = kinds.union(map(type, changed))
-
-
 def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """Return the FrozenDict of a draft, its base if unchanged."""
     node: Node = draft.meta
@@ -288,15 +278,14 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     # The draft's keys must be the base's, without the removed ones, and then new keys in their frozen form.
     kept = [key for key in base if key not in removed] if removed else [*base]
     size, names = len(kept), [*dict.keys(draft)]
-    held = None
-    if names == kept or (names[:size] == kept and all(_key_stays(shape, key, freezer) for key in names[size:])):
-        held = _members_set(draft, base, kept, node)
-    if held is None:  # a key to be frozen, or changes past the draft's methods: freeze and compare the whole dict
+    if names[:size] != kept or not all(_key_stays(shape, key, freezer) for key in names[size:]):
+        # a key to be frozen, or removed past the draft's methods: freeze and compare the whole dict
         frozen = freezer.resolved[id(draft)] = freeze_dict(shape, draft, freezer)
         ops += COMPARISON.make_patch(base, frozen, path)
         return frozen
-    own = id(draft) in freezer.alone
-    work: Any = draft if own else frozen_dict(dict.items(draft), shape)
+    was = [_get_member(base, key) for key in kept] if removed else dict.values(base)
+    held = {key: _get_member(draft, key) for key in compress(kept, map(is_not, dict.values(draft), was))}
+    work: Any = draft if node.alone else frozen_dict(dict.items(draft), shape)
     freezer.append(draft)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
@@ -332,48 +321,13 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     made: Any = base
     if changed or (removed and names != [*base]):
         made = work
-        if own:
+        if node.alone:
             draft.__class__ = FrozenDict
             made.meta = shape
-        if size > unseen.FEW:
-            _keep_kinds(made, base, changed)
     else:  # members were removed and set again, with the same values in the same order
         del ops[first:]
     freezer.resolved[id(draft)] = made
     return made
-
-
-def _members_set(draft: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """Return the members that replace the base's, or None if unknown.
-
-    A small dict is compared member by member. A large dict relies on `node.touched`, and its members are unknown if
-    others differ, too.
-    """
-    if len(kept) <= unseen.FEW:
-        old = [_get_member(base, key) for key in kept] if node.moved else dict.values(base)
-        return dict(compress(dict.items(draft), map(is_not, dict.values(draft), old)))
-    return _lift_members(draft, base, kept, node)
-
-
-def _lift_members(work: Any, base: Any, kept: list[Any], node: Node) -> dict[Any, Any] | None:
-    """Return the touched members of a large dict.
-
-    Returns None if an untouched member is not the base's. While the values are compared, the base's values are in the
-    touched places, as in `_lift`; afterwards the touched values are back.
-    """
-    held = {key: _get_member(work, key) for key in node.touched if key in base and key not in (node.moved or ())}
-    for key in held:
-        _set_member(work, key, _get_member(base, key))
-    old = [_get_member(base, key) for key in kept] if node.moved else [*dict.values(base)]
-    now = [*dict.values(work)]
-    del now[len(kept) :]
-    found = stands(old, now, base)
-    if found == EQUAL and any(map(is_not, old, now)):
-        for key in kept:
-            _set_member(work, key, _get_member(base, key))
-    for key, item in held.items():
-        _set_member(work, key, item)
-    return None if found == OTHER else held
 
 
 def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
@@ -427,7 +381,7 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
                 value, old = values[name], was[name]
                 if value is not old:
                     if freezer.consuming and type(value) in _IN_PLACE and getrefcount(value) == _ALONE:
-                        freezer.alone.add(id(value))
+                        value.meta.alone = True
                     values[name] = held = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
                     changed = changed or held is not old
             if not changed:

@@ -75,7 +75,7 @@ def _shown(self: Any) -> str:
 def _expired_class(base: type) -> Any:
     """Return a class with the layout of `base` whose methods raise."""
     names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
-    members = {"__slots__": ("kinds", "known", "meta"), **dict.fromkeys(names, _refuse), "__repr__": _shown}
+    members = {"__slots__": vars(base)["__slots__"], **dict.fromkeys(names, _refuse), "__repr__": _shown}
     return type(f"Expired{base.__name__}", (base.__mro__[1],), members)
 
 

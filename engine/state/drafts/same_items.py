@@ -1,7 +1,7 @@
 """A fast check that a list still holds another's very objects.
 
-A draft's methods record what they change, but code in C (`heapq`, `bisect`) writes into lists and dicts past these
-methods. So `freeze_and_patch` must check that the untouched items of a draft are still its base's objects.
+A draft's methods record what they change, but code in C (`heapq`, `bisect`) writes into lists past these methods. So
+`freeze_and_patch` must check that the untouched items of a draft are still its base's objects.
 
 Comparing each pair by `is` costs some eight times as much as a copy of the list. `old == now` costs half as much as the
 copy: for each pair, C compares the two pointers first, and calls `__eq__` only if they differ. So `stands` uses `==`.
@@ -43,23 +43,23 @@ _TEXT: frozenset[type] = frozenset({str, type(None)})
 _INTEGERS = frozenset({int})
 
 
-def kinds_of(base: FrozenList | FrozenDict) -> frozenset[type]:
-    """Return the types of a frozen container's items, and keep them."""
+def _kinds_of(base: FrozenList) -> frozenset[type]:
+    """Return the types of a frozen list's items, and keep them."""
     try:
         return base.kinds
     except AttributeError:
-        base.kinds = frozenset(map(type, base.values() if isinstance(base, dict) else base))
+        base.kinds = frozenset(map(type, base))
         return base.kinds
 
 
-def stands(old: list[Any], now: list[Any], base: FrozenList | FrozenDict) -> int:
+def stands(old: list[Any], now: list[Any], base: FrozenList) -> int:
     """Return SAME, EQUAL or OTHER for the items of `now` and `old`.
 
     `old` is `base` or a part of it; `base` knows the types of the items.
     """
     if len(old) != len(now):
         return OTHER
-    if len(old) > FEW and (way := _way_to_compare(kinds_of(base))) is not None:
+    if len(old) > FEW and (way := _way_to_compare(_kinds_of(base))) is not None:
         if not equal(old, now):
             return OTHER
         return OTHER if way is _INTEGERS and not _all_integers(now) else EQUAL if way is _TEXT else SAME
