@@ -39,7 +39,7 @@ from ..state.digest import member_name, members_form
 from ..state.frozen import FrozenDict, FrozenList
 from ..state.model import StateModel
 from ..state.serialization import PLAIN, dump
-from ..state.shapes.containers import INT_MAX, INT_MIN
+from ..state.shapes.scalars import INT_MAX, INT_MIN
 from .redaction import Redactor
 
 _INDEX_LIMIT = 2_000

@@ -14,7 +14,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnno
 from ...errors import ArgumentError
 from ..state.frozen import thaw
 from ..state.model import StateModel
-from ..state.shapes.containers import first_problem
+from ..state.shapes.scalars import first_problem
 from .budget import Usage
 
 F = TypeVar("F", bound=Callable[..., Any])

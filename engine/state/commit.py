@@ -8,11 +8,10 @@ import orjson
 
 from ...errors import EngineOwnedFieldError, ReduceError, StateValueError
 from ...traces.json_patch.diff import Op
-from .drafts.draft import Scope
+from .drafts.draft import Scope, expire
 from .drafts.draft_model import draft_model
 from .drafts.freeze_and_patch import settle_model
-from .drafts.revoke import expire
-from .freezer import MAX_DEPTH, Freezer
+from .frozen import MAX_DEPTH, Freezer
 from .model import StateModel, StateSchema, assemble
 from .serialization import COMPARISON, PLAIN, check_depth, dump
 from .shapes.containers import DRAFT_RESOLVERS

@@ -25,16 +25,17 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
 from ...endings import StopReason
-from ...errors import FrozenStateError, StateDefinitionError, StateValueError
+from ...errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
 from ...notebook_card import Card, rows_of, short_text
-from .freezer import Freezer
-from .frozen import BY_IDENTITY, FrozenDict, FrozenSet, frozen_dict, thaw
-from .migrations import Document, Migration, migrated
+from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
 from .shapes.containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
 from .shapes.fields import field_shapes, has_exact_default, holds_scalars, plain_types, refuse_types
 from .shapes.scalars import exact_scalar, first_problem
+
+Document = dict[str, Any]
+Migration = Callable[[Document], Document]
 
 
 def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
@@ -438,6 +439,7 @@ class StateSchema(StateModel):
         {"task", "current_step", "max_steps", "schema_version"}
     )
     __refold_migrations__: ClassVar[dict[int, tuple[int, Migration]]] = {}
+    """The next version and the migration that leads there, by version."""
     __refold_check__ = _limits_hold
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -476,10 +478,29 @@ class StateSchema(StateModel):
     def migrate(cls, doc: Mapping[str, Any]) -> Document:
         """Return the document in this class's schema version.
 
-        Raises StateMigrationError if no migrations lead there.
+        Raises StateMigrationError if no migrations lead there, or the document is newer.
         """
         wanted: int = cls.model_fields["schema_version"].default
-        return migrated(doc, wanted, cls.__refold_migrations__, cls.__name__)
+        name, current = cls.__name__, dict(doc)
+        seen: list[Any] = []
+        while (version := current.get("schema_version", 1)) != wanted:
+            if not isinstance(version, int):
+                raise StateMigrationError(f"the schema_version of a {name} must be a whole number, got {version!r:.80}")
+            step = cls.__refold_migrations__.get(version)
+            if step is None or version in seen:
+                if version > wanted:
+                    raise StateMigrationError(
+                        f"the document has schema_version {version}, and this {name} has {wanted}; "
+                        f"use the newer code of {name}"
+                    )
+                trail = " -> ".join(str(v) for v in [*seen, version])
+                raise StateMigrationError(
+                    f"no migration leads {name} from schema_version {trail} to {wanted}; "
+                    f"register one with @{name}.migration({version})"
+                )
+            seen.append(version)
+            current = {**step[1](thaw(current)), "schema_version": step[0]}
+        return current
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:

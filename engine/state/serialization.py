@@ -8,7 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from ...errors import RefoldError, StateValueError
 from ...traces.json_patch.diff import Comparison
-from .freezer import MAX_DEPTH
+from .frozen import MAX_DEPTH
 
 # Dates and dataclasses are passed to `json_default`, so that pydantic writes them in the form that it reads.
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS

@@ -1,4 +1,4 @@
-"""The parts that all drafts share: scopes, nodes, drafting on read.
+"""The parts that all drafts share: scopes, nodes, drafting on read, expiry.
 
 A draft looks like the user's own list, dict or model, and every part of it can be changed in place. It is made lazily:
 a new draft holds the frozen members of its base, and a frozen list, dict or model among them is replaced by a draft of
@@ -7,13 +7,17 @@ its own when `reduce` reads it. So a step costs as much as it touches, not as mu
     state.notes[3].text = "x"    # drafts of the state, of `notes` and of `notes[3]`; all else stays frozen and shared
 
 Each draft has a node, which records the members that were touched. `freeze_and_patch` reads the nodes afterwards.
+
+A draft that is kept beyond its `reduce` would pass for a state. So `expire` changes each draft's class to one whose
+methods all raise DraftExpiredError, and empties the draft, for code in C that calls no methods.
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from ....errors import DraftExpiredError
 from ..frozen import equal
+from ..shapes.containers import DRAFT_RESOLVERS
 
 
 class Scope:
@@ -102,6 +106,9 @@ def draft_of(value: Any, scope: Scope) -> Any:
     return None if make is None else make(value, scope)
 
 
+_PLAIN = frozenset({list, dict})
+
+
 def draft_within(value: Any, scope: Scope) -> None:
     """Replace the frozen values inside a plain container with drafts.
 
@@ -128,4 +135,98 @@ def draft_within(value: Any, scope: Scope) -> None:
         scope.within[id(value)] = value, list(value.values() if type(value) is dict else value)
 
 
-_PLAIN = frozenset({list, dict})
+# Methods that Python needs to name, show or hold an expired draft, and to change its class.
+_LEFT_ALONE = frozenset(
+    [
+        "__class__",
+        "__new__",
+        "__init__",
+        "__init_subclass__",
+        "__subclasshook__",
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__dir__",
+        "__repr__",
+        "__str__",
+        "__format__",
+        "__sizeof__",
+        "__hash__",
+        "__class_getitem__",
+        "__doc__",
+        "__getstate__",
+    ]
+)
+
+
+class _Rest:
+    """The one item of an expired list or dict, whose use raises.
+
+    Code in C, such as orjson and `==`, reads lists and dicts past their methods, but meets this item, and raises
+    DraftExpiredError. The item looks like a state model (`__refold_shapes__`), so that `serialization` reads its
+    `__dict__`, which raises.
+    """
+
+    __refold_shapes__: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def __dict__(self) -> NoReturn:  # type: ignore[override]
+        raise DraftExpiredError("a state")
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise DraftExpiredError("a state")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_REST = _Rest()
+
+
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise DraftExpiredError(getattr(self.meta.shape, "label", "a state"))
+
+
+def _shown(self: Any) -> str:
+    return f"<expired draft of {getattr(self.meta.shape, 'label', 'a state')}>"
+
+
+EXPIRED: dict[type, type] = {}
+"""The class that a draft has after its `reduce`, by the draft's class."""
+
+
+def add_expired(base: type) -> None:
+    """Add the class of expired drafts of `base`: its methods raise."""
+    names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
+    members = {"__slots__": vars(base)["__slots__"], **dict.fromkeys(names, _refuse), "__repr__": _shown}
+    EXPIRED[base] = expired = type(f"Expired{base.__name__}", (base.__mro__[1],), members)
+    DRAFT_RESOLVERS[expired] = _refuse
+
+
+_change_class = object.__dict__["__class__"].__set__
+
+
+def expire(scope: Scope) -> None:
+    """Revoke the drafts of a `reduce` that has ended.
+
+    Drafts that have become frozen values themselves stay.
+    """
+    for draft in scope.drafts:
+        kind = type(draft)
+        expired = EXPIRED.get(kind)
+        if expired is None:
+            continue
+        if issubclass(kind, list):
+            list.__setitem__(draft, slice(None), (_REST,))
+        elif issubclass(kind, dict):
+            dict.clear(draft)
+            dict.__setitem__(draft, "", _REST)
+        else:
+            draft._refold_node.base = None
+            object.__setattr__(draft, "__dict__", {})
+            _change_class(draft, expired)
+            continue
+        draft.meta.base = None
+        draft.meta = ExpiredNode(draft.meta.shape)
+        draft.__class__ = expired
+    scope.within.clear()
+    scope.drafts.clear()  # otherwise the cycle of drafts and scope keeps the old state until garbage collection

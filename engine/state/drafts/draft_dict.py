@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any, Self
 
 from ..frozen import FrozenDict
-from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
+from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
 
 
 class _Keys(KeysView[Any]):
@@ -184,3 +184,4 @@ def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
 
 DRAFTERS[FrozenDict] = _draft_dict
 DRAFTERS[DraftDict] = None
+add_expired(DraftDict)

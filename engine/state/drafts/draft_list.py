@@ -7,7 +7,7 @@ from operator import index as as_index
 from typing import Any, Self, SupportsIndex
 
 from ..frozen import FrozenList
-from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
+from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
 from .splices import Run, base_index, spliced
 
 _VALUES_FIRST = sys.version_info >= (3, 13)
@@ -201,3 +201,4 @@ def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
 
 DRAFTERS[FrozenList] = _draft_list
 DRAFTERS[DraftList] = None
+add_expired(DraftList)

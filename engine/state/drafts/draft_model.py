@@ -5,12 +5,12 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NoReturn
 
-from ....errors import EngineOwnedFieldError
+from ....errors import DraftExpiredError, EngineOwnedFieldError
 from ..frozen import FrozenSet
 from ..model import StateModel
 from ..shapes.containers import DRAFT_RESOLVERS, TupleShape
 from ..shapes.scalars import LeafShape, ScalarShape
-from .draft import DRAFTERS, Node, Scope, draft_of, draft_within
+from .draft import DRAFTERS, EXPIRED, Node, Scope, draft_of, draft_within
 
 _set = object.__setattr__
 
@@ -108,6 +108,42 @@ class ModelDraft:
         return _new_draft(node.shape, values, Node(None, node.shape, node.scope))
 
 
+class _ExpiredModel(ModelDraft):
+    """The base of expired drafts of models: all but `__class__` raises."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        node: Node = object.__getattribute__(self, "_refold_node")
+        if name == "__class__":
+            return node.shape
+        raise DraftExpiredError(f"{node.shape.__name__}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__getattribute__(name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise DraftExpiredError(f"{self.__class__.__name__}.{name}")
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise DraftExpiredError(self.__class__.__name__)
+
+    def __iter__(self) -> NoReturn:
+        raise DraftExpiredError(self.__class__.__name__)
+
+    __copy__ = __deepcopy__ = __reduce_ex__ = __iter__  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<expired draft of {self.__class__.__name__}>"
+
+    __str__ = __repr__
+
+
+def _refuse(draft: Any, *args: Any) -> NoReturn:
+    raise DraftExpiredError(draft.__class__.__name__)
+
+
 @cache
 def draft_class(cls: type[StateModel]) -> type:
     """Return the class of a model's drafts.
@@ -120,10 +156,8 @@ def draft_class(cls: type[StateModel]) -> type:
     leaves = (ScalarShape, LeafShape, TupleShape)
     shapes = cls.__refold_shapes__.items()
     members: dict[str, Any] = {n: _Field(n, s.holds_models) for n, s in shapes if not isinstance(s, leaves)}
-    members |= {
-        "__slots__": ("_refold_node",),
-        "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__,
+    named = {"__slots__": ("_refold_node",), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    members |= named | {
         "__doc__": cls.__doc__,
         "__pydantic_fields_set__": FrozenSet(cls.__refold_shapes__),
         "__pydantic_extra__": None,
@@ -132,6 +166,8 @@ def draft_class(cls: type[StateModel]) -> type:
     drafted: type = type.__new__(type(cls), cls.__name__, (ModelDraft, cls), members)
     DRAFTERS[drafted] = None
     DRAFT_RESOLVERS[drafted] = DRAFT_RESOLVERS[ModelDraft]
+    EXPIRED[drafted] = expired = type.__new__(type(cls), cls.__name__, (_ExpiredModel, cls), named)
+    DRAFT_RESOLVERS[expired] = _refuse
     return drafted
 
 

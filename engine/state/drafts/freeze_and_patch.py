@@ -34,8 +34,7 @@ from typing import Any
 
 from ....errors import StateValueError
 from ....traces.json_patch.diff import Op, Span, key_token
-from ..freezer import MAX_DEPTH, Freezer
-from ..frozen import FrozenDict, FrozenList, frozen_dict, frozen_list
+from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_dict, frozen_list
 from ..model import built
 from ..serialization import COMPARISON, PLAIN
 from ..shapes.containers import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key

@@ -9,20 +9,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ....errors import StateValueError
-from ..freezer import MAX_DEPTH, Freezer
-from ..frozen import FrozenDict, FrozenList, frozen_list
-from .scalars import (
-    INT_MAX,
-    INT_MIN,
-    LeafShape,
-    ScalarShape,
-    described,
-    exact_float,
-    exact_int,
-    exact_str,
-    first_problem,
-    plain_scalar,
-)
+from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_list
+from .scalars import INT_MAX, INT_MIN, ScalarShape, described, exact_float, exact_int, exact_str, plain_scalar
 
 
 class Shape(Protocol):
@@ -48,7 +36,7 @@ Resolver = Callable[[Any, Any, Freezer], Any]
 DRAFT_RESOLVERS: dict[type, Resolver] = {}
 """Functions that freeze a draft for a shape, by the draft's class.
 
-`freeze_and_patch`, `draft_model` and `revoke` fill the table, so that shapes need not import the modules of drafts.
+The modules of drafts fill the table, so that shapes need not import them.
 """
 
 
@@ -260,24 +248,3 @@ def text_key(key: Any) -> str:
 def shown_key(key: Any) -> str:
     """Return the key as the path of an error shows it."""
     return key if isinstance(key, str) and key.isprintable() else repr(key)
-
-
-__all__ = [
-    "DRAFT_RESOLVERS",
-    "INT_MAX",
-    "INT_MIN",
-    "MAX_DEPTH",
-    "AnyShape",
-    "DictShape",
-    "Freezer",
-    "LeafShape",
-    "ListShape",
-    "ScalarShape",
-    "Shape",
-    "TupleShape",
-    "first_problem",
-    "freeze_dict",
-    "freeze_list",
-    "shown_key",
-    "text_key",
-]

@@ -23,10 +23,9 @@ from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, Wra
 from typing_extensions import TypeAliasType
 
 from ....errors import StateDefinitionError, StateValueError
-from ..freezer import Freezer
-from .class_rules import refuse_class
+from ..frozen import Freezer
+from .class_rules import field_validator, refuse_class, validated_fields
 from .containers import AnyShape, DictShape, ListShape, Shape, TupleShape
-from .field_validators import field_validator, validated_fields
 from .scalars import LeafShape, ScalarShape
 from .unions import CheckedShape, UnionShape
 
@@ -357,6 +356,3 @@ def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str,
         shape = shape or builder.build(field.annotation, label)
         shapes[name] = CheckedShape(label, shape, field_validator(cls, name)) if name in checked else shape
     return shapes
-
-
-__all__ = ["ModelShape", "field_shapes", "has_exact_default", "holds_scalars", "plain_types", "refuse_types"]

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from ....errors import StateValueError
 from ....printable import repr_of
-from ..freezer import Freezer
+from ..frozen import Freezer
 
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads
 

@@ -6,8 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....errors import StateValueError
-from ..freezer import Freezer
-from ..frozen import FrozenDict, FrozenList, thaw
+from ..frozen import Freezer, FrozenDict, FrozenList, thaw
 from ..serialization import COMPARISON
 from .containers import Shape
 from .scalars import described, first_problem

@@ -9,7 +9,7 @@ import pytest
 
 from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema
 from refold.engine.state.commit import fold_step
-from refold.engine.state.freezer import MAX_DEPTH
+from refold.engine.state.frozen import MAX_DEPTH
 from refold.engine.state.model import StateModel
 from refold.errors import DecisionError, ModuleDefinitionError, StateValueError
 
