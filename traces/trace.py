@@ -22,7 +22,7 @@ from .file.children import ChildStart, children_in
 from .file.lines import Lines
 from .file.lock import lock_holder
 from .file.record import Record
-from .file.safe_open import read_file
+from .file.safe_open import file_at, read_file
 from .file.schema import DEPTH, is_shallow
 from .file.tail import Ending, read_ending
 from .file.trace_bytes import SUFFIX, MemoryStore, trace_name
@@ -91,7 +91,8 @@ class Trace:
             trace = cls(data, path=place.store.path_of(place.run_id), place=place)
         else:
             assert not isinstance(path, RunRef)
-            trace = cls(read_file(Path(path), links=True), path=Path(path))
+            file = file_at(Path(path))
+            trace = cls(read_file(file, links=True), path=file)
         trace._lines.check_kind()
         trace._lines.check_tail()
         return trace

@@ -99,12 +99,19 @@ class ChildRegistry:
             run_id = child_id(near.run_id, label)
             try:
                 trace = near.relative(run_id)
+                if not len(trace.records):
+                    raise TraceNotFoundError(f"the trace of {run_id} has no complete record")
                 check_place(trace, run_id, {"kind": "call", "run": near.run_id})
                 module = None if read is None or not has_ended(trace) else self._module_of(trace)
                 if module is None:
                     return ChildResult.of_trace(trace, used_so_far(trace))
                 return ChildResult.of(result_of(trace, module), read)
-            except TraceNotFoundError:
+            except TraceNotFoundError as error:
+                if any(start.run_id == run_id for start in background_of(near)):
+                    raise EngineUsageError(
+                        f"child {label!r} of run {near.run_id} has lost its trace: {error}; put it in place and resume "
+                        "the run"
+                    ) from error
                 near = self._source(near, label)
         raise EngineUsageError(
             f"this run has started no child {label!r}, and no run that it was forked from has; "
@@ -143,11 +150,13 @@ class ChildRegistry:
         """See Children.resume_background; events tell of abandoned children."""
         run, module = self._run, self._run.plan.module
         trace = run.writer.trace()
+        effects = trace.unfinished.effects if trace.unfinished is not None else ()
+        cut_off = {call.seq for each in effects for call in each.walk() if call.open or call.cancelled}
         for start in background_of(trace):
             run_id, record = start.run_id, start.record
             child = relative_or_none(trace, start)
             if child is None:
-                if start.step < run.step:
+                if start.record.seq not in cut_off:
                     self._left(run_id, "its trace is missing, or has no complete record")
                 continue  # otherwise the starting call was cut off before the child had a trace, and runs again
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})

@@ -15,7 +15,7 @@ trace:
 While a child waits for an answer, its parent waits too, and shows the child's requests as its own (`answers`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import blake2b
@@ -25,7 +25,7 @@ from typing import Any
 import anyio
 
 from ...errors import ChildRunError, DivergenceError, TraceNotFoundError, WaitAnsweredError
-from ...traces import Trace
+from ...traces import Record, Trace
 from ..effects.call import Call
 from ..effects.redaction import Redactor
 from ..replay.answers import answered
@@ -186,26 +186,54 @@ class ChildRun:
 
         A crash may have lost the end of the parent's trace, so that a child's file exists without a record of its
         start. Such a file belongs to this child if it starts in the same way; otherwise it is renamed. The returned
-        trace has at least one complete record.
+        trace has at least one complete record. A recorded child is looked for wherever readers find it: its parent's
+        file may have been renamed.
         """
-        path = self.plan.file
-        if path is not None and not exists(path):
+        place = self.plan.file
+        if place is not None and not self._recorded and not exists(place):
             return None
         try:
             trace = self._family().relative(self.run_id)
         except TraceNotFoundError:
+            self._check_seen(None)
             return None
-        if path is not None and not len(trace.records):
-            discard(path)
+        place = self.plan.file and (trace.place or trace.path)
+        if place is not None and not len(trace.records):
+            self._check_seen(None)
+            discard(place)
             return None
         if self._recorded:
             check_place(trace, self.run_id, self.link)
+            self._check_seen(trace)
         else:
-            if path is not None and not self._belongs(trace):
-                next(n for n in count(1) if set_aside(path, n))
+            if place is not None and not self._belongs(trace):
+                next(n for n in count(1) if set_aside(place, n))
                 return None
             self.run.account.add(used_so_far(trace))
+        self.plan = replace(self.plan, file=place)
         return trace
+
+    def _check_seen(self, trace: Trace | None) -> None:
+        """Raise ChildRunError if the trace lacks a request that its parent shows.
+
+        Without its trace, or from an older copy, the child would do its effects again. None stands for a missing trace.
+        """
+        if not self._recorded:
+            return
+        shown = [name for each in self.run.writer.trace().records for name in _shown_for(each, self.run_id)]
+        if not shown:
+            return
+        waits = [each for each in trace.records if each.kind == "wait"] if trace is not None else []
+        asked = [request["id"] for each in waits for request in each["requests"]]
+        known = {_again(name, number) for name in asked for number in range(len(shown))}
+        if not known.issuperset(shown):
+            lost = (
+                "its trace is missing" if trace is None else f"its trace is an older one: {trace.path or trace.place}"
+            )
+            raise ChildRunError(
+                f"child run {self.run_id} cannot be resumed: it had asked something, and {lost}; put its last trace in "
+                f"place and resume again, or fork the parent from state {self.step}, and the child starts anew"
+            )
 
     # a child at work
 
@@ -301,6 +329,13 @@ def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
             f"{trace.path or trace.place or 'in memory'}; put the child's own trace there, or fork the parent from an "
             "earlier state"
         )
+
+
+def _shown_for(record: Record, run_id: str) -> Iterator[str]:
+    """Yield the ids of requests that a record shows for a child."""
+    for request in record["requests"] if record.kind == "wait" else ():
+        if (request.get("details") or {}).get("run") == run_id:
+            yield request["id"]
 
 
 def _again(request: str, number: int) -> str:

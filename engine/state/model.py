@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema, core_schema
 from ...endings import StopReason
 from ...errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
 from ...notebook_card import Card, rows_of, short_text
+from ...printable import message_of
 from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
@@ -478,7 +479,7 @@ class StateSchema(StateModel):
     def migrate(cls, doc: Mapping[str, Any]) -> Document:
         """Return the document in this class's schema version.
 
-        Raises StateMigrationError if no migrations lead there, or the document is newer.
+        Raises StateMigrationError if no migrations lead there, a migration fails, or the document is newer.
         """
         wanted: int = cls.model_fields["schema_version"].default
         name, current = cls.__name__, dict(doc)
@@ -499,7 +500,13 @@ class StateSchema(StateModel):
                     f"register one with @{name}.migration({version})"
                 )
             seen.append(version)
-            current = {**step[1](thaw(current)), "schema_version": step[0]}
+            try:
+                current = {**step[1](thaw(current)), "schema_version": step[0]}
+            except Exception as error:  # a user's function: its error must not pass for a result of the run
+                raise StateMigrationError(
+                    f"the migration of {name} from schema_version {version} to {step[0]} failed: "
+                    f"{type(error).__name__}: {message_of(error)}"
+                ) from error
         return current
 
     @classmethod

@@ -44,6 +44,14 @@ def open_file(path: Path, *, links: bool = False) -> int:
     return fd
 
 
+def file_at(path: Path) -> Path:
+    """Return the file at a given path, behind any symbolic link.
+
+    The other files of a run are beside its file, and not beside a link to it.
+    """
+    return path.resolve() if path.is_symlink() else path
+
+
 def read_file(path: Path, *, links: bool = False, most: int | None = None) -> bytes:
     """Return the first `most` bytes of a file opened with `open_file`."""
     fd = open_file(path, links=links)

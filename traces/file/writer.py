@@ -22,6 +22,7 @@ from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .lock import close_in_children
+from .opening import file_at
 from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
 from .trace_bytes import FileStore, MemoryStore, Store
 
@@ -128,7 +129,7 @@ class TraceWriter:
             memory.acquire()
             store, blobs = memory, MemoryBlobs(memory.blobs)
         else:
-            path = Path(path)
+            path = file_at(Path(path))
             store = FileStore.open(path, buffered=durability == "none")
             blobs = FolderBlobs(path, durable=durability == "power")
         try:

@@ -1,0 +1,199 @@
+"""Where a run's file is renamed, linked or copied, its children do nothing again."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold import Action, AgentModule, BestOfN, Decision, Engine, Observation, StateSchema, ask, run_child
+from refold.engine import start_child, wait_child
+from refold.errors import TraceNotFoundError
+from refold.traces import Trace
+from refold.traces.analysis.locate import branches_folder
+
+DONE: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_done() -> None:
+    DONE.clear()
+
+
+class Notes(StateSchema):
+    notes: list[str] = []
+
+
+class Noting(AgentModule[Notes]):
+    def init_state(self, task: str) -> Notes:
+        return Notes()
+
+    def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+        state.notes += [str(result.output or result.error) for result in observation.results]
+
+
+class Payer(Noting):
+    """Pays, and then asks for a receipt."""
+
+    def __init__(self) -> None:
+        self.tools = {"pay": self.pay, "receipt": self.receipt}
+
+    def pay(self) -> str:
+        DONE.append("paid")
+        return "paid"
+
+    async def receipt(self) -> str:
+        return f"receipt {await ask('which number?')}"
+
+    def decide(self, state: Notes) -> Decision:
+        if len(state.notes) == 2:
+            return Decision.final("; ".join(state.notes))
+        return Decision.act(Action("receipt" if state.notes else "pay"))
+
+
+class Caller(Noting):
+    def __init__(self) -> None:
+        self.tools = {"hand_on": self.hand_on}
+
+    async def hand_on(self) -> str:
+        return str((await run_child(Payer(), "pay")).final_result)
+
+    def decide(self, state: Notes) -> Decision:
+        return Decision.final("; ".join(state.notes)) if state.notes else Decision.act(Action("hand_on"))
+
+
+class Starter(Noting):
+    def __init__(self) -> None:
+        self.tools = {"start": self.start, "wait": self.wait}
+
+    async def start(self) -> str:
+        return await start_child(Payer(), "pay")
+
+    async def wait(self, label: str) -> str:
+        return str((await wait_child(label)).final_result)
+
+    def decide(self, state: Notes) -> Decision:
+        if len(state.notes) == 1:
+            return Decision.act(Action("wait", {"label": state.notes[0]}))
+        return Decision.final(state.notes[1]) if state.notes else Decision.act(Action("start"))
+
+    def child_module(self, name: str, task: Any) -> AgentModule[Any]:
+        return Payer()
+
+
+class Explorer(Payer):
+    branch = BestOfN(lambda state: len(state.notes))
+
+    def decide(self, state: Notes) -> Decision:
+        return Decision.branch([Decision.act(Action("pay"))]) if not state.notes else super().decide(state)
+
+
+MODULES = [Caller, Starter, Explorer]
+
+
+def waiting(module: type[Noting], folder: Path) -> tuple[Engine, Path]:
+    """Return an engine, and the trace of its run whose child has paid and waits."""
+    engine = Engine(module(), traces=folder / "runs")
+    result = engine.run("pay")
+    assert (str(result.status), DONE) == ("waiting", ["paid"])
+    assert result.trace.path is not None
+    return engine, result.trace.path
+
+
+def renamed(path: Path) -> Path:
+    return path.rename(path.with_name("renamed.trace.jsonl"))
+
+
+def linked_elsewhere(path: Path) -> Path:
+    link = path.parent.parent / "elsewhere" / path.name
+    link.parent.mkdir()
+    link.symlink_to(path)
+    return link
+
+
+def linked(path: Path) -> Path:
+    link = path.with_name("link.trace.jsonl")
+    link.symlink_to(path.name)
+    return link
+
+
+def hard_linked(path: Path) -> Path:
+    link = path.with_name("link.trace.jsonl")
+    link.hardlink_to(path)
+    return link
+
+
+@pytest.mark.parametrize("move", [renamed, linked, linked_elsewhere, hard_linked])
+@pytest.mark.parametrize("module", MODULES)
+def test_a_child_is_found_by_another_name_of_its_run(
+    module: type[Noting], move: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    engine, path = waiting(module, tmp_path)
+    moved = move(path)
+    if (module, move) == (Explorer, renamed):  # a candidate's trace begins with a state of the run, by its id
+        with pytest.raises(TraceNotFoundError, match=f"there is no {path.name}"):
+            engine.resume(moved, "7")
+        moved = moved.rename(path)
+    result = engine.resume(moved, "7")
+    assert (result.final_result, DONE) == ("paid; receipt 7", ["paid"])
+
+
+def test_relatives_and_blobs_are_beside_the_file_and_not_the_link(tmp_path: Path) -> None:
+    class Large(Caller):
+        async def hand_on(self) -> str:
+            return str(await ask("what?", details="x" * 10_000)) + await super().hand_on()
+
+    result = Engine(Large(), traces=tmp_path / "runs", on_wait=lambda request: "7").run("pay")
+    assert result.trace.path is not None
+    trace = Trace.load(linked_elsewhere(result.trace.path))
+    assert [trace.relative(child.run_id).status for child in trace.children] == ["completed"]
+    asked = next(record for record in trace.records if record.kind == "intent" and record["name"] == "refold.ask")
+    assert len(trace.value(asked["args"])["details"]) == 10_000
+
+
+@pytest.mark.parametrize("left", [None, 0, 1, 3], ids=["no file", "no record", "a header", "an older copy"])
+@pytest.mark.parametrize("module", MODULES)
+def test_a_child_whose_trace_has_lost_its_request_pays_no_second_time(
+    module: type[Noting], left: int | None, tmp_path: Path
+) -> None:
+    """The parent shows the request, so its child must have asked."""
+    engine, path = waiting(module, tmp_path)
+    (child,) = branches_folder(path).glob("*.trace.jsonl")
+    own = child.read_bytes()
+    child.unlink()
+    if left is not None:
+        child.write_bytes(b"".join(own.splitlines(keepends=True)[:left]))
+    lost = engine.resume(path, "7")
+    assert DONE == ["paid"]
+    if module is Starter and not left:  # no call waits for this child, so the run can say so and go on
+        assert "has lost its trace" in str(lost.final_result)
+        assert any("its trace is missing" in str(r.get("data")) for r in lost.trace.records if r.kind == "event")
+        return
+    assert lost.error is not None
+    assert (lost.error.type, "put its last trace in place" in lost.error.message) == ("ChildRunError", True)
+    child.write_bytes(own)
+    assert (engine.resume(path).final_result, DONE) == ("paid; receipt 7", ["paid"])
+
+
+def test_a_started_child_that_lost_its_trace_in_the_same_step_is_reported(tmp_path: Path) -> None:
+    class AtOnce(Starter):
+        async def start(self) -> str:
+            return await self.wait(await start_child(Payer(), "pay"))
+
+        def decide(self, state: Notes) -> Decision:
+            return Decision.final(state.notes[0]) if state.notes else Decision.act(Action("start"))
+
+    engine, path = waiting(AtOnce, tmp_path)
+    shutil.rmtree(branches_folder(path))
+    lost = engine.resume(path, "7")
+    assert DONE == ["paid"]
+    told = [str(record.get("data")) for record in lost.trace.records if record.kind == "event"]
+    assert any("its trace is missing" in each for each in told)
+
+
+def test_a_file_that_is_no_link_keeps_its_path(tmp_path: Path) -> None:
+    _, path = waiting(Caller, tmp_path)
+    (tmp_path / "other").symlink_to(path.parent)
+    there = tmp_path / "other" / path.name
+    assert Trace.load(there).path == there
