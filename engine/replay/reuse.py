@@ -13,6 +13,7 @@ The fork writes a `live_from` event at the first live call and at the end of reu
 reuse the outcomes of the child at the same place in the source (`Reuse.child`).
 """
 
+import re
 import threading
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
@@ -42,6 +43,8 @@ T = TypeVar("T")
 Tell = Callable[[int, str, str, bytes, str, bool], None]
 """Writes that a request is live: step, phase, effect name, arguments as JSON, why, and whether this ends reuse."""
 _NONE: Mapping[str, Any] = MappingProxyType({})
+_SURROGATE = re.compile("[\\ud800-\\udfff]")
+"""The characters that stand for the bytes of a path that is not UTF-8."""
 _NOT_ASKED = "the source run made no such request"
 _NOT_ANSWERED = "nobody had answered it in the source run"
 _NOT_ENDED = "the call had not ended in the source run"
@@ -51,15 +54,17 @@ def link_to(source: Trace | None, run_id: str, step: int, home: "Path | RunRef |
     """Return a header's link to state `step` of a run.
 
     The link names the run's file only if a reader of `home` would not find it: the run is outside the family's folder
-    and not in the same store.
+    and not in the same store. A path that is not UTF-8 is left out.
     """
     link: dict[str, Any] = {"run": run_id, "step": step}
     if isinstance(home, RunRef):
         home = home.store.path_of(home.run_id)
     if source is not None and source.path is not None:
         folder = branches_folder(source.path.resolve()).parent
-        if home is None or branches_folder(home.resolve()).parent != folder:
-            link["file"] = str(source.path.resolve())
+        elsewhere = home is None or branches_folder(home.resolve()).parent != folder
+        file = str(source.path.resolve())
+        if elsewhere and not _SURROGATE.search(file):  # a name that is no UTF-8 has no JSON
+            link["file"] = file
     return link
 
 

@@ -1,5 +1,6 @@
 """A fork begins at a state of another run, edited; what led there is not done again, and the link says where it was."""
 
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -688,3 +689,13 @@ def test_an_environment_is_not_rewound_and_the_fork_says_so(tmp_path: Path) -> N
     fork = engine.fork(source.trace, 1)
     names = [[r["name"] for r in run.trace.records if r.kind == "event"] for run in (source, fork)]
     assert names == [[], ["environment_not_rewound"]]
+
+
+def test_a_run_in_a_folder_whose_name_is_not_utf_8_is_forked(tmp_path: Path) -> None:
+    """The link of the fork cannot name such a folder, and is written without it."""
+    folder = tmp_path / os.fsdecode(b"\xff")
+    source = Engine(Walker(), traces=folder).run("walk")
+    fork = Engine(Walker(), traces=folder / "forks").fork(folder / f"{source.run_id}.trace.jsonl", 2)
+    assert fork.status is RunStatus.completed
+    assert "file" not in fork.trace.header["parent"]
+    assert Engine(Walker()).verify(folder / "forks" / f"{fork.run_id}.trace.jsonl") == []
