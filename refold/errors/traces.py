@@ -106,6 +106,25 @@ class MissingMemberError(TraceCorruptError, KeyError):
         return Exception.__str__(self)
 
 
+class TraceFormatError(TraceCorruptError):
+    """The trace has a format that this refold cannot read.
+
+    A newer refold has written it. It stays as it is: this refold reads, resumes and repairs nothing in it.
+    """
+
+    def __init__(self, path: Path | None, found: Any, known: int) -> None:
+        super().__init__(
+            f"the trace has format {_short(found)}, and this refold reads format {known}: upgrade refold", 1, path=path
+        )
+        self.found = found
+        self.known = known
+        self.args = (f"{path or 'the trace'}: {self.reason}",)
+
+    def at(self, path: Path | None) -> "TraceFormatError":
+        """Return this error with the path of its file."""
+        return TraceFormatError(path, self.found, self.known)
+
+
 class NotATraceError(TraceCorruptError):
     """The given file is not a trace."""
 

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ..errors import RefoldError, TraceCorruptError, TraceError, TraceLockedError, TraceNotFoundError
+from ..errors import RefoldError, TraceCorruptError, TraceError, TraceFormatError, TraceLockedError, TraceNotFoundError
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace
 from ..traces.index.positions import StaleIndexError
@@ -429,6 +429,8 @@ def _problem(error: Exception) -> ProblemError:
         return ProblemError(409, "locked", str(error))
     if isinstance(error, TraceNotFoundError):
         return ProblemError(404, "no_trace", str(error))
+    if isinstance(error, TraceFormatError):
+        return ProblemError(409, "unreadable", str(error))
     if isinstance(error, TraceCorruptError):
         return ProblemError(
             409, "corrupt", str(error), "Run `refold trace check` on the file to see all that is wrong."

@@ -123,7 +123,7 @@ def move_step(kind: str) -> Callable[[Any], None]:
         (drop("commit"), "commits are not numbered in order"),
         (drop("intent"), "no earlier intent"),
         (drop("snapshot"), "before the first state"),
-        (edit("header", format=2), "another format"),
+        (edit("header", format=2), "upgrade refold"),
         (edit("snapshot", state={"n": 2}), "differs from the state folded from the patches"),
         (edit("outcome", intent=0), "no earlier intent"),
         (edit("outcome", intent=1), "an outcome already"),

@@ -10,13 +10,13 @@ from ..json_patch.apply import run_patch
 from ..json_patch.share import patched
 from ..step import gather_effects
 from .lines import Lines
-from .record import FORMAT, KINDS, PATCHING, Record
+from .record import KINDS, PATCHING, Record
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     """Check what the hash chain, already checked by the caller, cannot show.
 
-    - The header is the first record, and of a known format. Commits are numbered without gaps.
+    - The header is the first record. Commits are numbered without gaps.
     - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one: a
       person has reported since what became of the call.)
     - A reference in an observation is an earlier outcome. A chosen run was opened in the same step.
@@ -79,8 +79,6 @@ class _Walk:
         if (kind == "header") is not (index == 0):
             raise _Wrong("only the first record is a header", actual=kind)
         if kind == "header":
-            if record["format"] != FORMAT:
-                raise _Wrong("this version of refold reads another format", expected=FORMAT, actual=record["format"])
             self.parent = record.get("parent") or {}
         if kind in ("decide", "commit") and not self.has_state:
             raise _Wrong(f"a {kind} comes before the first state")

@@ -87,9 +87,12 @@ class Lines:
     def check_tail(self) -> None:
         """Check the first and last line, and search for NULs.
 
-        Raises `TraceCorruptError` with the first bad line. The lines in between are checked when they are read.
+        Raises `TraceFormatError` for a newer format, and `TraceCorruptError` with the first bad line. The lines in
+        between are checked when they are read.
         """
         data, end = self.data, self.end
+        if data.startswith(HEADER) and end:
+            self.record(0).check_format()
         if end and not (data.startswith(START) and data.find(b"\0", 0, end) < 0 and self.last_fits()):
             self.check_chain()
             raise TraceCorruptError("the line does not have the form of a record", len(self), path=self.path)

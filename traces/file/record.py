@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import MissingMemberError, RecordError, TraceCorruptError
+from ...errors import MissingMemberError, RecordError, TraceCorruptError, TraceFormatError
 from .schema import MEMBERS, misfit
 
 FORMAT = 1
@@ -94,10 +94,26 @@ class Record(Mapping[str, Any]):
         head = (doc.get("kind"), doc.get("seq"), doc.get("step"), doc.get("hash"))
         if head != (self.kind, self.seq, self.step, self.hash):
             raise self._corrupt("the line names its kind, seq, step or hash twice")
+        if self.kind == "header":
+            self._check_format(doc.get("format"))
         wrong = misfit(self.kind, doc, self.raw)
         if wrong is not None:
             raise self._corrupt(f"the {self.kind} record does not fit its kind: {wrong}")
         return doc
+
+    def check_format(self) -> None:
+        """Raise `TraceFormatError` for the header of a newer format."""
+        if self.kind == "header" and self._data is None:
+            try:
+                self._check_format(orjson.loads(self.raw).get("format"))
+            except orjson.JSONDecodeError as error:
+                raise self._corrupt(f"the line is not JSON: {error}") from None
+
+    def _check_format(self, found: Any) -> None:
+        if type(found) is int and found != FORMAT:
+            if line_hash(b"", self.raw) != self.hash:
+                raise self._corrupt("the hash does not fit the line")
+            raise TraceFormatError(self.path, found, FORMAT)
 
     def _corrupt(self, reason: str) -> TraceCorruptError:
         return TraceCorruptError(reason, self.seq + 1, path=self.path)
