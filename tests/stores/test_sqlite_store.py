@@ -18,7 +18,7 @@ from refold.testing import StoreSuite
 from refold.testing.store_suite import _write
 from refold.traces.file.writer import TraceWriter
 from refold.traces.stores import NewTask, RunRef, open_store
-from refold.traces.stores.sqlite import ownership
+from refold.traces.stores.sqlite import database, ownership
 from refold.traces.stores.sqlite.store import SqliteStore
 
 
@@ -221,3 +221,27 @@ def test_a_database_on_a_full_disk_says_what_to_do(tmp_path: Path) -> None:
             store.tasks("set").add([NewTask(f"t{n}") for n in range(1000)])
         connection.execute("PRAGMA max_page_count = 1000000")
         assert store.tasks("set").add([NewTask(f"t{n}") for n in range(1000)]) == 1000
+
+
+def test_a_process_with_older_tables_changes_nothing_of_a_newer_refolds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.db"
+    url = f"sqlite:///{path}"
+    store: Any = open_store(url)
+
+    def upgrade(*arguments: Any) -> None:
+        with closing(sqlite3.connect(path)) as newer:
+            newer.execute(f"PRAGMA user_version = {ownership.VERSION + 1}")
+
+    upgrade()
+    with pytest.raises(StoreError, match="by a newer refold"):  # it was open before
+        Engine(Counting(), traces=store).run("t")
+    with closing(sqlite3.connect(path)) as plain:
+        plain.execute(f"PRAGMA user_version = {ownership.VERSION}")
+    monkeypatch.setattr(database, "check_owner", upgrade)  # between its check and its first transaction
+    with pytest.raises(StoreError, match="by a newer refold"):
+        open_store(url)
+    with closing(sqlite3.connect(path)) as plain:
+        assert plain.execute("PRAGMA user_version").fetchone() == (ownership.VERSION + 1,)
+        assert plain.execute("SELECT count(*) FROM runs").fetchone() == (0,)

@@ -12,7 +12,7 @@ from ..access import Access
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
 from ..url_text import in_url
-from .ownership import MARKS, check_owner, connect_to_read, restrict
+from .ownership import MARKS, check_owner, connect_to_read, refuse_newer, restrict
 
 R = TypeVar("R")
 _BUSY = 30.0
@@ -108,6 +108,7 @@ class SqliteDatabase:
                     raise StoreError(f"{self.path} cannot use SQLite's WAL mode (it has {mode}); choose another disk")
                 writer.execute("PRAGMA synchronous=NORMAL")
                 writer.execute("BEGIN IMMEDIATE")
+                refuse_newer(writer, self.path)  # another process may have changed the tables since `check_owner`
                 for statement in (*self._tables, *MARKS):
                     writer.execute(statement)
                 writer.execute("COMMIT")
@@ -239,6 +240,7 @@ class SqliteDatabase:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
+                    refuse_newer(connection, self.path)
                     result = work(SqliteSession(connection))
                     connection.execute("COMMIT")
                 except BaseException:

@@ -82,6 +82,19 @@ def _normal(statement: str) -> str:
     return " ".join(statement.replace("IF NOT EXISTS ", "").split())
 
 
+def refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StoreError` if the tables are a newer refold's.
+
+    Inside a transaction that writes, no newer refold can change them before it ends.
+    """
+    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+    if version > VERSION:
+        raise StoreError(
+            f"{path} was made by a newer refold: its tables have version {version}, this refold's have {VERSION}; "
+            "upgrade refold"
+        )
+
+
 def _connect(address: str, timeout: float) -> sqlite3.Connection:
     return restrict(sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False))
 
@@ -102,7 +115,6 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
         return
     with closing(connect_to_read(path, 5.0)) as connection:
         [(application,)] = connection.execute("PRAGMA application_id").fetchall()
-        [(version,)] = connection.execute("PRAGMA user_version").fetchall()
         found = {
             str(name): (kind, str(sql))
             for name, kind, sql in connection.execute(
@@ -118,11 +130,8 @@ def check_owner(path: Path, statements: Sequence[str], needed: Sequence[str] = (
                 f"{path} is the database of another program (application id {application:#x}, tables: {names}) and "
                 "stays unchanged; name another file"
             )
-        if is_ours and version > VERSION:
-            raise StoreError(
-                f"{path} was made by a newer refold: its tables have version {version}, this refold's have "
-                f"{VERSION}; upgrade refold"
-            )
+        if is_ours:
+            refuse_newer(connection, path)
         for name in _OURS & found.keys():
             if not is_plain(connection, name, *found[name]):
                 raise StoreError(f"{path} is not a store: {name} is not a plain table; name another file")
