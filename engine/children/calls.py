@@ -20,6 +20,7 @@ from ..effects.context import Frame, frame_or_none
 from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools
+from ..loop.decision import check_wait
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module, refuse_while_importing
 from ..result import RunResult
@@ -129,8 +130,10 @@ async def wait_child(label: str, *, seconds: float | None = None, value: Reads =
     """Wait at most `seconds` for a background child; return its status.
 
     Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
-    child that waits for an answer is returned with the status "waiting". Raises the errors of `child_state`.
+    child that waits for an answer is returned with the status "waiting". Raises the errors of `child_state`, and
+    DecisionError if `seconds` is not a valid time.
     """
+    check_wait(None, seconds)
     frame = _frame("wait_child")
     arguments = {"child": label} | ({} if seconds is None else {"seconds": seconds})
     call = frame.host.begin(frame, _WAIT, arguments)

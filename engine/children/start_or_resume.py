@@ -59,6 +59,10 @@ def child_id(parent: str, place: str) -> str:
     return f"{root}~{blake2b(name.encode(), digest_size=12).hexdigest()}"
 
 
+_EXPIRED = object()
+"""The answer to a request whose deadline has passed."""
+
+
 class ChildRun:
     """One child of `run`, a `CalledChild` or a `CandidateChild`.
 
@@ -114,8 +118,10 @@ class ChildRun:
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
         """Resume a waiting child with `answers`, until it ends or waits again."""
+        expired = [name for name, answer in answers.items() if answer is _EXPIRED]
+        given = {name: answer for name, answer in answers.items() if answer is not _EXPIRED}
         with self._attempt():
-            return self._told(await self._drive(await self._resumed(answers)))
+            return self._told(await self._drive(await self._resumed(given, expired)))
 
     def _attempt(self) -> AbstractContextManager[None]:
         return self.run.waits.child_at_work()
@@ -132,8 +138,9 @@ class ChildRun:
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
         """Ask the child's requests on its behalf, and return the first answers.
 
-        Returns no answers if a deadline passes before. The child continues with the answers, and its other requests
-        stay open. A request whose answer the child refuses is asked again.
+        The answer to a request whose deadline has passed is `_EXPIRED`: by the wall clock, which may have been set
+        back, it may still be open. The child continues with the answers, and its other requests stay open. A request
+        whose answer the child refuses is asked again.
         """
         refusals: dict[str, list[str]] = {each.id: [] for each in requests}
         with self._attempt():
@@ -143,11 +150,11 @@ class ChildRun:
                 given = await self._asked([replace(each, id=name) for name, each in asked.items()], shown)
                 answers = dict[str, Any]()
                 for name, answer in given.items():
-                    if (problem := self._problem({asked[name].id: answer})) is None:
+                    if answer is _EXPIRED or (problem := self._problem({asked[name].id: answer})) is None:
                         answers[asked[name].id] = answer
                     else:
                         refusals[asked[name].id].append(problem)
-                if answers or not given:
+                if answers:
                     return answers
 
     async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,9 +164,7 @@ class ChildRun:
             details = {**request.details, **self._shown, **shown.get(request.id, {})}
             asked = replace(request, details=details)
             value = await run.waits.answer(asked, handled=False, calls=self.awaited_by or ())  # the child tried them
-            late = request.deadline is not None and request.deadline <= run.clock.time()
-            if value is not None or not late:  # otherwise the child itself finds its deadline passed
-                given[request.id] = value
+            given[request.id] = _EXPIRED if request.id in run.waits.expired else value
             group.cancel_scope.cancel()
 
         known = [each for each in requests if each.id in run.waits.answers]
@@ -243,13 +248,14 @@ class ChildRun:
             return plan
         return replace(plan, reuse=reuse, link={**self.link, "reuse_effects": reuse.link(plan.file)})
 
-    async def _resumed(self, answers: dict[str, Any]) -> RunPlan:
+    async def _resumed(self, answers: dict[str, Any], expired: Sequence[str] = ()) -> RunPlan:
         plan, run = self.plan, self.run
         source = plan.file or run.writer.trace().relative(self.run_id)
         on_divergence = run.plan.options.on_divergence
         options = replace(plan.options, redactor=self._redactor(), on_divergence=on_divergence)
         try:
-            found = await prepare_resume(plan.module, source, options, plan.budget, answers or UNANSWERED, child=True)
+            value = answers or UNANSWERED
+            found = await prepare_resume(plan.module, source, options, plan.budget, value, child=True, expired=expired)
         except DivergenceError as error:
             raise self._diverged(error) from error
         if found.done is not None:

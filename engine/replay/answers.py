@@ -8,7 +8,7 @@ happened to such a call, with one of three answers, and the engine writes what f
     {"retry": true}     nothing happened, or it may happen twice: the call runs again
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -70,8 +70,10 @@ class Answers:
         self.answers: dict[str, Any] = {}
         """The answers of the step, by request."""
 
-    def take(self, value: Any, request: str | None) -> tuple[frozenset[int], list[WaitRequest]]:
-        """Take and write the given answers.
+    def take(
+        self, value: Any, request: str | None, expired: Collection[str] = ()
+    ) -> tuple[frozenset[int], list[WaitRequest]]:
+        """Take and write the given answers, and close the `expired` requests.
 
         Returns the intents to run again, and the requests about unknown effects that are left. Raises WaitAnsweredError
         for an answer to no open request, or one that does not fit, and then writes nothing.
@@ -81,8 +83,12 @@ class Answers:
         answers = self.answers = {name: answer for name, (_, answer) in answers_in(step).items()}
         self.requests = _asked(step)
         open_now = {r.id: r for r in [*self._left(effects)[1], *self.requests] if r.id not in answers}
+        late = [name for name in expired if name in open_now]
         given = self._clean(_given(value, request, open_now, self.trace.run_id))
         given = {name: self._checked(open_now[name], answer) for name, answer in given.items()}
+        if late:
+            self._write("input", {"answers": dict.fromkeys(late), "expired": late})
+            answers |= dict.fromkeys(late)
         if given:
             self._write("input", {"answers": given})
             answers |= given
@@ -228,6 +234,12 @@ def answers_in(step: Step | None) -> dict[str, tuple[int, Any]]:
         if record.kind == "input":
             found |= {name: (record.seq, answer) for name, answer in record["answers"].items()}
     return found
+
+
+def expired_in(step: Step | None) -> frozenset[str]:
+    """Return the requests of a step that nobody answered in time."""
+    records = [each for each in step.records if each.kind == "input"] if step is not None else []
+    return frozenset(name for record in records for name in record.get("expired") or ())
 
 
 def _asked(step: Step | None) -> list[WaitRequest]:

@@ -108,6 +108,7 @@ class LiveRun:
             parent.awaited_by if parent is not None else None,
             at.requests,
             at.answers,
+            at.expired,
         )
         self.reuse = plan.reuse
         """The outcomes of a fork's source, while the fork makes the same requests."""

@@ -93,11 +93,12 @@ class Waits:
         awaited_by: list[Call] | None = None,
         requests: Iterable[WaitRequest] = (),
         answers: Mapping[str, Any] | None = None,
+        expired: Iterable[str] = (),
     ) -> None:
         """Hold the open requests of `run`.
 
-        `parent` holds those of the parent run. `awaited_by` is as in `plan.Parent`. `requests` and `answers` are those
-        that the trace of a resumed run has for its current step.
+        `parent` holds those of the parent run. `awaited_by` is as in `plan.Parent`. `requests`, `answers` and `expired`
+        are those that the trace of a resumed run has for its current step.
         """
         self._run = run
         self._on_wait = on_wait
@@ -112,6 +113,8 @@ class Waits:
         """The blocked seconds that records have reported so far."""
         self.answers = dict(answers or {})
         """The answers of the current step, by request id."""
+        self.expired = set(expired)
+        """The requests of the current step that nobody answered in time; the answer is None."""
         self.shown = {request.id: request for request in requests}
         """The requests of the current step that are in the trace, by id."""
         self._busy = 0
@@ -158,7 +161,7 @@ class Waits:
     def committed(self) -> None:
         """Drop the requests of a committed step."""
         if self.shown:
-            self.shown, self.answers = {}, {}
+            self.shown, self.answers, self.expired = {}, {}, set()
 
     @contextmanager
     def child_at_work(self) -> Iterator[None]:
@@ -286,6 +289,7 @@ class Waits:
     def _write_answer(self, request: WaitRequest, value: Any, members: dict[str, Any]) -> None:
         members = {"answers": {request.id: value}, **members, "waited": self.waited()}
         self._run.write("input", self._run.step, members)
+        self.expired.update(members.get("expired", ()))
         self.answers[request.id] = value
 
     # blocked, and suspended

@@ -49,7 +49,7 @@ def file_at(path: Path) -> Path:
 
     The other files of a run are beside its file, and not beside a link to it.
     """
-    return path.resolve() if path.is_symlink() else path
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def read_file(path: Path, *, links: bool = False, most: int | None = None) -> bytes:

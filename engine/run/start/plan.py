@@ -160,6 +160,8 @@ class Position:
     """The requests of the unfinished step."""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """The answers to these requests, by id."""
+    expired: frozenset[str] = frozenset()
+    """The requests that nobody answered in time."""
     background: bool = False
     """Whether earlier attempts have started background children."""
     again: bool = False

@@ -28,7 +28,7 @@ recorded decision, the chosen candidate and the journal of its calls. The step's
 with recorded outcomes, until they make a request without a recorded outcome.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -49,7 +49,7 @@ from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
 from ...loop.decision import Decision
 from ...module import Module
-from ...replay.answers import Answers
+from ...replay.answers import Answers, expired_in
 from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
 from ...replay.verify import find_divergences
@@ -70,10 +70,12 @@ async def prepare_resume(
     request: str | None = None,
     *,
     child: bool = False,
+    expired: Collection[str] = (),
 ) -> RunPlan:
     """Lock and verify a trace, and write its `resume` record.
 
-    `options.on_wait` is asked about unknown effects. If `child`, the run is resumed by its parent. `Engine.aresume`
+    `options.on_wait` is asked about unknown effects. If `child`, the run is resumed by its parent, in whose trace the
+    requests `expired` were not answered in time. `Engine.aresume`
     lists the errors; after an error, the trace is as before, except that a torn last line is cut off.
     """
     writer, trace = TraceWriter.reopen(source, durability=options.durability)
@@ -85,7 +87,7 @@ async def prepare_resume(
                 f"run {trace.run_id} is {what}, which is resumed with its parent: resume {link['run']}, or fork this "
                 "run"
             )
-        return await _Preparation(module, writer, trace, budget, options, child).prepare(value, request)
+        return await _Preparation(module, writer, trace, budget, options, child).prepare(value, request, expired)
     except BaseException:
         writer.close()
         raise
@@ -119,7 +121,7 @@ class _Preparation:
         self.secrets: list[tuple[str, str]] = []
         self.written: list[Record] = []
 
-    async def prepare(self, value: Any, request: str | None) -> RunPlan:
+    async def prepare(self, value: Any, request: str | None, expired: Collection[str]) -> RunPlan:
         trace, on_wait = self.trace, self.options.on_wait
         status = trace.status
         if status == RunStatus.completed or (status == RunStatus.stopped and not self.raised):
@@ -131,7 +133,7 @@ class _Preparation:
             if divergences:
                 raise DivergenceError(divergences, fork_at=fork_at)
         now = self.clock.time()
-        answers, again, fates = self._answers(value, request)
+        answers, again, fates = self._answers(value, request, expired)
         asked: set[str] = set()
         # a call that is run again may contain unknown effects, about which the handler is asked next
         while on_wait is not None and (fresh := [each for each in fates if each.id not in asked]):
@@ -152,12 +154,14 @@ class _Preparation:
         state = self._say()
         return self._plan(state, _position(self.writer.trace(), again, answers, self.secrets))
 
-    def _answers(self, value: Any, request: str | None) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
+    def _answers(
+        self, value: Any, request: str | None, expired: Collection[str] = ()
+    ) -> tuple[Answers, frozenset[int], list[WaitRequest]]:
         """Return the answers, intents to run again, and open unknown effects."""
         trace = self.writer.trace() if self.written else self.trace
         now = -inf if self.child else self.clock.time()
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now)
-        return answers, *answers.take(value, request)
+        return answers, *answers.take(value, request, expired)
 
     def _show(self, fates: list[WaitRequest]) -> None:
         """Write the requests about unknown effects, unless the trace has them."""
@@ -255,6 +259,7 @@ def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Se
         secrets=tuple(secrets),
         requests=tuple(answers.requests),
         answers=answers.answers,
+        expired=expired_in(step),
         background=bool(background_of(trace)),
     )
     if step is None:

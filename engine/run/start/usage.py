@@ -49,26 +49,30 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
 
     Nobody knows when a killed attempt ended. A run at work writes a record at least every `BEAT_SECONDS`. So an attempt
     that is resumed at the time `until` counts until `BEAT_SECONDS` after its last record, but not beyond `until`.
+
+    Records have wall time. If the clock was set back between two records, this time counts as none, and never as less.
     """
-    known, since = 0.0, trace.header.at
+    known, worked, after = 0.0, 0.0, trace.records[-1].at
     waited, started = 0.0, background_of(trace)
     last: Record | None = None
     for record in reversed(trace.records):
+        worked, after = worked + max(0.0, after - record.at), record.at
         if last is None and record.kind not in ("event", "snapshot"):
             last = record
         found = ((record.get("usage") or {}) if record.kind == "end" else record).get("seconds")
         if found is not None and record.kind in ("commit", "resume", "end"):
-            known, since = found, record.at
+            known = found
             break
         if record.kind in ("input", "outcome", "branch"):
             waited += record.get("waited", 0.0)
         started += children_of(record)
     if last is not None and last.kind == "end":
         return known
-    worked = max(trace.records[-1].at, _worked_until(trace, started, float("inf") if until is None else until))
+    at = trace.records[-1].at
+    ended = max(at, _worked_until(trace, started, float("inf") if until is None else until))
     if until is not None and (last is None or last.kind != "wait"):
-        worked = max(worked, min(worked + BEAT_SECONDS, until))
-    return max(0.0, known + worked - since - waited)
+        ended = max(ended, min(ended + BEAT_SECONDS, until))
+    return known + max(0.0, worked + ended - at - waited)
 
 
 def background_of(trace: Trace) -> list[ChildStart]:

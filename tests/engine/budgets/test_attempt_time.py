@@ -18,7 +18,9 @@ from refold import (
     RuntimeBudget,
     StateSchema,
     StopReason,
+    Trace,
     effect,
+    perform_sync,
 )
 from refold.engine.run import runner, time_limit
 from refold.engine.run.start.usage import BEAT_SECONDS
@@ -40,6 +42,17 @@ class HandClock:
 
     def monotonic(self) -> float:
         return self.now
+
+
+class SetClock(HandClock):
+    """A clock whose wall time is set by hand, and whose monotonic time only goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_by = 0.0
+
+    def time(self) -> float:
+        return self.now + self.set_by
 
 
 class Works(AgentModule[Count]):
@@ -85,6 +98,36 @@ def test_the_time_of_killed_attempts_counts(killed_after: float, tmp_path: Path)
         raise AssertionError("a call that kills its process each time never meets the wall")
     counted = min(killed_after, BEAT_SECONDS)
     assert result.usage.seconds == pytest.approx(attempt * counted + killed_after, abs=0.1)
+
+
+def test_a_clock_that_is_set_back_gives_no_time_back(tmp_path: Path) -> None:
+    """Neither the time of earlier steps, nor what the killed attempt had worked before and after."""
+    clock = SetClock()
+
+    @effect(idempotent=True)
+    def work() -> None:
+        clock.now += 3.0
+        perform_sync(look)
+        calls.append(None)
+        if len(calls) == 2:
+            clock.set_by -= 1000.0
+            clock.now += 2.0
+            perform_sync(look)
+            shutil.copy(next((tmp_path / "runs").glob("*.trace.jsonl")), tmp_path / "killed.trace.jsonl")
+
+    @effect(idempotent=True)
+    def look() -> None:
+        clock.now += 1.0
+
+    calls: list[None] = []
+    engine = Engine(Works(work, 2), traces=tmp_path / "runs", clock=clock)
+    engine.run("t")
+    first = Trace.load(tmp_path / "killed.trace.jsonl").records
+    assert [record["seconds"] for record in first if record.kind == "commit"] == [4.0]
+    clock.set_by = -5000.0
+    result = engine.resume(tmp_path / "killed.trace.jsonl")
+    resumed = next(record for record in result.trace.records if record.kind == "resume")
+    assert resumed["seconds"] == pytest.approx(9.0), "4 of the first step, and all but 2 of the second"
 
 
 def test_the_time_between_attempts_does_not_count(tmp_path: Path) -> None:

@@ -401,6 +401,9 @@ def test_misuse_is_told() -> None:
     anyio.run(main)
     result = Engine(Chief()).run("nothing\nlook")
     assert result.state.said[1].startswith("error this run has started no child 'nothing done'")
+    for seconds in ("nan", "inf", "-1"):
+        result = Engine(Chief()).run(f"start note:a\nwait {seconds}")
+        assert result.state.said[1].startswith("error seconds must be a number of seconds, from 0 to 1e12")
 
 
 def test_a_child_that_still_waits_when_its_run_fails_is_told(tmp_path: Path) -> None:

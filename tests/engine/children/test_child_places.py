@@ -9,7 +9,7 @@ import pytest
 
 from refold import Action, AgentModule, BestOfN, Decision, Engine, Observation, StateSchema, ask, run_child
 from refold.engine import start_child, wait_child
-from refold.errors import TraceNotFoundError
+from refold.errors import TraceError, TraceNotFoundError
 from refold.traces import Trace
 from refold.traces.analysis.locate import branches_folder
 
@@ -197,3 +197,6 @@ def test_a_file_that_is_no_link_keeps_its_path(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(path.parent)
     there = tmp_path / "other" / path.name
     assert Trace.load(there).path == there
+    there.with_name("loop").symlink_to("loop")
+    with pytest.raises(TraceError, match="Too many levels of symbolic links"):
+        Trace.load(there.with_name("loop"))

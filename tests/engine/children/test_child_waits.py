@@ -1,5 +1,6 @@
 """What a child run waits for, its run waits for: it is shown there, answered there, and reaches the child."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,10 @@ import anyio
 import pytest
 from toys.workers import Boss, Log, Worker, children_of, without_ids
 
-from refold import AgentModule, Decision, Engine, RunStatus, WaitRequest, ask
+from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, WaitRequest, ask, effect, run_child
 from refold.errors import WaitAnsweredError
 from refold.testing import FakeClock
+from refold.traces.analysis.locate import branches_folder
 
 loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 folders = pytest.mark.parametrize("kept", ["memory", "disk"])
@@ -220,3 +222,75 @@ def test_resuming_without_an_answer_waits_on_and_writes_nothing(tmp_path: Path) 
     again = engine.resume(result.trace)
     assert [request.id for request in again.waiting] == [request.id for request in result.waiting]
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_deadline_that_has_passed_holds_for_the_child_though_the_clock_is_set_back(
+    killed: bool, tmp_path: Path
+) -> None:
+    """The parent has recorded that nobody answered; by the wall clock, the child could still be answered."""
+    seen = dict.fromkeys(("wait", "input", "set back"), False)
+
+    class Clock:
+        monotonic = staticmethod(time.monotonic)
+
+        def time(self) -> float:
+            return 1e9 - 1000.0 * seen["set back"]
+
+    class Asks(AgentModule[Log]):
+        def init_state(self, task: str) -> Log:
+            return Log()
+
+        async def decide(self, state: Log) -> Decision:
+            return Decision.final(f"answer {await ask('sure?', schema=bool, seconds=0.02)}")
+
+        def reduce(self, state: Log, decision: Decision, observation: Observation) -> None:
+            state.said.append("asked")
+
+    async def call() -> str:
+        return str((await run_child(Asks(), "t")).final_result)
+
+    @effect(idempotent=True)
+    async def beside() -> str:
+        with anyio.fail_after(60):
+            while not seen["input"]:
+                seen["set back"] = seen["wait"]
+                await anyio.sleep(0.001)
+        return "beside"
+
+    class Beside(AgentModule[Log]):
+        tools = {"call": call, "beside": beside}
+
+        def init_state(self, task: str) -> Log:
+            return Log()
+
+        def decide(self, state: Log) -> Decision:
+            if state.said:
+                return Decision.final(" ".join(state.said))
+            return Decision.act([Action("call"), Action("beside")])
+
+        def reduce(self, state: Log, decision: Decision, observation: Observation) -> None:
+            state.said += [str(result.output) for result in observation.results]
+
+    def note(record: Any) -> None:
+        seen[record.kind] = True
+
+    def engine() -> Engine[Log]:
+        return Engine(Beside(), traces=tmp_path, observers=[note], clock=Clock())
+
+    result = engine().run("hi")
+    if killed:  # after the deadline, before the child was told
+        path = result.trace.path
+        assert path is not None
+        lines = path.read_bytes().splitlines(keepends=True)
+        cut = next(i for i, line in enumerate(lines) if b'"kind":"input"' in line)
+        path.write_bytes(b"".join(lines[: cut + 1]))
+        (child,) = branches_folder(path).glob("*.trace.jsonl")
+        lines = child.read_bytes().splitlines(keepends=True)
+        cut = next(i for i, line in enumerate(lines) if b'"kind":"end"' in line)
+        child.write_bytes(b"".join(lines[: cut + 1]))
+        result = engine().resume(path)
+    assert result.final_result == "answer None beside"
+    assert len([record for record in result.trace.records if record.kind == "wait"]) == 1
+    child_trace = result.trace.relative(result.trace.children[0].run_id)
+    assert [record.get("expired") is None for record in child_trace.records if record.kind == "input"] == [False]
