@@ -8,8 +8,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from errno import EACCES, EIO, ENAMETOOLONG, ENOSPC, EPIPE
 from functools import cache
+from typing import Any
 
 from typer import Exit, TyperException
 from typer.main import get_command
@@ -25,9 +27,10 @@ _command = cache(get_command)
 def main() -> None:
     """Run this process's command line and exit with its code."""
     _open_the_closed()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _unfailing(sys.stderr)
     code = cli(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -46,6 +49,26 @@ def _unwritable(error: OSError, code: int) -> int:
         return code
     print(f"refold: the output cannot be written: {error.strerror}", file=sys.stderr)
     return failures.BAD_INPUT
+
+
+class _Unfailing(io.FileIO):
+    """Standard error; text is lost if it cannot be written.
+
+    A message that nobody can read must change neither what a command does nor its exit code.
+    """
+
+    def write(self, data: Any, /) -> int:
+        """Write what can be written; report the rest as written, too."""
+        written: int | None = None
+        with suppress(OSError):
+            written = super().write(data)
+        return memoryview(data).nbytes if written is None else written
+
+
+def _unfailing(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Return a stream to the same file that never fails."""
+    file = io.BufferedWriter(_Unfailing(stream.fileno(), "wb", closefd=False))
+    return io.TextIOWrapper(file, stream.encoding, "backslashreplace", line_buffering=True, write_through=True)
 
 
 def _open_the_closed() -> None:

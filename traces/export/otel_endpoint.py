@@ -31,38 +31,69 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
     if not parts.hostname:
         raise ExportError(f"{endpoint} is not the address of an endpoint; write http://HOST:4318")
     url = urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else endpoint
-    logger, said = logging.getLogger(OTLPSpanExporter.__module__), _Said()
-    logger.addHandler(said)
-    exporter: Any = OTLPSpanExporter(endpoint=url, timeout=timeout)
+    session, logged = _noting_session(), _Logged()
+    logger = logging.getLogger(OTLPSpanExporter.__module__)
+    logger.addHandler(logged)
+    exporter: Any = OTLPSpanExporter(endpoint=url, timeout=timeout, session=session)
     sent = 0
     try:
         spans = iter(otel_spans(traces, content=content))
         while batch := list(islice(spans, _BATCH)):
             result = exporter.export([_readable(span) for span in batch])
             if result is not SpanExportResult.SUCCESS:
-                raise ExportError(f"{url} rejected the spans{said.reason()}; {sent} spans were sent before")
+                reason = session.problem or f"got no spans: {logged.first}"
+                raise ExportError(f"{url} {reason}; {sent} spans were sent before")
             sent += len(batch)
     finally:
         exporter.shutdown()
-        logger.removeHandler(said)
+        logger.removeHandler(logged)
     return sent
 
 
-class _Said(logging.Handler):
-    """Keeps the first message that the exporter logs.
+def _noting_session() -> Any:
+    """Return an HTTP session that keeps why it failed as `problem`.
 
-    The exporter's result only says that it failed, and its last message only that it gave up.
+    The exporter's result only says that it failed, and its log wraps the system's words in those of three libraries.
     """
+    import requests
+
+    class Noting(requests.Session):
+        problem = ""
+
+        def send(self, request: Any, **options: Any) -> Any:
+            try:
+                answer = super().send(request, **options)
+            except requests.RequestException as error:
+                self.problem = f"gives no answer: {_root(error)}"
+                raise
+            if not answer.ok:
+                self.problem = f"rejected the spans: {answer.status_code} {answer.reason}"
+            return answer
+
+    return Noting()
+
+
+def _root(error: BaseException) -> str:
+    """Return the words of the error that led to an error."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+
+
+class _Logged(logging.Handler):
+    """Keeps the first message that the exporter logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.first = ""
+        self._first: str | None = None
+
+    @property
+    def first(self) -> str:
+        """The message, or words in its place."""
+        return self._first or "the exporter does not say why"
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.first = self.first or " ".join(record.getMessage().split())[:300]
-
-    def reason(self) -> str:
-        return f": {self.first.rstrip('.')}" if self.first else ""
+        self._first = self._first or " ".join(record.getMessage().split()).rstrip(".")
 
 
 def _readable(span: OtelSpan) -> Any:

@@ -122,7 +122,7 @@ class AgentView:
 
     def close(self) -> None:
         """End the line in progress and remove the status line."""
-        with self._lock, suppress(BrokenPipeError):
+        with self._lock, suppress(OSError):
             self._break()
             self._rest()
 
@@ -134,7 +134,7 @@ class AgentView:
             return
         try:
             show()
-        except BrokenPipeError:
+        except OSError:
             self._do = lambda show: None  # type: ignore[method-assign]
 
     def _is_shown(self) -> bool:

@@ -73,7 +73,7 @@ class LiveView:
             with self._lock:
                 try:
                     self._live.refresh()
-                except BrokenPipeError:
+                except OSError:
                     self._quiet = True
                     return
 
@@ -84,7 +84,7 @@ class LiveView:
             else:
                 say(self._out, line)
                 self._out.file.flush()
-        except BrokenPipeError:
+        except OSError:
             self._quiet = True
 
     def _room(self) -> int:

@@ -14,6 +14,7 @@ import pytest
 from refold.traces import Trace
 
 Command = Callable[..., Any]
+SUITE = "module: agents:Counter\ntasks: [one, two, three]\n"
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
@@ -101,6 +102,37 @@ def test_a_full_disk_below_stdout_is_told_in_a_line(argv: list[str], lab: Path) 
         )
     assert ended.returncode == 2
     assert ended.stderr == b"refold: the output cannot be written: No space left on device\n"
+
+
+@pytest.fixture
+def with_full(lab: Path) -> Command:
+    """Runs a command with a full disk below one of its streams."""
+
+    def run(stream: str, *argv: str) -> Any:
+        with open("/dev/full", "wb") as full:
+            streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+            command = [sys.executable, "-m", "refold.cli", *argv]
+            return subprocess.run(command, cwd=lab, **streams, timeout=250, check=False)
+
+    return run
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_messages_that_cannot_be_written_change_no_exit_code(with_full: Command, lab: Path) -> None:
+    (lab / "many.yaml").write_text(SUITE)
+    ended = with_full("stderr", "set", "run", "many.yaml", "--json")
+    assert (ended.returncode, orjson.loads(ended.stdout)["counts"]) == (0, {"completed": 3})
+    assert with_full("stderr", "trace", "show", "nowhere").returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_runs_end_when_their_progress_cannot_be_written(with_full: Command, lab: Path) -> None:
+    (lab / "many.yaml").write_text(SUITE)
+    for argv in (["run", "agents.py:Counter", "count"], ["set", "run", "many.yaml"]):
+        ended = with_full("stdout", *argv)
+        assert ended.returncode == 2
+        assert ended.stderr == b"refold: the output cannot be written: No space left on device\n"
+    assert [Trace.load(path).status for path in (lab / "runs").rglob("*.trace.jsonl")] == ["completed"] * 4
 
 
 def test_ctrl_c_while_the_command_is_imported_is_no_traceback() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import http.server
 import io
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -140,6 +141,7 @@ class Collector:
         self.spans: list[Any] = []
         self.paths: list[str] = []
         self.status = 200
+        self.reason = "as it is"
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -151,7 +153,7 @@ class Collector:
                 for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                     for scope in resource.scope_spans:
                         collector.spans += scope.spans
-                self.send_response(collector.status)
+                self.send_response(collector.status, collector.reason)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -191,5 +193,17 @@ def test_an_endpoint_that_refuses_is_an_error(family_trace: Trace, collector: Co
     with pytest.raises(ExportError, match=r"rejected the spans.*400"):
         send_spans([family_trace], f"{collector.url}/own/path")
     assert collector.paths == ["/own/path"]
+    collector.reason = "no right to write spans " * 30
+    with pytest.raises(ExportError) as refused:
+        send_spans([family_trace], collector.url)
+    assert collector.reason.strip() in str(refused.value)
     with pytest.raises(ExportError, match="not the address"):
         send_spans([family_trace], "http://")
+
+
+def test_an_endpoint_that_is_not_there_is_told_without_wrapping(family_trace: Trace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/traces"
+    with pytest.raises(ExportError) as refused:
+        send_spans([family_trace], url, timeout=0.1)
+    assert str(refused.value) == f"{url} gives no answer: Connection refused; 0 spans were sent before"

@@ -145,7 +145,8 @@ def _tell(result: SetResult) -> None:
 class _Shown(AbstractContextManager["_Shown"]):
     """Shows progress.
 
-    It is on one line at a terminal, and otherwise plain lines, or JSON lines on stderr.
+    It is on one line at a terminal, and otherwise plain lines, or JSON lines on stderr. If output can no longer be
+    written, nothing more is shown and the set continues.
     """
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
@@ -168,6 +169,12 @@ class _Shown(AbstractContextManager["_Shown"]):
 
     def __call__(self, progress: SetProgress) -> None:
         """Show the set's progress."""
+        try:
+            self._show(progress)
+        except OSError:
+            self._quiet = True
+
+    def _show(self, progress: SetProgress) -> None:
         if self._quiet:
             return
         if self._at_terminal:
