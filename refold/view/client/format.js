@@ -30,6 +30,9 @@ export function shortCount(value) {
   return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e5 ? 1 : 0)} k` : `${(value / 1e6).toFixed(2).replace(/\.?0+$/, "")} M`
 }
 
+/** How much of a text is shown: texts are counted in characters, files in bytes. @param {number} shown @param {number} size */
+export const partOf = (shown, size) => `${count(shown)} of ${plural(size, "character")}`
+
 /** @param {number | null | undefined} value - US dollars; nothing for 0 */
 export const cost = (value) => (value ? `$${value.toFixed(value < 0.01 ? 4 : 2)}` : "")
 

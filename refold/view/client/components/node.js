@@ -1,7 +1,7 @@
 /** JSON values as far as they are loaded: texts in blocks, containers as trees that unfold. */
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js"
-import { bytes, count } from "../format.js"
+import { count, partOf, plural } from "../format.js"
 import { findIn, save, whole } from "./long_text.js"
 import { oneLine, visible } from "../text.js"
 
@@ -64,7 +64,7 @@ export function LongText({ node, source, run, bad = false }) {
   if (isPicture && left <= 0 && PICTURE.test(shown))
     return html`<img class="picture" src=${shown} alt="a picture in the trace" />`
   return html`<pre class="block ${bad ? "bad" : ""}" tabindex="0" dir="auto">${visible(shown)}</pre>
-    ${left > 0 && html`<p class="big"><span>${bytes(shown.length)} of ${bytes(node.size)}</span>${source && run && node.at ? html`<button type="button" class="btn line" onClick=${load}>Show ${bytes(Math.min(CHUNK, left))} more</button><button type="button" class="btn line" aria-expanded=${String(looks)} onClick=${() => setLooks(!looks)}>Find in it</button><button type="button" class="btn line" onClick=${() => tried(() => save(read, node.size, node.at ?? ""))}>Save</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</p>`}
+    ${left > 0 && html`<p class="big"><span>${partOf(shown.length, node.size)}</span>${source && run && node.at ? html`<button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(CHUNK, left))} more</button><button type="button" class="btn line" aria-expanded=${String(looks)} onClick=${() => setLooks(!looks)}>Find in it</button><button type="button" class="btn line" onClick=${() => tried(() => save(read, node.size, node.at ?? ""))}>Save</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</p>`}
     ${left > 0 && looks && html`<${FindInIt} read=${read} size=${node.size} tried=${tried} />`}`
 }
 
@@ -83,7 +83,7 @@ function FindInIt({ read, size, tried }) {
       setSaid("Searching")
       const found = (await findIn(read, size, text, hit ? hit.at + 1 : 0)) ?? (hit && (await findIn(read, size, text, 0)))
       setHit(found)
-      setSaid(found ? `at ${bytes(found.at)} of ${bytes(size)}; Enter goes to the next` : "It is not in this text.")
+      setSaid(found ? `at character ${count(found.at + 1)} of ${count(size)}; Enter goes to the next` : "It is not in this text.")
     })
   }
   return html`<p class="big"><input ref=${field} class="field" type="search" aria-label="Find in this text" placeholder="Find, Enter" onKeyDown=${onKey} /><span role="status">${said}</span></p>
@@ -126,7 +126,7 @@ function Member({ node, source, run, depth }) {
   return html`<div class="tr" style="padding-left:${depth * 16}px">
       ${folds ? html`<button type="button" class="twist" aria-expanded=${String(open)} aria-label=${`${open ? "Fold" : "Unfold"} ${node.key}`} onClick=${() => setOpen(!open)}>${open ? "▾" : "▸"}</button>` : html`<span class="twist"></span>`}
       <span class="kx">${oneLine(String(node.key ?? ""), 80)}</span>
-      <span class="v">${isContainer(node) ? html`<span class="dim">${brief(node)}</span>` : long ? html`<span class="dim">${open ? `${count(node.size)} characters` : brief(node)}</span>` : html`<${Scalar} node=${node} />`}</span>
+      <span class="v">${isContainer(node) ? html`<span class="dim">${brief(node)}</span>` : long ? html`<span class="dim">${open ? plural(node.size, "character") : brief(node)}</span>` : html`<${Scalar} node=${node} />`}</span>
     </div>
     ${open && isContainer(node) && html`<${Members} node=${node} source=${source} run=${run} depth=${depth + 1} />`}
     ${open && long && html`<div style="padding-left:${depth * 16 + 20}px"><${LongText} node=${node} source=${source} run=${run} /></div>`}`

@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js"
 import { wordDiff } from "../../components/words.js"
-import { bytes } from "../../format.js"
+import { plural } from "../../format.js"
 import { shortened, visible } from "../../text.js"
 
 /**
@@ -46,7 +46,7 @@ function DifferenceRow({ row }) {
 function written(node, other) {
   const text = node.kind === "text" && node.size && (other?.kind ?? "text") === "text" ? String(node.value ?? "") : inline(node)
   const cut = shortened(text, LONGEST)
-  const size = node.kind === "text" && node.size > cut.length ? ` (${bytes(node.size)})` : ""
+  const size = node.kind === "text" && node.size > cut.length ? ` (${plural(node.size, "character")})` : ""
   return visible(cut) + size
 }
 

@@ -1,7 +1,7 @@
 /** What somebody said: a text that may be long, as markdown or as it stands, with more of it on demand. */
 
 import { html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
-import { bytes } from "../../format.js"
+import { count, partOf } from "../../format.js"
 import { visible } from "../../text.js"
 import { fromMarkdown, LONGEST } from "./markdown.js"
 
@@ -29,7 +29,7 @@ export function Said({ source, run, node, plain }) {
     }
   }
   return html`${plain || text.length > LONGEST ? html`<pre class="block" tabindex="0" dir="auto">${visible(text)}</pre>` : html`<${Markdown} text=${text} />`}
-    ${rest > 0 && html`<div class="big"><b class="ink2">${bytes(size)}</b> ${bytes(text.length)} of it are shown ${node.at && html`<button type="button" class="btn line" onClick=${load}>Show ${bytes(Math.min(rest, MORE))} more</button>`}</div>`}
+    ${rest > 0 && html`<div class="big"><span>${partOf(text.length, size)}</span>${node.at && html`<button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(rest, MORE))} more</button>`}</div>`}
     ${failed && html`<p class="problem" role="alert">${failed}</p>`}`
 }
 
