@@ -39,16 +39,12 @@ function App({ source, home, several }) {
     addEventListener("hashchange", redraw)
     return () => removeEventListener("hashchange", redraw)
   }, [])
-  const turn = () => {
-    const next = theme === "dark" ? "light" : "dark"
-    try {
-      localStorage.setItem("refold-theme", next)
-    } catch {
-      // storage is off; the theme lasts as long as the page
-    }
-    document.documentElement.dataset.theme = next
-    setTheme(next)
-  }
+  useEffect(() => { // the system's theme may change, and paper has its own
+    const watch = new MutationObserver(() => setTheme(document.documentElement.dataset.theme ?? "light"))
+    watch.observe(document.documentElement, { attributeFilter: ["data-theme"] })
+    return () => watch.disconnect()
+  }, [])
+  const turn = () => void dispatchEvent(new CustomEvent("refold-theme", { detail: theme === "dark" ? "light" : "dark" }))
   useKeys({
     "?": () => setSheet(true),
     d: turn,

@@ -74,6 +74,45 @@ def test_paper_has_each_part_at_its_whole_length_in_ink(looking: Look, site: Sit
     assert [whole for whole, shown in bodies if whole > shown + 1] == []
 
 
+GROUND = """() => {
+    const canvas = document.querySelector("canvas.over")
+    const drawn = canvas?.getContext("2d").getImageData(canvas.width - 8, 2, 1, 1).data
+    return drawn ? `${drawn[0]} ${drawn[1]} ${drawn[2]}` : ""
+}"""
+"""The colour behind the overview's bars; empty before it is drawn."""
+DARK, LIGHT_GROUND = "17 18 21", "244 244 242"
+
+
+def _wait_for_ground(page: Page, colour: str) -> None:
+    page.wait_for_function(f"(colour) => ({GROUND})() === colour", arg=colour)
+
+
+def test_drawings_have_the_theme_of_the_system_and_of_paper(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "links", k=7), theme="dark")
+    _wait_for_ground(page, DARK)
+    page.emulate_media(media="print")
+    _wait_for_ground(page, LIGHT_GROUND)
+    page.emulate_media(media="screen")
+    _wait_for_ground(page, DARK)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(GROUND) == LIGHT_GROUND, "the browser takes its picture right after the event"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(color_scheme="light")
+    _wait_for_ground(page, LIGHT_GROUND)
+    page.keyboard.press("d")
+    _wait_for_ground(page, DARK)
+
+
+def test_the_bar_on_paper_is_in_line_with_the_head(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "links", k=7))
+    expect(page.locator("h1")).to_be_visible()
+    page.emulate_media(media="print")
+    brand, head = page.locator(".brand").bounding_box(), page.locator("h1").bounding_box()
+    assert brand is not None
+    assert head is not None
+    assert brand["x"] == head["x"]
+
+
 @pytest.mark.parametrize("size", [(640, 430), (844, 390)])
 def test_a_low_window_has_room_for_a_run(looking: Look, site: Site, size: tuple[int, int]) -> None:
     width, height = size
