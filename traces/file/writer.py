@@ -22,8 +22,8 @@ from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .lock import close_in_children
-from .opening import file_at
 from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
+from .safe_open import file_at
 from .trace_bytes import FileStore, MemoryStore, Store
 
 Durability = Literal["process", "power", "none"]
