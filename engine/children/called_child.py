@@ -81,8 +81,8 @@ class CalledChild(ChildRun):
         path = f"{run.path}/{run.first_step + place.step}.{place.phase}.{place.digest}.{place.n}"
         link = {"kind": "call", "run": run.run_id, "step": place.step, "call": place.key, "name": name}
         link |= {"hash": run.state_hash, "path": path}
-        above = Parent(run.account, run.waits, self.awaited_by)
-        plan = RunPlan.child(run.plan, above, run_id, module, task, budget, options, run.redactor, path)
+        parent, redactor = Parent(run.account, run.waits, self.awaited_by), run.redactor
+        plan = RunPlan.child(run.plan, run.writer, parent, run_id, link, module, task, budget, options, redactor)
         recorded = recorded or run_id in run.called_before
         super().__init__(run, at_work, plan, link, {"run": run_id, "child": name}, recorded)
         self.step = place.step
@@ -95,21 +95,13 @@ class CalledChild(ChildRun):
     @contextmanager
     def awaiting(self, call: Call) -> Iterator[None]:
         """Count a call of the parent as waiting for the child."""
-        waiting = self.awaited_by
-        assert waiting is not None
-        waiting.append(call)
+        self.awaited_by.append(call)
         self.run.waits.changed()
         try:
             yield
         finally:
-            waiting.remove(call)
+            self.awaited_by.remove(call)
             self.run.waits.changed()
-
-    def await_with_run(self) -> None:
-        """Let the whole parent wait for the child."""
-        self.awaited_by = None
-        if self.runner is not None:
-            self.runner.run.waits.await_with_run()
 
     # in the background
 

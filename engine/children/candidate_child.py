@@ -101,15 +101,15 @@ class CandidateChild(ChildRun):
         self._place = f"{nest}.{number}"
         self._earlier = earlier
         self._family_of = family
+        self.awaited_by = [None]
         above = run.plan
         run_id = child_id(point.run_id, f"{point.step}{self._place}")
         path = f"{point.path}/{point.state.current_step}{self._place}"
         link = {"kind": "candidate", "run": point.run_id, "step": point.step, "candidate": number}
         link |= {"hash": point.hash, "path": path}
-        parent, options = Parent(run.account, run.waits), replace(above.options, observers=())
-        plan = RunPlan.child(
-            above, parent, run_id, above.module, above.task, above.budget, options, point.redactor, path
-        )
+        parent, options = Parent(run.account, run.waits, self.awaited_by), replace(above.options, observers=())
+        module, task, budget, redactor = above.module, above.task, above.budget, point.redactor
+        plan = RunPlan.child(above, run.writer, parent, run_id, link, module, task, budget, options, redactor)
         base = {"run": point.run_id, "step": point.step}
         candidate = Candidate(decision, number, limit, None, base, point.weight)
         plan = replace(plan, candidate=candidate, state=point.state)

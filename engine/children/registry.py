@@ -179,7 +179,7 @@ class ChildRegistry:
         children = list(self._background.values())
         if children:
             for each in children:
-                each.await_with_run()
+                each.awaited_by.append(None)  # the whole run waits
             self._run.waits.changed()
             await several([each.ended for each in children], len(children))
 

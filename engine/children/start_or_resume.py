@@ -35,9 +35,9 @@ from ..result import UNANSWERED, RunResult, WaitRequest
 from ..run.drive import drive, opened
 from ..run.live_run import LiveRun
 from ..run.runner import Runner
-from ..run.start.plan import Parent, RunPlan
+from ..run.start.plan import RunPlan
 from ..run.start.resume import prepare_resume, result_of
-from ..run.start.trace_place import discard, exists, place_of_child, set_aside
+from ..run.start.trace_place import discard, exists, set_aside
 from ..run.start.usage import used_so_far
 
 _LONGEST_ID = 160
@@ -72,7 +72,7 @@ class ChildRun:
 
     ends_with_child = False
     """Whether changed code of the child ends its parent, as changed code of the parent would."""
-    awaited_by: list[Call] | None = None
+    awaited_by: list[Call | None]
     """The parent's calls that wait for the child; see `plan.Parent`."""
 
     def __init__(
@@ -89,7 +89,7 @@ class ChildRun:
         self.step = run.step
         """The step of the parent that started the child."""
         self.link = link
-        self.plan = replace(plan, file=place_of_child(run.writer, plan.run_id), family=run.writer, link=link)
+        self.plan = plan
         self.started = anyio.Event()
         """Set once the child has a trace."""
         self.runner: Runner | None = None
@@ -163,7 +163,7 @@ class ChildRun:
         async def ask(request: WaitRequest) -> None:
             details = {**request.details, **self._shown, **shown.get(request.id, {})}
             asked = replace(request, details=details)
-            value = await run.waits.answer(asked, handled=False, calls=self.awaited_by or ())  # the child tried them
+            value = await run.waits.answer(asked, handled=False, calls=self.awaited_by)  # the child tried them
             given[request.id] = _EXPIRED if request.id in run.waits.expired else value
             group.cancel_scope.cancel()
 
@@ -243,7 +243,7 @@ class ChildRun:
     # a child at work
 
     def _new_plan(self) -> RunPlan:
-        plan, reuse = replace(self.plan, redactor=self._redactor(), parent=self._parent()), self._reuse()
+        plan, reuse = replace(self.plan, redactor=self._redactor()), self._reuse()
         if reuse is None:
             return plan
         return replace(plan, reuse=reuse, link={**self.link, "reuse_effects": reuse.link(plan.file)})
@@ -261,10 +261,7 @@ class ChildRun:
         if found.done is not None:
             return found
         state = plan.state if found.state is None else found.state
-        return replace(found, parent=self._parent(), candidate=plan.candidate, state=state)
-
-    def _parent(self) -> Parent:
-        return Parent(self.run.account, self.run.waits, self.awaited_by)
+        return replace(found, parent=plan.parent, candidate=plan.candidate, state=state)
 
     async def _drive(self, plan: RunPlan) -> RunResult:
         """Carry out one attempt."""

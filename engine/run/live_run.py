@@ -105,7 +105,7 @@ class LiveRun:
             self,
             options.on_wait,
             parent.waits if parent is not None else None,
-            parent.awaited_by if parent is not None else None,
+            parent.awaited_by if parent is not None else (),
             at.requests,
             at.answers,
             at.expired,

@@ -27,6 +27,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import anyio
@@ -75,7 +76,7 @@ class WaitingRun(Books, Protocol):
 class _Asking:
     """One request with a waiting caller; `parked` once no handler will answer."""
 
-    calls: Sequence[Call]
+    calls: Sequence[Call | None]
     parked: bool = False
 
 
@@ -90,7 +91,7 @@ class Waits:
         run: WaitingRun,
         on_wait: OnWait | None,
         parent: "Waits | None" = None,
-        awaited_by: list[Call] | None = None,
+        awaited_by: Sequence[Call | None] = (),
         requests: Iterable[WaitRequest] = (),
         answers: Mapping[str, Any] | None = None,
         expired: Iterable[str] = (),
@@ -182,10 +183,6 @@ class Waits:
         finally:
             self._busy += 1
 
-    def await_with_run(self) -> None:
-        """Let the whole parent wait for this run, instead of single calls."""
-        self._awaited_by = None
-
     async def answer(
         self,
         request: WaitRequest,
@@ -194,13 +191,13 @@ class Waits:
         timer: bool = False,
         first: OnWait | None = None,
         handled: bool = True,
-        calls: Sequence[Call] = (),
+        calls: Sequence[Call | None] = (),
         refusal: Refusal | None = None,
     ) -> Any:
         """Record and return the answer to a request.
 
         Returns None once the request's deadline has passed. `call` is the waiting `ask`, if there is one; for a child's
-        request, `calls` are the calls that wait for the child. `first` is tried before the run's `on_wait`; with
+        request, `calls` is the `awaited_by` of the child. `first` is tried before the run's `on_wait`; with
         `handled=False` neither is tried. A request with `timer` does not suspend the run. `refusal` checks a handler's
         answer beyond the schema.
 
@@ -327,13 +324,11 @@ class Waits:
         children = self.blocked_children
         if self._busy > len(children):  # a child is at work
             return False
-        if not self.asking and all(child._awaited_by == [] for child in children):  # the run waits for none of them
+        if not self.asking and not any(child._awaited_by for child in children):  # the run waits for none of them
             return False
         waiting = set[int]()
-        calls: list[Call | None] = [call for asking in self.asking for call in asking.calls]
-        for child in children:
-            calls += child._awaited_by or ()
-        for call in calls:
+        waiters = [*(asking.calls for asking in self.asking), *(child._awaited_by for child in children)]
+        for call in chain.from_iterable(waiters):
             while call is not None:  # a call waits if a call inside it does
                 waiting.add(id(call))
                 call = call.frame.call

@@ -42,7 +42,7 @@ from ...strategies.protocol import BranchStrategy
 from ...strategies.strategies import SelectFirst
 from ..clock import Clock, SystemClock
 from ..waits import OnWait, Waits
-from .trace_place import TraceHome, TracePlace, place_in
+from .trace_place import TraceHome, TracePlace, place_in, place_of_child
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 Observer = Callable[[Record], Any]
@@ -136,8 +136,8 @@ class Parent:
 
     account: Account
     waits: Waits
-    awaited_by: list[Call] | None = None
-    """The parent's calls that wait for the child: empty if no call waits, None if the whole parent waits (a branch)."""
+    awaited_by: Sequence[Call | None]
+    """The parent's calls that wait for the child, at the moment; None stands for the whole parent (in a branch)."""
 
 
 @dataclass(frozen=True)
@@ -320,17 +320,22 @@ class RunPlan:
     def child(
         cls,
         above: "RunPlan",
+        writer: TraceWriter,
         parent: Parent,
         run_id: str,
+        link: Mapping[str, Any],
         module: Module[Any],
         task: Task,
         budget: RuntimeBudget,
         options: RunOptions,
         redactor: Redactor | None,
-        path: str,
     ) -> "RunPlan":
-        """Return the plan of a child, whose trace is placed later."""
-        return cls(run_id, module, task, budget, above.seed, options, redactor, path=path, parent=parent)
+        """Return the plan of a child of the run `above`.
+
+        `writer` writes the trace of that run.
+        """
+        plan = cls(run_id, module, task, budget, above.seed, options, redactor, link=link, path=link["path"])
+        return replace(plan, file=place_of_child(writer, run_id), family=writer, parent=parent)
 
 
 def new_run_id(task_id: str) -> str:
