@@ -279,7 +279,7 @@ class Exploration:
             return
         self._cut = StopReason(run.stopping.reason) if run.stopping is not None else StopReason.budget_time
         run.note_stop(None)
-        self.end_children(EndedFromAbove(self._cut, f"the run's parent has used up its budget ({self._cut})"))
+        self.end_children(EndedFromAbove(self._cut))
         self._scope.cancel()
 
     def end_children(self, why: EndedFromAbove) -> None:

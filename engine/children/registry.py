@@ -13,7 +13,7 @@ from ...errors import EngineUsageError, TraceNotFoundError, TraceWriteError
 from ...tasks import Environment, Task
 from ...traces import Trace
 from ..concurrency.tasks import several
-from ..effects.budget import COUNTED, EndedFromAbove, RuntimeBudget, RunUsage
+from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
@@ -205,16 +205,11 @@ class ChildRegistry:
 
     def usage(self) -> dict[str, Any]:
         """See Children.usage; the run's own usage includes it."""
-        at_work = {child.run_id: child.account.to_dict() for child in self.at_work}
-        found = {run_id: at_work.get(run_id) or _counted(each.used()) for run_id, each in self._background.items()}
-        return found | {run_id: _counted(used) for run_id, used in self._abandoned.items()}
+        at_work = {child.run_id: child.account.used for child in self.at_work}
+        found = {run_id: at_work.get(run_id) or each.used() for run_id, each in self._background.items()}
+        return {run_id: used.counted() for run_id, used in (found | self._abandoned).items()}
 
 
 def registry_of(call: Call) -> ChildRegistry:
     """Return the children of the live run that has made a call."""
     return cast(ChildRegistry, cast(LiveRun, call.run).children)
-
-
-def _counted(used: RunUsage) -> dict[str, Any]:
-    """Return the usage that an account counts, without steps and seconds."""
-    return {name: value for name, value in used.to_dict().items() if name in COUNTED}

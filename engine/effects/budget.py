@@ -16,6 +16,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import add, attrgetter
 from typing import Any
 
 from ...endings import StopReason
@@ -116,26 +117,37 @@ class RunUsage:
         """Tokens in and out together."""
         return self.tokens_in + self.tokens_out
 
+    @classmethod
+    def of_call(cls, usage: Usage) -> "RunUsage":
+        """Return one call's usage as that of a run."""
+        if usage.estimated:
+            return cls(cost=usage.cost or 0.0, estimated=usage.tokens)
+        unpriced = usage.assumed or (usage.cost is None and usage.tokens > 0)
+        return cls(0, 0.0, usage.tokens_in, usage.tokens_out, usage.cost or 0.0, 1, int(unpriced))
+
+    def __add__(self, other: "RunUsage") -> "RunUsage":
+        return RunUsage(*map(add, _FIELDS(self), _FIELDS(other)))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as an end record carries it."""
         names = self.__slots__ if self.estimated else self.__slots__[:-1]
         return {name: getattr(self, name) for name in names}
 
+    def counted(self) -> dict[str, Any]:
+        """Return the JSON form without steps and seconds, for a commit."""
+        return {name: getattr(self, name) for name in (COUNTED if self.estimated else COUNTED[:-1])}
 
-COUNTED = ("tokens_in", "tokens_out", "cost", "calls", "unpriced", "estimated")
-"""The fields that an Account counts; RunUsage has them under the same names."""
 
-
-def counted(usage: Usage) -> RunUsage:
-    """Return one call's usage as that of a run."""
-    if usage.estimated:
-        return RunUsage(cost=usage.cost or 0.0, estimated=usage.tokens)
-    unpriced = usage.assumed or (usage.cost is None and usage.tokens > 0)
-    return RunUsage(0, 0.0, usage.tokens_in, usage.tokens_out, usage.cost or 0.0, 1, int(unpriced))
+_FIELDS = attrgetter(*RunUsage.__slots__)
+COUNTED = RunUsage.__slots__[2:]
+"""The fields that an Account counts: all but steps and seconds."""
 
 
 class EndedFromAbove(BudgetExceededError):
     """Ends a child whose parent has used up their shared budget."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason, f"the run's parent has used up its budget ({reason})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +229,8 @@ class Account:
     ) -> None:
         self.budget = budget
         self._parent = parent
-        self.tokens_in = 0
-        self.tokens_out = 0
-        self.cost = 0.0
-        self.calls = 0
-        self.unpriced = 0
-        self.estimated = 0
-        """Estimated tokens of calls that reported none; not part of `tokens`."""
+        self.used = RunUsage()
+        """The usage of all calls that have ended; its steps and seconds mean nothing."""
         self._reserved = 0
         limited = budget.max_tokens is not None or budget.max_cost_usd is not None
         self.is_limited: bool = limited or (parent is not None and parent.is_limited)
@@ -235,9 +242,9 @@ class Account:
         self._lock = threading.Lock()
 
     @property
-    def tokens(self) -> int:
-        """Tokens used, in and out."""
-        return self.tokens_in + self.tokens_out
+    def _tokens(self) -> int:
+        """The tokens that count against the budget, with estimated ones."""
+        return self.used.tokens + self.used.estimated
 
     def used_up(self) -> StopReason | None:
         """Return the limit that this run or its parent has reached."""
@@ -245,17 +252,16 @@ class Account:
 
     def _own_used_up(self) -> StopReason | None:
         budget, running = self.budget, [usage for usage, _ in list(self._running.values())]
-        counted = self.tokens + self.estimated
-        if budget.max_tokens is not None and counted + sum(u.tokens for u in running) >= budget.max_tokens:
+        if budget.max_tokens is not None and self._tokens + sum(u.tokens for u in running) >= budget.max_tokens:
             return StopReason.budget_tokens
-        cost = self.cost + sum(u.cost or 0.0 for u in running)
+        cost = self.used.cost + sum(u.cost or 0.0 for u in running)
         if budget.max_cost_usd is not None and (cost >= budget.max_cost_usd or self._is_price_missing):
             return StopReason.budget_cost
         return None
 
     @property
     def _is_price_missing(self) -> bool:
-        return (self.unpriced > 0 or self.estimated > 0) and self.budget.assumed_price is None
+        return (self.used.unpriced > 0 or self.used.estimated > 0) and self.budget.assumed_price is None
 
     def priced(self, usage: Usage | None) -> Usage | None:
         """Return the usage, with the budget's assumed price if none is known."""
@@ -292,7 +298,7 @@ class Account:
             if limit is None or not tokens:
                 return True
             running = list(self._running.values())
-            used = self.tokens + self.estimated + sum(usage.tokens for usage, _ in running)
+            used = self._tokens + sum(usage.tokens for usage, _ in running)
             if used + tokens > limit:
                 raise BudgetExceededError(
                     StopReason.budget_tokens,
@@ -322,7 +328,7 @@ class Account:
         self._running.pop(call, None)
         self._give_back(reserved)
         if usage is not None:
-            self._book(counted(usage))
+            self._book(RunUsage.of_call(usage))
 
     def add(self, used: RunUsage) -> None:
         """Book the usage of a child run in an earlier attempt."""
@@ -332,15 +338,13 @@ class Account:
 
     def _book(self, used: RunUsage) -> None:
         with self._lock:
-            for name in COUNTED:
-                setattr(self, name, getattr(self, name) + getattr(used, name))
-        self.warn("tokens", self.tokens + self.estimated, self.budget.max_tokens)
-        self.warn("cost_usd", self.cost, self.budget.max_cost_usd)
+            self.used += used
+        self.warn("tokens", self._tokens, self.budget.max_tokens)
+        self.warn("cost_usd", self.used.cost, self.budget.max_cost_usd)
 
     def restore(self, used: RunUsage, warned: Iterable[str]) -> None:
         """Set earlier attempts' usage, which the parent's account has already, and warnings."""
-        for name in COUNTED:
-            setattr(self, name, getattr(used, name))
+        self.used = used
         self.warned.update(warned)
 
     def warn(self, what: str, used: float, limit: float | None) -> None:
@@ -349,20 +353,17 @@ class Account:
             self.warned.add(what)
             self._warn(what, used, limit)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, as a commit carries it."""
-        return {name: getattr(self, name) for name in (COUNTED if self.estimated else COUNTED[:-1])}
-
     def explain(self, reason: StopReason) -> str:
         """Return a sentence about the reached limit, for messages."""
         if self._parent is not None and self._own_used_up() != reason:
             return self._parent.explain(reason)
         if reason == StopReason.budget_tokens:
-            return f"the token budget is used up: {self.tokens + self.estimated} of {self.budget.max_tokens}"
-        if self._is_price_missing and self.cost < (self.budget.max_cost_usd or 0):
+            return f"the token budget is used up: {self._tokens} of {self.budget.max_tokens}"
+        used = self.used
+        if self._is_price_missing and used.cost < (self.budget.max_cost_usd or 0):
             return (
-                f"the cost of calls is not known ({self.unpriced} without a price, {self.estimated} estimated "
+                f"the cost of calls is not known ({used.unpriced} without a price, {used.estimated} estimated "
                 f"tokens), so a budget of {self.budget.max_cost_usd} USD cannot be enforced; report usage with a cost, "
                 "give the budget an assumed_price, or leave out max_cost_usd"
             )
-        return f"the cost budget is used up: {self.cost:.6g} of {self.budget.max_cost_usd} USD"
+        return f"the cost budget is used up: {used.cost:.6g} of {self.budget.max_cost_usd} USD"

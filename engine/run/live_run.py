@@ -20,6 +20,7 @@ thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
 import logging
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -164,18 +165,16 @@ class LiveRun:
     @property
     def tokens(self) -> int:
         """Tokens used, in and out."""
-        return self.account.tokens
+        return self.account.used.tokens
 
     @property
     def cost(self) -> float:
         """US dollars spent on calls with a known price."""
-        return self.account.cost
+        return self.account.used.cost
 
     def usage(self) -> RunUsage:
         """Return the usage of the run so far."""
-        a = self.account
-        counted = (a.tokens_in, a.tokens_out, a.cost, a.calls, a.unpriced, a.estimated)
-        return RunUsage(self.step, round(self.elapsed, 6), *counted)
+        return replace(self.account.used, steps=self.step, seconds=round(self.elapsed, 6))
 
     # writing
 
@@ -455,7 +454,7 @@ class LiveRun:
     def end_work(self) -> None:
         """Cancel the work of this run and its children, from any thread."""
         reason = StopReason(self.stopping.reason) if self.stopping is not None else StopReason.budget_time
-        self.children.end(EndedFromAbove(reason, f"the run's parent has used up its budget ({reason})"))
+        self.children.end(EndedFromAbove(reason))
         self.kill_children()
         self.cancel_work()
 

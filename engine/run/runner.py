@@ -468,8 +468,9 @@ class Runner:
         observation = want.observation
         if observation.results or observation.value is not None:
             members["observation"] = observation.to_dict()
-        if run.account.calls or run.account.estimated:
-            members["usage"] = run.account.to_dict()
+        used = run.account.used
+        if used.calls or used.estimated:
+            members["usage"] = used.counted()
         if run.children.has_background:
             members["background"] = run.children.usage()
         if run.stopping is not None:

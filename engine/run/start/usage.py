@@ -5,12 +5,13 @@ usage after the last of them is added up from outcomes, started child runs, and 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ....errors import TraceNotFoundError
 from ....traces import Record, Trace
 from ....traces.file.children import ChildStart, children_of
-from ...effects.budget import COUNTED, RunUsage, Usage, counted
+from ...effects.budget import COUNTED, RunUsage, Usage
 
 BEAT_SECONDS = 5.0
 """How many seconds without a record pass before a run at work writes a beat."""
@@ -23,8 +24,7 @@ def used_so_far(trace: Trace) -> RunUsage:
     """
     end = trace.ending.record
     if end is not None:
-        used = end.get("usage") or {}
-        return RunUsage(**{name: used[name] for name in RunUsage.__slots__ if used.get(name) is not None})
+        return _read(end.get("usage"))
     since: list[Usage] = []
     started: list[ChildStart] = []
     commit: Mapping[str, Any] = {}
@@ -36,12 +36,17 @@ def used_so_far(trace: Trace) -> RunUsage:
             used = record.get("usage") or record.get("estimated")
             since += [Usage.from_dict(used)] if used else []
         started += children_of(record)
-    booked, told = commit.get("usage") or {}, commit.get("background") or {}
-    parts = [RunUsage(), *map(counted, since)]
+    told = commit.get("background") or {}
+    parts = [_read(commit.get("usage")), *map(RunUsage.of_call, since)]
     parts += [used_so_far(child) for child in _relatives(trace, (c for c in started if not _is_background(c)))]
     parts += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
-    sums = {name: booked.get(name, 0) + sum(getattr(part, name) for part in parts) for name in COUNTED}
-    return RunUsage(len(trace.steps), round(seconds_so_far(trace), 6), **sums)
+    return replace(sum(parts, RunUsage()), steps=len(trace.steps), seconds=round(seconds_so_far(trace), 6))
+
+
+def _read(used: Mapping[str, Any] | None) -> RunUsage:
+    """Return the usage in a record."""
+    known = used or {}
+    return RunUsage(**{name: known[name] for name in RunUsage.__slots__ if known.get(name) is not None})
 
 
 def seconds_so_far(trace: Trace, until: float | None = None) -> float:
