@@ -83,7 +83,7 @@ class CalledChild(ChildRun):
         link |= {"hash": run.state_hash, "path": path}
         parent, redactor = Parent(run.account, run.waits, self.awaited_by), run.redactor
         plan = RunPlan.child(run.plan, run.writer, parent, run_id, link, module, task, budget, options, redactor)
-        recorded = recorded or run_id in run.called_before
+        recorded = recorded or run_id in run.plan.position.called
         super().__init__(run, at_work, plan, link, {"run": run_id, "child": name}, recorded)
         self.step = place.step
 

@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from ...endings import RunStatus, StopReason
+from ...traces import Trace
 from ..effects.budget import RunUsage
 from ..effects.json_values import json_result
-from ..result import RunFailure, stop_reason_of
-
-if TYPE_CHECKING:
-    from ...traces import Trace
-    from ..result import RunResult
+from ..result import RunFailure, RunResult, stop_reason_of
 
 Reads = Callable[[Any], Any] | None
 """A function that makes a JSON value of a child's last state."""
@@ -59,7 +56,7 @@ class ChildResult:
         return cls(**{**doc, **read})
 
     @classmethod
-    def of_trace(cls, trace: "Trace", used: RunUsage) -> "ChildResult":
+    def of_trace(cls, trace: Trace, used: RunUsage) -> "ChildResult":
         """Return the result of a child from its trace and usage."""
         end, ended = trace.end, trace.ending.record is not None and trace.status != RunStatus.waiting
         error = RunFailure.from_dict(end["error"]) if end.get("error") else None
@@ -76,7 +73,7 @@ class ChildResult:
         )
 
     @classmethod
-    def of(cls, result: "RunResult", read: Reads = None) -> "ChildResult":
+    def of(cls, result: RunResult, read: Reads = None) -> "ChildResult":
         """Return a child's result; `read` makes its `value` of the state."""
         over = result.status is not RunStatus.waiting
         value = None

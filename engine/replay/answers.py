@@ -11,7 +11,7 @@ happened to such a call, with one of three answers, and the engine writes what f
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -24,12 +24,10 @@ from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..effects.spec import spec_of
 from ..loop.json_schema import schema_problem
+from ..module import Module
 from ..result import UNANSWERED, WaitRequest
 from ..state.frozen import thaw
 from ..state.shapes.scalars import first_problem
-
-if TYPE_CHECKING:
-    from ..module import Module
 
 UNKNOWN_EFFECT = "unknown_effect"
 """The kind of a request about an unknown effect."""
@@ -57,7 +55,7 @@ class Answers:
         trace: Trace,
         write: Callable[[str, dict[str, Any]], None],
         redactor: Redactor | None,
-        module: "Module[Any]",
+        module: Module[Any],
         now: float = -inf,
     ) -> None:
         self.trace = trace
@@ -175,7 +173,7 @@ class Answers:
 
 
 def answered(
-    trace: Trace, value: Any, request: str | None, redactor: Redactor | None, module: "Module[Any]", now: float = -inf
+    trace: Trace, value: Any, request: str | None, redactor: Redactor | None, module: Module[Any], now: float = -inf
 ) -> dict[str, Any]:
     """Return the answers that `Answers.take` would record, and those recorded."""
     answers = Answers(trace, lambda kind, members: None, redactor, module, now)

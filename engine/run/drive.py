@@ -119,7 +119,7 @@ async def drive(runner: Runner) -> RunResult[Any]:
                 async with AsyncExitStack() as stack:
                     environment = await _environment(run, stack)
                     outcome = await runner.work(environment)
-                    result = await finish(run, runner.state, outcome, runner.phase, environment)
+                    result = await finish(runner, outcome, environment)
         except EnvironmentMismatchError as error:
             failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
             outcome = Outcome(StopReason.env_capability_mismatch, failure)
@@ -129,7 +129,7 @@ async def drive(runner: Runner) -> RunResult[Any]:
         except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
             outcome = Outcome(StopReason.cancelled, RunFailure.of(raised, run.step), raised)
         if result is None:
-            result = await finish(run, runner.state, outcome, runner.phase, None)
+            result = await finish(runner, outcome, None)
     to_raise = outcome.raised
     if to_raise is None and cancel_requests() > before:
         to_raise = asyncio.CancelledError()  # an evaluator or environment has suppressed a cancellation
@@ -179,24 +179,21 @@ async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | Non
     return environment
 
 
-async def finish(
-    run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
-) -> RunResult:
+async def finish(runner: Runner, outcome: Outcome, environment: Environment | None) -> RunResult:
     """Close open calls, evaluate the task, and write the end.
 
-    `phase` is the phase in which the work ended. The task of a candidate's run is not evaluated.
+    The task of a candidate's run is not evaluated.
     """
     with anyio.CancelScope(shield=True):
-        return await _finish(run, state, outcome, phase, environment)
+        if outcome.status is RunStatus.waiting:
+            return _suspended(runner.run, runner.state)
+        return await _ended(runner, outcome, environment)
     raise AssertionError("a shielded scope is not cancelled")
 
 
-async def _finish(
-    run: LiveRun, state: StateSchema | None, outcome: Outcome, phase: str, environment: Environment | None
-) -> RunResult:
-    evaluate = run.plan.candidate is None
-    if outcome.status is RunStatus.waiting:
-        return _suspended(run, state)
+async def _ended(runner: Runner, outcome: Outcome, environment: Environment | None) -> RunResult:
+    run, phase, evaluate = runner.run, runner.phase, runner.plan.candidate is None
+    state: StateSchema | None = runner.state
     patch: list[dict[str, Any]] = []
     try:
         _close_calls(run, outcome)

@@ -79,8 +79,6 @@ class LiveRun:
         """The size of the last snapshot, in bytes; in a candidate's run, at least the weight of its first state."""
         self.patch_bytes = at.patch_bytes
         """The size of the commits after that snapshot, in bytes."""
-        self.called_before = at.called
-        """The ids of the children whose start, in the current step, an earlier attempt has recorded."""
         self.closed = False
         self.suspended = False
         """Whether the run is suspended; its open calls stay open."""

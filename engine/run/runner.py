@@ -116,6 +116,7 @@ class Runner:
         self._only_state = self.module._hook_names["decide"] == ("state",)
         """Whether `decide` takes the state alone, as most do."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
+        self._sync["init"] = False  # `first_state` calls a sync `init_state` in a thread
         self._own_act = type(self.module).act is not Module.act
         self._goes_on = self._sync["decide"] and not (self._own_act or run.is_limited or run.observers)
         """Whether the thread of `decide` may start the tool."""
@@ -210,7 +211,7 @@ class Runner:
         if self.state is None:
             await self._init()
         run.begin_at(self.state)
-        if self.plan.position.background:
+        if self.plan.reopened is not None:
             run.children.resume_background()
         machine = fold(self.module, self.state)
         reply: Any = None
@@ -269,28 +270,19 @@ class Runner:
     async def _init(self) -> None:
         run = self.run
         self.phase = "init"
-        frame = Frame(run, run.step, "init")
-        token = set_frame(frame)
-        try:
-            state = await first_state(self.module, self.plan.task, self.plan.budget)
-            await withdraw()
-        finally:
-            reset_frame(token)
-            frame.over = True
-            if frame.open:
-                leave(frame)
+        kwargs = {"module": self.module, "task": self.plan.task, "budget": self.plan.budget}
+        state = await self._call(Frame(run, run.step, "init"), first_state, kwargs)
         run.all_asked_for("init")
         self.write_first(state)
 
     def write_first(self, state: StateSchema) -> None:
         """Set and write the first state, for a candidate as a reference."""
-        candidate, data = self.plan.candidate, self.plan.data
+        candidate, redactor = self.plan.candidate, self.run.redactor
         if candidate is not None:
             self.state = state
             self.run.write("snapshot", 0, {"base": candidate.base})  # a reference to its parent's state
             return
-        redactor = self.run.redactor if data is None else None
-        data = dump(state) if data is None else data
+        data = dump(state)
         if redactor is not None and (cleaned := redactor.json(data)) is not data:
             state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned
         self.state = state

@@ -73,7 +73,7 @@ def plan_of_fork(
     if reuse_effects:
         parent["reuse_effects"] = link
         reuse = Reuse(source, source.run_id, index, answers or {})
-    return RunPlan.forked(module, source, parent, budget, options, home, state, data, reuse)
+    return RunPlan.forked(module, source, parent, budget, options, home, state, reuse)
 
 
 def _index(source: Trace, at: int | None) -> int:

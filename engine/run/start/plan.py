@@ -162,8 +162,6 @@ class Position:
     """The answers to these requests, by id."""
     expired: frozenset[str] = frozenset()
     """The requests that nobody answered in time."""
-    background: bool = False
-    """Whether earlier attempts have started background children."""
     again: bool = False
     """Whether an earlier attempt started the step."""
     journal: Journal | None = None
@@ -202,8 +200,6 @@ class RunPlan:
     """The run's fork path; its random numbers depend on this path and on the seed."""
     state: StateSchema | None = None
     """The state from which the run starts; None if `init_state` makes the first state."""
-    data: bytes | None = None
-    """The JSON of `state` without secrets, for the first snapshot; None if there is none to write."""
     reuse: Reuse | None = None
     parent: Parent | None = None
     candidate: Candidate | None = None
@@ -273,16 +269,12 @@ class RunPlan:
         options: RunOptions,
         folder: TraceHome,
         state: StateSchema,
-        data: bytes,
         reuse: Reuse | None,
     ) -> "RunPlan":
-        """Return the plan of a run from a state of `source`.
-
-        `data` is the JSON of `state`.
-        """
+        """Return the plan of a run from a state of `source`."""
         header = source.header
         plan = cls.fresh(module, Task.from_dict(header["task"]), budget, options, folder, int(header["seed"]))
-        return replace(plan, link=link, family=source, path=link["path"], state=state, data=data, reuse=reuse)
+        return replace(plan, link=link, family=source, path=link["path"], state=state, reuse=reuse)
 
     @classmethod
     def resumed(

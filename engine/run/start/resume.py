@@ -260,7 +260,6 @@ def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Se
         requests=tuple(answers.requests),
         answers=answers.answers,
         expired=expired_in(step),
-        background=bool(background_of(trace)),
     )
     if step is None:
         return position
@@ -310,7 +309,9 @@ def _resumed_with(trace: Trace, module: Module[Any]) -> Iterator[tuple[ChildStar
     step = trace.unfinished
     for record in step.records if step is not None else ():
         for start in children_of(record):
-            if start.kind == "candidate" and (run := relative_or_none(trace, start)) and _goes_on(run, trace):
+            run = relative_or_none(trace, start) if start.kind == "candidate" else None
+            # a candidate that failed with the whole run is tried again, too
+            if run is not None and (not has_ended(run) or run.status == trace.status == RunStatus.failed):
                 yield start, run, module
     for start in background_of(trace):
         run = relative_or_none(trace, start)
@@ -324,14 +325,6 @@ def _module_of(child: Trace, module: Module[Any]) -> Module[Any] | None:
         return module.child_module((child.parent or {})["name"], Task.from_dict(child.header["task"]))
     except Exception:  # noqa: BLE001 - it is raised again, and ends the run, when the run resumes the child
         return None
-
-
-def _goes_on(child: Trace, parent: Trace) -> bool:
-    """Return whether a child run is resumed with its parent."""
-    status = child.status
-    if status == RunStatus.stopped:
-        return child.stop_reason in (StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost)
-    return status == parent.status if status == RunStatus.failed else status != RunStatus.completed
 
 
 def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
