@@ -198,16 +198,16 @@ def test_a_server_that_comes_back_is_waited_for_at_the_first_connect_and_after_a
         store = open_store(url)
         begun(store, "old").close()
         server.stop(signal.SIGINT)
-        opened: list[TraceStore] = []
-        thread = threading.Thread(target=lambda: opened.append(open_store(url)))
-        thread.start()
-        child = os.fork()
+        child = os.fork()  # before the thread, which may hold the log's lock at any moment
         if child == 0:
             try:
                 begun(store, "child").close()
                 os._exit(0)
             finally:
                 os._exit(1)
+        opened: list[TraceStore] = []
+        thread = threading.Thread(target=lambda: opened.append(open_store(url)))
+        thread.start()
         time.sleep(0.3)
         server.start()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
