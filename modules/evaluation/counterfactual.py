@@ -108,14 +108,20 @@ async def replay_evaluation(
         concurrency: the largest number of forks that run at once.
         traces: the store of the recorded runs, if it is a server's.
 
-    Raises EvaluationError if `out` is the recorded evaluation itself or another call is at work there, or if scorers
-    are missing.
+    Raises EvaluationError if `out` is the recorded evaluation itself or another call is at work there, if scorers are
+    missing, or if no recorded run has ended.
     """
     folder, out = Path(folder), Path(out)
     if os.path.realpath(folder) == os.path.realpath(out):
         raise EvaluationError(f"{out} is the folder of the recorded evaluation; give the new one another folder")
     about, rows = read_about(folder), {row.id: row for row in read_rows(folder)}
     recorded = EvalResult.load(folder, traces)
+    ended = [each for each in recorded.samples if each.is_scored and each.id in rows]
+    if not ended:
+        raise EvaluationError(
+            f"there is nothing to replay in {folder}: none of its {len(recorded.samples)} runs has ended, except by a "
+            "failure of the machine; run the evaluation again first"
+        )
     used = as_scorers(scorers) or _criteria_alone(folder, about)
     names = [each.name for each in used]
     if unknown := [each for each in assert_scores or () if each not in names]:
@@ -139,9 +145,8 @@ async def replay_evaluation(
                 found[sample.key] = await replay.sample(sample, rows[sample.id])
 
         async with one_error(), anyio.create_task_group() as group:
-            for sample in recorded.samples:
-                if sample.is_scored and sample.id in rows:
-                    group.start_soon(one, sample)
+            for sample in ended:
+                group.start_soon(one, sample)
         ordered = [found[sample.key] for sample in recorded.samples if sample.key in found]
         after = [each[1] for each in ordered]
         write_samples(out, after, ())

@@ -114,6 +114,26 @@ def test_a_replay_is_judged_as_its_evaluation_was(folder: Path, capsys: pytest.C
     assert "the pass rate 0.5 is below 0.6" in capsys.readouterr().err
 
 
+def test_a_replay_in_which_every_run_failed_says_why_each_failed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(capsys, "run", "EVAL.yaml")[0] == 0
+    for trace in (folder / "runs/hands/runs").glob("*.trace.jsonl"):
+        trace.unlink()
+    code, doc = called(capsys, "replay", "EVAL.yaml", "--module", "solver.py:Solver")
+    assert (code, doc["counts"], doc["diff"]) == (1, {"failed": 2}, None)
+    assert "no run of 'hands, replayed' has a score; the first, " in doc["not_compared"]
+    assert cli(["eval", "replay", "EVAL.yaml", "--module", "solver.py:Solver"]) == 1
+    shown = capsys.readouterr()
+    assert ("2 failed" in shown.out, shown.out.count("not replayed: ")) == (True, 2)
+    assert "refold: there is nothing to compare" in shown.err
+    samples = folder / "runs/hands/samples.jsonl"
+    samples.write_text(samples.read_text().replace('"status":"completed"', '"status":"errored"'))
+    assert cli(["eval", "replay", "EVAL.yaml", "--module", "solver.py:Solver", "--out", "new"]) == 2
+    assert "none of its 2 runs has ended" in capsys.readouterr().err
+    assert not (folder / "new").exists()
+
+
 def test_the_runs_may_be_in_any_store_and_in_processes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{folder}/runs.db"
     code, first = called(capsys, "run", "EVAL.yaml", "--traces", url, "--processes", "2", "--at-once", "2")

@@ -272,6 +272,10 @@ def test_a_comparison_needs_tasks_and_scores_in_common(tmp_path: Path) -> None:
     one = evaluate(None)
     with pytest.raises(EvaluationError, match="no task in common; compare two"):
         diff_results(one, Evaluation(task=shout, dataset=["x"], scorers={"exact": len}).run_sync())
+    scores = (Scorer(len, name=name, passing=None) for name in ("one", "other"))
+    found = [Evaluation(task=shout, dataset=["x"], scorers=[each]).run_sync() for each in scores]
+    with pytest.raises(EvaluationError, match="no score of a task in common; score both"):
+        diff_results(*found)
 
 
 @pytest.mark.parametrize(

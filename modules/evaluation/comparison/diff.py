@@ -89,15 +89,14 @@ class EvalDiff:
 def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) -> EvalDiff:
     """Compare two results over the tasks that both have.
 
-    With `runs=False`, no trace is read. Raises EvaluationError if the results have no task or no score in common.
+    With `runs=False`, no trace is read. Raises EvaluationError if the results have no task or no score in common, or if
+    one of them has no score.
     """
     old, new = _values(before), _values(after)
     names = [name for name in old if name in new]
-    if not names:
-        raise EvaluationError("the evaluations have no score in common; score both with the same scorers")
     common = {name: [task for task in old[name] if task in new[name]] for name in names}
     if not any(common.values()):
-        raise EvaluationError("the evaluations have no task in common; compare two over the same dataset")
+        raise EvaluationError(_why_not_comparable(before, after))
     tests = [_test(name, old[name], new[name], common[name]) for name in names if common[name]]
     corrected = holm([each.p for each in tests])
     tests = [replace(each, corrected=p) for each, p in zip(tests, corrected, strict=True)]
@@ -123,6 +122,21 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
         tuple(sorted(tasks_old - tasks_new)),
         tuple(sorted(tasks_new - tasks_old)),
     )
+
+
+def _why_not_comparable(before: EvalResult, after: EvalResult) -> str:
+    common = {each.id for each in before.samples} & {each.id for each in after.samples}
+    if not common:
+        return "the evaluations have no task in common; compare two over the same dataset"
+    for result in (before, after):
+        runs = [each for each in result.samples if each.id in common]
+        if not any(each.is_scored and (each.scores or each.passed is not None) for each in runs):
+            first = next((each for each in runs if each.error or each.score_errors), runs[0])
+            why = first.error or next(iter(first.score_errors.values()), f"its run is {first.status}")
+            return (
+                f"there is nothing to compare, as no run of {result.name!r} has a score; the first, {first.key}: {why}"
+            )
+    return "the evaluations have no score of a task in common; score both with the same scorers"
 
 
 def _values(result: EvalResult) -> dict[str, dict[str, list[float]]]:

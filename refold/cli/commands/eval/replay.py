@@ -11,11 +11,12 @@ import anyio
 from rich.text import Text
 
 from ....engine import RuntimeBudget
-from ....modules.evaluation.comparison import diff_results
-from ....modules.evaluation.counterfactual import replay_evaluation
+from ....modules.evaluation import EvaluationError
+from ....modules.evaluation.comparison import EvalDiff, diff_results
+from ....modules.evaluation.counterfactual import Counterfactual, replay_evaluation
 from ....modules.evaluation.eval_file import BUILT_IN, engine_of, folder_of, load_evaluation, scorers_of
 from ....modules.evaluation.scorers import success_criteria
-from ...errors import InputError
+from ...errors import InputError, one_line
 from ...input.module_import import load_object, thing_at
 from ...render.output import console, say, stdout_to_stderr, write_json
 from ...render.text import brief, clean, count_text
@@ -47,7 +48,8 @@ def replay_folder(
 ) -> int:
     """Replay an evaluation with new code.
 
-    Returns 1 if a score is significantly worse, a run failed to replay, or the file's `fail_under` is missed.
+    Returns 1 if a score is significantly worse, a run failed to replay, nothing can be compared, or the file's
+    `fail_under` is missed.
     """
     if module is None:
         raise InputError("name the new code: --module MODULE:NAME")
@@ -66,13 +68,13 @@ def replay_folder(
             traces=traces or source.traces,
         )
         found = anyio.run(work)
-    diff = diff_results(found.before, found.after)
+    diff, told = _compared(found)
     missed = source.fail_under is not None and exit_code(found.after, source.fail_under)
-    code = int(diff.is_worse or "failed" in found.counts or missed)
+    code = int(diff is None or diff.is_worse or "failed" in found.counts or missed)
     if as_json:
         replayed = [each.to_dict() for each in found.replayed]
         doc = {"counts": found.counts, "cost": found.after.cost, "replayed": replayed, "out": str(out)}
-        write_json({**doc, "diff": diff.to_dict(), "exit_code": code})
+        write_json({**doc, "diff": None if diff is None else diff.to_dict(), "not_compared": told, "exit_code": code})
         return code
     screen = console()
     counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
@@ -81,10 +83,21 @@ def replay_folder(
     for each in found.replayed:
         if each.error is not None:
             say(screen, Text(f"not replayed: {clean(each.key)}: {brief(clean(each.error), 200)}", "red"))
-    show_diff(diff)
+    if diff is not None:
+        show_diff(diff)
+    if told is not None:
+        print(f"refold: {clean(one_line(told))}", file=sys.stderr)
     if missed:
         print(f"refold: {why_exit(found.after, source.fail_under)}", file=sys.stderr)
     return code
+
+
+def _compared(found: Counterfactual) -> tuple[EvalDiff | None, str | None]:
+    """Return the comparison, or the reason why there is none."""
+    try:
+        return diff_results(found.before, found.after), None
+    except EvaluationError as error:
+        return None, str(error)
 
 
 def _source(given: Path, scorers: Sequence[str], trust: tuple[Path, ...]) -> _Source:
