@@ -4,19 +4,16 @@ For example `bash(git push *)`, `write(/etc/**)`, `fetch(domain:example.org)`, `
 """
 
 import json
-import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...agent.tools.actions import RAW_ARGUMENTS
 from ...tools import current_workspace
-from ...tools.files.patch_format import PatchFormatError, read_patch
-from ...tools.web.addresses import clean_host, clean_url, is_below
+from ...tools.web.addresses import clean_host, is_below
+from .call import CHANGING, CODES, COMMANDS, FETCHING, PATHS, READING, Call, plain_name, url_forms
 from .command_pattern import CommandPattern
 from .path_pattern import PathPattern
 from .programs.python_code import doubt_of_python
@@ -24,41 +21,9 @@ from .shell.command_line import READ_THROUGH, line_of
 from .shell.plain_commands import Line
 from .shell.variables import is_harmless, steers
 
-CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
-READING = frozenset({"read", "ls", "glob", "grep"})
-FETCHING = frozenset({"fetch", "web_extract"})
-
-_COMMANDS = ("cmd", "command")
-_CODES = ("code",)
-_PATHS = ("file_path", "path", "paths", "directory", "folder", "file", "filename")
 _WRITTEN = re.compile(r"\s*(?P<name>[^\s()]+)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
-_NAMED = re.compile(r"([a-z_][a-z0-9_]*)=(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call as rules see it: the tool's name and the arguments."""
-
-    name: str
-    args: Mapping[str, Any]
-    trusted: tuple[str, ...] = ()
-
-    @property
-    def bare(self) -> str:
-        """The name without the tool's namespaces."""
-        return self.name.rsplit("__", 1)[-1]
-
-    @property
-    def is_readable(self) -> bool:
-        """True if the arguments are an object.
-
-        If not, the tool refuses the call.
-        """
-        return RAW_ARGUMENTS not in self.args
-
-    def of(self, names: tuple[str, ...]) -> Any:
-        """Return the call's first argument among these names, or None."""
-        return next((self.args[name] for name in names if name in self.args), None)
+_NAMED = re.compile(r"(?![A-Z0-9_]+=)([A-Za-z_][A-Za-z0-9_-]*)=(.*)", re.DOTALL)
+"""An argument and its pattern. `CI=1 make` is a command: a name in capitals is a variable's."""
 
 
 @dataclass(frozen=True)
@@ -133,22 +98,23 @@ class Rule:
         return None if why is None else f"{self.text}: {why}"
 
     def _may(self, call: Call, pattern: str) -> str | None:
-        value = call.args.get(self.argument) if self.argument is not None else None
-        if self.argument is not None and self.argument not in (*_COMMANDS, *_PATHS):
+        if self.argument is not None and plain_name(self.argument) not in COMMANDS | PATHS:
+            value = call.args.get(self.argument)
             return None if value is None else _text(value, pattern)
         if call.bare == "python" and self.name.casefold() == "bash":
-            code = call.of(_CODES)
-            return doubt_of_python(code) if isinstance(code, str) else "the code is not a text"
-        given = call.of(_COMMANDS)
+            codes = call.of(CODES)
+            found = [doubt_of_python(each) if isinstance(each, str) else "the code is not a text" for each in codes]
+            return _first(found) if codes else "the code is not a text"
         if pattern.startswith("domain:"):
             domain = pattern.removeprefix("domain:").strip()
-            return _host(call.args, domain) if given is None else _text(given, f"*{domain}*")
-        if given is not None:
-            return self._command(call, given, pattern)
-        if call.bare == "apply_patch" or call.of(_PATHS) is not None or call.bare in READING:
-            return _path(call, pattern, moved=self.name.casefold() in READING)
-        if call.bare == "fetch":
-            return _url(call.args.get("url", ""), pattern)
+            return _first([*(_text(each, f"*{domain}*") for each in call.commands), _host(call, domain)])
+        if call.commands:
+            return _first(self._command(call, each, pattern) for each in call.commands)
+        if call.bare in FETCHING and call.urls:
+            return _first(_url(each, pattern) for each in call.urls)
+        if call.bare == "apply_patch" or call.named_paths or call.bare in READING:
+            why = _path(call, pattern, moved=self.name.casefold() in READING)
+            return why if why is not None or call.is_own or call.named_paths else _text(dict(call.args), pattern)
         return _text(dict(call.args), pattern)
 
     def _command(self, call: Call, given: Any, pattern: str) -> str | None:
@@ -174,18 +140,19 @@ class Rule:
         return fnmatchcase(name, self.name)
 
     def _surely(self, call: Call, pattern: str) -> bool:
-        if not call.is_readable or call.of(_COMMANDS) is not None:
+        if not call.is_readable or call.commands:
             return False
-        if self.argument is not None and self.argument not in _PATHS:
+        if self.argument is not None and plain_name(self.argument) not in PATHS:
             value = call.args.get(self.argument)
             return isinstance(value, str) and fnmatchcase(value, pattern)
         if pattern.startswith("domain:"):
-            return _are_below(_hosts(call.args), pattern.removeprefix("domain:").strip())
-        paths = _paths(call)
-        if paths:
-            root = str(current_workspace().root)
-            return all(PathPattern(pattern, root).is_surely(path) for path in paths)
-        return call.bare == "fetch" and fnmatchcase(str(call.args.get("url")), pattern)
+            return _are_below(call.urls, pattern.removeprefix("domain:").strip())
+        if call.named_paths or call.is_own:
+            paths = call.paths()
+            if paths:
+                root = str(current_workspace().root)
+                return all(PathPattern(pattern, root).is_surely(path) for path in paths)
+        return call.bare == "fetch" and bool(call.urls) and all(_is_surely_url(each, pattern) for each in call.urls)
 
 
 def covers_line(rules: list[Rule], call: Call) -> bool:
@@ -193,7 +160,7 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
 
     Each command of the line must be covered by one of the rules.
     """
-    given = call.of(_COMMANDS)
+    given = call.commands[0] if len(call.commands) == 1 else None
     patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
     if not isinstance(given, str) or not patterns or not call.is_readable:
         return False
@@ -210,7 +177,7 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
 
 def is_command(call: Call) -> bool:
     """Return whether the call runs a command line."""
-    return call.of(_COMMANDS) is not None
+    return bool(call.commands)
 
 
 def _line(call: Call, given: str) -> Line:
@@ -234,32 +201,8 @@ def _text(value: Any, pattern: str) -> str | None:
     return f"{text!r:.100} fits" if fnmatchcase(text.casefold(), whole.casefold()) else None
 
 
-def _paths(call: Call, *, moved: bool = False) -> list[str] | None:
-    """Return the paths that a call names, each with its starting folder.
-
-    Returns None if they cannot be determined. For a patch, these are all its paths; with `moved`, those that it moves
-    away.
-    """
-    cwd = call.args.get("cwd")
-    if call.bare == "apply_patch":
-        try:
-            patches = read_patch(str(call.args.get("patch", "")))
-        except PatchFormatError:
-            return [] if moved else None
-        pairs = [(patch.path, None if moved else patch.move_to) for patch in patches if patch.move_to or not moved]
-        found: list[Any] = [path for pair in pairs for path in pair if path]
-    else:
-        given = call.of(_PATHS)
-        found = list(given) if isinstance(given, list | tuple) else ["." if given is None else given]
-    if call.bare in ("glob", "ls") and (below := call.args.get("pattern")) is not None:
-        found += [os.path.join(str(path), str(below)) for path in found]
-    if not all(isinstance(path, str) and "\0" not in path for path in (*found, "" if cwd is None else cwd)):
-        return None  # no file has a NUL in its path, but code in C reads a path up to it
-    return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in found]
-
-
 def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
-    paths = _paths(call, moved=moved)
+    paths = call.paths(moved=moved)
     if paths is None:
         return "the paths cannot be determined"
     wanted = PathPattern(pattern, str(current_workspace().root))
@@ -271,23 +214,6 @@ def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
     return None
 
 
-def _hosts(args: Mapping[str, Any]) -> list[str | None]:
-    """Return the hosts of all URLs among the arguments.
-
-    None stands for a host that cannot be determined.
-    """
-    given = [
-        (name, each)
-        for name, value in args.items()
-        for each in (value if isinstance(value, list | tuple) and value else [value])
-    ]
-    return [_host_of(value) for name, value in given if "url" in name.casefold() or _is_url(value)]
-
-
-def _is_url(value: Any) -> bool:
-    return isinstance(value, str) and re.match(r"\s*[A-Za-z][A-Za-z0-9+.-]*:", value) is not None
-
-
 def _host_of(value: Any) -> str | None:
     if not isinstance(value, str) or re.search(r"[\s\\\x00-\x20]", value):
         return None
@@ -297,23 +223,33 @@ def _host_of(value: Any) -> str | None:
         return None
 
 
-def _host(args: Mapping[str, Any], domain: str) -> str | None:
-    for host in _hosts(args):
+def _host(call: Call, domain: str) -> str | None:
+    for value in call.urls:
+        host = _host_of(value)
         if host is None:
             return "the host cannot be determined"
         if is_below(host, domain, surely=False):
             return f"it is about {host}"
+    for word in () if call.is_own or call.commands else call.words:  # the tool may take a host without a scheme
+        host = _host_of(f"//{word.lstrip('/')}")
+        if host is not None and is_below(host, domain, surely=False):
+            return f"it is about {host}"
     return None
 
 
-def _are_below(hosts: list[str | None], domain: str) -> bool:
+def _are_below(urls: Sequence[Any], domain: str) -> bool:
+    hosts = [_host_of(each) for each in urls]
     return bool(hosts) and all(host is not None and is_below(host, domain, surely=True) for host in hosts)
 
 
 def _url(value: Any, pattern: str) -> str | None:
-    """Return why a URL matches, as written or as fetched, or None."""
-    found = _text(value, pattern)
-    if found is None and isinstance(value, str):
-        with suppress(ValueError):
-            found = _text(clean_url(value)[0], pattern)
-    return found
+    """Return why a URL matches in one of its forms, or None."""
+    return _first(_text(each, pattern) for each in (url_forms(value) if isinstance(value, str) else [value]))
+
+
+def _is_surely_url(value: Any, pattern: str) -> bool:
+    return isinstance(value, str) and all(fnmatchcase(each, pattern) for each in url_forms(value))
+
+
+def _first(reasons: Iterable[str | None]) -> str | None:
+    return next((each for each in reasons if each is not None), None)

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from ...agent.chat.json_forms import plain
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
-from .rule import Call, Rule, covers_line, is_command
+from .call import Call
+from .rule import Rule, covers_line, is_command
 
 RuleAction = Literal["allow", "ask", "deny"]
 

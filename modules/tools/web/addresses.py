@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 Address = IPv4Address | IPv6Address
 
+_PORTS = {"http": 80, "https": 443}
 _NUMERIC = re.compile(r"[0-9][0-9a-fx.]*")
 _TRANSLATED = [ip_network(each) for each in ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")]
 """IPv6 networks whose last 32 bits are an IPv4 address (RFC 6052, RFC 2765, RFC 4291)."""
@@ -33,8 +34,8 @@ _METADATA_NAMES = ("metadata", "metadata.google.internal", "metadata.goog", "ins
 def clean_url(url: str) -> tuple[str, str]:
     """Return a URL with a canonical host, and that host.
 
-    The URL has no fragment and no login. Raises ValueError for a text that is not a URL of the web, or that programs
-    read in different ways.
+    The URL has no fragment, no login, and no port that is its scheme's own. Raises ValueError for a text that is not a
+    URL of the web, or that programs read in different ways.
     """
     if re.search(r"[\s\\\x00-\x20\x7f]", url):
         raise ValueError(
@@ -48,7 +49,7 @@ def clean_url(url: str) -> tuple[str, str]:
     if split.scheme not in ("http", "https"):
         raise ValueError(f"{url!r:.200} is not a URL that can be fetched; it must start with http:// or https://")
     written = f"[{host}]" if ":" in host else host
-    netloc = written if port is None else f"{written}:{port}"
+    netloc = written if port in (None, _PORTS[split.scheme]) else f"{written}:{port}"
     path, query = (quote(each, safe=punctuation) for each in (split.path or "/", split.query))
     return urlunsplit((split.scheme, netloc, path, query, "")), host
 

@@ -13,8 +13,9 @@ from each_case import each_case
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools.actions import RAW_ARGUMENTS
 from refold.modules.policies import ToolRules
+from refold.modules.policies.rules.call import Call
 from refold.modules.policies.rules.programs.python_code import doubt_of_python
-from refold.modules.policies.rules.rule import Call, Rule, covers_line
+from refold.modules.policies.rules.rule import Rule, covers_line
 from refold.modules.policies.rules.shell.command_line import line_of
 
 COMMANDS = json.loads(Path(__file__).with_name("shell_commands.json").read_text())

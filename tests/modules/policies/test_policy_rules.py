@@ -78,6 +78,22 @@ class TestArguments:
         assert verdict(rules, "db", rows=[4, 3]) == "allow"
         assert verdict(rules, "db") == "allow"
 
+    def test_a_name_of_an_argument_is_written_as_the_tool_writes_it(self) -> None:
+        rules = ToolRules(deny=["mcp__x__f(projectId=secret*)", "mcp__x__f(Team-Id=7)"])
+        assert verdict(rules, "mcp__x__f", projectId="secret1") == "deny"
+        assert verdict(rules, "mcp__x__f", **{"Team-Id": "7"}) == "deny"
+        assert verdict(rules, "mcp__x__f", projectId="open", teamId="7") == "allow"
+        assert verdict(ToolRules(allow=["bash(CI=1 make)"], otherwise="ask"), "bash", cmd="CI=1 make") == "allow"
+
+    def test_each_argument_that_may_be_a_command_counts(self) -> None:
+        deny, allow = ToolRules(deny=["mcp__sh__x(rm *)"]), ToolRules(allow=["mcp__sh__x(ls *)"], otherwise="ask")
+        assert verdict(deny, "mcp__sh__x", cmd="ls", command="rm -r x") == "deny"
+        assert verdict(deny, "mcp__sh__x", cmd="ls", command="ls -l") == "allow"
+        assert verdict(allow, "mcp__sh__x", cmd="ls -l", command="rm -r x") == "ask"
+        assert verdict(allow, "mcp__sh__x", cmd="ls -l") == "allow"
+        code = ToolRules(deny=["bash(rm *)"])
+        assert verdict(code, "python", code="print(1)", Code="import os; os.remove('x')") == "deny"
+
     def test_else_they_are_looked_at_as_json(self) -> None:
         rules = ToolRules(deny=["send(*mallory*)"])
         assert verdict(rules, "send", to={"name": ["Mallory"]}) == "deny"
@@ -107,6 +123,32 @@ class TestPaths:
     def denied(self, rule: str, path: str, tool: str = "read", **more: Any) -> bool:
         name = {"read": "file_path", "write": "file_path"}.get(tool, "path")
         return verdict(ToolRules(deny=[rule]), tool, **{name: path, **more}) == "deny"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"file_path": "ok", "path": "/etc/passwd"},
+            {"filePath": "/etc/passwd"},
+            {"file-path": "x/../../../../../../../../../../../../etc/passwd"},
+            {"source": "ok", "destination": "/etc/passwd"},
+            {"targetFile": ["ok", "/etc/passwd"]},
+            {"uri": "file:///etc/pass%77d"},
+            {"path": "FILE://localhost/etc/passwd"},
+        ],
+    )
+    @pytest.mark.parametrize("name", ["mcp__fs__write", "mcp__fs__copy", "mcp__fs__read"])
+    def test_paths_of_other_tools_are_found_under_any_usual_name(self, name: str, arguments: dict[str, Any]) -> None:
+        assert verdict(ToolRules(deny=[f"{name}(/etc/**)"]), name, **arguments) == "deny"
+        assert verdict(ToolRules(allow=[f"{name}(./**)"], otherwise="ask"), name, **arguments) == "ask"
+
+    def test_a_rule_that_allows_a_path_allows_no_call_without_one(self) -> None:
+        for name in ("mcp__fs__write", "mcp__fs__read"):
+            rules = ToolRules(allow=[f"{name}(./**)"], otherwise="ask")
+            assert verdict(rules, name, where="/etc/passwd") == "ask"
+            assert verdict(rules, name) == "ask"
+            assert verdict(rules, name, path="src/a.py", content="/etc") == "allow"
+        assert verdict(ToolRules(allow=["ls(./**)"], otherwise="ask"), "ls") == "allow"
+        assert verdict(ToolRules(deny=["mcp__fs__read(/etc/**)"]), "mcp__fs__read", where="/etc/passwd") == "deny"
 
     @pytest.mark.parametrize(
         ("rule", "path"),
@@ -259,6 +301,43 @@ class TestHosts:
         assert verdict(narrow, "web_extract", urls=both) == "ask"
         assert verdict(narrow, "web_extract", urls=both[:1]) == "allow"
         assert verdict(narrow, "web_extract", urls=[]) == "ask"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"url": "https://good.com", "uri": "https://example.org"},
+            {"url": "https://good.com", "options": {"proxy": ["https://example.org"]}},
+            {"url": "https://good.com", "host": "example.org:8080"},
+            {"host": "//api.EXAMPLE.org/x"},
+        ],
+    )
+    def test_hosts_of_other_tools_are_found_in_every_argument(self, arguments: dict[str, Any]) -> None:
+        assert verdict(ToolRules(deny=["mcp__x__get(domain:example.org)"]), "mcp__x__get", **arguments) == "deny"
+
+    def test_a_rule_that_allows_a_host_allows_no_other_beside_it(self) -> None:
+        rules = ToolRules(allow=["x(domain:good.com)"], otherwise="ask")
+        assert verdict(rules, "x", url="https://good.com", via={"proxy": "https://example.org"}) == "ask"
+        assert verdict(rules, "x", url="https://good.com", via={"proxy": "https://a.good.com"}) == "allow"
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://example.org/private/x",
+            "https://EXAMPLE.org.:443/private/x",
+            "https://me:pass@example.org/private/x",
+            "https://example.org/open/../private/x",
+            "https://example.org/open/%2e%2e/pr%69vate/x",
+            "https://example.org//private/x",
+        ],
+    )
+    def test_a_rule_about_a_url_covers_each_way_to_write_it(self, url: str) -> None:
+        rules = ToolRules(deny=["fetch(https://example.org/private/*)"])
+        assert verdict(rules, "fetch", url=url) == "deny"
+        assert verdict(rules, "web_extract", urls=["https://good.com", url]) == "deny"
+        allow = ToolRules(allow=["fetch(https://example.org/open/*)"], otherwise="ask")
+        assert verdict(allow, "fetch", url=url) == "ask"
+        assert verdict(allow, "fetch", url="https://example.org/open/x?a=%20b") == "allow"
+        assert verdict(allow, "fetch", url="https://example.org/open/x", uri=url) == "ask"
 
     def test_a_command_that_names_the_host(self) -> None:
         rules = ToolRules(deny=["bash(domain:example.org)"])

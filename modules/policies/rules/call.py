@@ -1,0 +1,175 @@
+"""A call as rules see it: its commands, paths and URLs."""
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ...agent.tools.actions import RAW_ARGUMENTS
+from ...tools.files.patch_format import PatchFormatError, read_patch
+from ...tools.web.addresses import clean_url
+
+CHANGING = frozenset({"write", "edit_file", "multiedit", "insert_lines", "delete_lines", "apply_patch"})
+READING = frozenset({"read", "ls", "glob", "grep"})
+FETCHING = frozenset({"fetch", "web_extract"})
+
+COMMANDS = frozenset({"cmd", "command"})
+CODES = frozenset({"code"})
+PATHS = frozenset({"path", "paths", "filepath", "directory", "folder", "file", "filename"})
+"""The names of arguments with paths, in lower case and without `_` and `-`."""
+_LIKE_PATHS = re.compile(
+    r".*(paths?|files?|filenames?|dir|dirs|directory|directories|folders?)|source|destination|src|dest|dst|target|uri"
+)
+"""Further names under which other people's tools take paths. Their values count as paths if they are texts."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call: the tool's name and the arguments.
+
+    A tool may ignore an argument that it does not have, so all arguments that may be a command, a path or a URL count.
+    Refold's own tools take only the names in `COMMANDS` and `PATHS`; a tool with a namespace may be anyone's.
+    """
+
+    name: str
+    args: Mapping[str, Any]
+    trusted: tuple[str, ...] = ()
+
+    @property
+    def bare(self) -> str:
+        """The name without the tool's namespaces."""
+        return self.name.rsplit("__", 1)[-1]
+
+    @property
+    def is_own(self) -> bool:
+        """True if the name is that of a tool of refold."""
+        return self.name in CHANGING | READING | FETCHING
+
+    @property
+    def is_readable(self) -> bool:
+        """True if the arguments are an object.
+
+        If not, the tool refuses the call.
+        """
+        return RAW_ARGUMENTS not in self.args
+
+    def of(self, names: frozenset[str]) -> list[Any]:
+        """Return the arguments with these names, except None."""
+        return [value for name, value in self.args.items() if plain_name(name) in names and value is not None]
+
+    @property
+    def commands(self) -> list[Any]:
+        """The command lines; usually one or none."""
+        return self.of(COMMANDS)
+
+    @cached_property
+    def named_paths(self) -> list[Any]:
+        """The values of the arguments for paths.
+
+        A value that is not a text cannot be a path.
+        """
+        given = [each for value in self.of(PATHS) for each in (value if isinstance(value, list | tuple) else [value])]
+        if self.is_own:
+            return given
+        names = [
+            name for name in self.args if plain_name(name) not in PATHS and _LIKE_PATHS.fullmatch(plain_name(name))
+        ]
+        more = [text for name in names for _, text in _leaves("", self.args[name]) if isinstance(text, str)]
+        found = [*given, *more]
+        return [*found, *(_of_file_url(each) for each in found if isinstance(each, str) and _is_file_url(each))]
+
+    def paths(self, *, moved: bool = False) -> list[str] | None:
+        """Return the paths of the call, each with its starting folder.
+
+        Returns None if they cannot be determined. For a patch, these are all its paths; with `moved`, those that it
+        moves away.
+        """
+        cwd = self.args.get("cwd")
+        if self.bare == "apply_patch":
+            try:
+                patches = read_patch(str(self.args.get("patch", "")))
+            except PatchFormatError:
+                return [] if moved else None
+            pairs = [(patch.path, None if moved else patch.move_to) for patch in patches if patch.move_to or not moved]
+            found: list[Any] = [path for pair in pairs for path in pair if path]
+        else:
+            found = self.named_paths or (["."] if self.bare in READING else [])
+        if self.bare in ("glob", "ls") and (below := self.args.get("pattern")) is not None:
+            found = [*found, *(os.path.join(str(path), str(below)) for path in found)]
+        if not all(isinstance(path, str) and "\0" not in path for path in (*found, "" if cwd is None else cwd)):
+            return None  # no file has a NUL in its path, but code in C reads a path up to it
+        return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in found]
+
+    @cached_property
+    def urls(self) -> list[Any]:
+        """The URLs at any depth of the arguments.
+
+        The values of arguments that should be URLs are included.
+        """
+        return [
+            value
+            for name, value in _leaves("", self.args)
+            if plain_name(name.rpartition(".")[2]) not in COMMANDS and ("url" in name.casefold() or _is_url(value))
+        ]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The texts without blanks at any depth; each may be a host."""
+        texts = [value for _, value in _leaves("", self.args)]
+        return [text for text in texts if isinstance(text, str) and text and not re.search(r"\s", text)]
+
+
+def plain_name(name: str) -> str:
+    """Return an argument's name in lower case, without `_` and `-`.
+
+    So `filePath`, `file_path` and `file-path` are one name.
+    """
+    return re.sub(r"[_-]", "", name).casefold()
+
+
+def _may_be_path(name: str) -> bool:
+    return name not in PATHS and _LIKE_PATHS.fullmatch(name) is not None
+
+
+def url_forms(value: str) -> list[str]:
+    """Return a URL as written, as fetched, and with its path resolved."""
+    found = [value]
+    with suppress(ValueError):
+        clean = clean_url(value)[0]
+        split = urlsplit(clean)
+        path = posixpath.normpath(unquote(split.path))
+        read = f"/{path.lstrip('/')}" + ("/" if split.path.endswith("/") and path.strip("/") else "")
+        found += [clean, f"{split.scheme}://{split.netloc}{read}" + (f"?{split.query}" if split.query else "")]
+    return list(dict.fromkeys(found))
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values at any depth, each with its joined names."""
+    if isinstance(value, Mapping) and value:
+        for key, each in value.items():
+            yield from _leaves(f"{name}.{key}" if name else str(key), each)
+    elif isinstance(value, list | tuple) and value:
+        for each in value:
+            yield from _leaves(name, each)
+    else:
+        yield name, value
+
+
+def _is_url(value: Any) -> bool:
+    return isinstance(value, str) and re.match(r"\s*[A-Za-z][A-Za-z0-9+.-]*:", value) is not None
+
+
+def _is_file_url(text: str) -> bool:
+    return re.match(r"file:", text, re.IGNORECASE) is not None
+
+
+def _of_file_url(text: str) -> str:
+    try:
+        return unquote(urlsplit(text).path)
+    except ValueError:
+        return text
