@@ -9,8 +9,8 @@ a run whose first state differs            is run anew
 import json
 import os
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,9 @@ from typing import Any
 import anyio
 
 from ...engine import Engine
-from ...errors import RefoldError, TraceError, TraceLockedError
+from ...errors import RefoldError, TraceError
 from ...printable import message_of
-from ...tasks.files.regular_file import open_regular
 from ...traces import Trace
-from ...traces.file.lock import lock_file
 from ...traces.file.trace_bytes import SUFFIX
 from ..run_sets.code import code_of
 from ..run_sets.drive import one_error
@@ -30,7 +28,7 @@ from .comparison import trace_of
 from .datasets import Dataset, Row
 from .errors import EvaluationError
 from .evaluation import sample_of, score_sample
-from .folder import ROWS, RUNS, open_runs, read_about, read_rows, write_about, write_samples, writing
+from .folder import ROWS, RUNS, alone, open_runs, read_about, read_rows, write_about, write_samples, writing
 from .result import EvalResult
 from .sample import Sample
 from .scorers import EvaluatedRun, Scorer, as_scorers, success_criteria
@@ -132,7 +130,7 @@ async def replay_evaluation(
     name = f"{recorded.name}, replayed"
     about = {key: value for key, value in about.items() if key not in ("traces", "set")}  # the forks are in the folder
     about |= {"name": name, "scorers": names, "replay_of": str(folder), "module": code.name, "code": code.digest}
-    with _alone(out):
+    with alone(out / FORKS):  # two calls would make two forks of each run, or resume each other's
         write_about(out, about, Dataset(tuple(rows.values()), name))
         (out / RUNS).mkdir(exist_ok=True)
         forks = Engine(module, **{**(engine or {}), "traces": out / RUNS})
@@ -164,27 +162,6 @@ def _is_used(out: Path) -> bool:
     """
     own = (FORKS, ROWS)
     return out.is_dir() and any(path.name not in own and path.suffix != ".part" for path in out.iterdir())
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Hold the lock of a folder; raise EvaluationError if another call does.
-
-    Two calls would make two forks of each run, or resume each other's. The lock of a call that is killed is released.
-    """
-    path = out / FORKS
-    with writing(path):
-        out.mkdir(parents=True, exist_ok=True)
-        file = open(path, "ab", opener=open_regular)  # noqa: SIM115 - closed below
-    with file:
-        try:
-            lock_file(file.fileno(), path)
-        except TraceLockedError as error:
-            who = "another call" if error.pid is None else f"process {error.pid}"
-            raise EvaluationError(
-                f"{who} is at work in {out}: wait until it has ended, or use another folder"
-            ) from None
-        yield
 
 
 class _Replay:

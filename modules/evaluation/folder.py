@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import StoreError, TraceError, UsageError
+from ...errors import StoreError, TraceError, TraceLockedError, UsageError
 from ...errors.remedies import remedy
-from ...tasks.files.regular_file import read_regular
+from ...tasks.files.regular_file import open_regular, read_regular
+from ...traces.file.lock import lock_file
 from ...traces.stores import TraceStore, open_store
 from ...traces.stores.url_text import without_password
 from .datasets import Dataset, Row
@@ -134,6 +135,26 @@ def _write(path: Path, text: str) -> None:
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the lock of a file; raise EvaluationError if another call does.
+
+    The file is created if it is missing. The lock of a call that is killed is released.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "ab", opener=open_regular)  # noqa: SIM115 - closed below
+    with file:
+        try:
+            lock_file(file.fileno(), path)
+        except TraceLockedError as error:
+            who = "another call" if error.pid is None else f"process {error.pid}"
+            raise EvaluationError(
+                f"{who} is at work in {path.parent}: wait until it has ended, or use another folder"
+            ) from None
+        yield
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The search space: the possible values of each parameter."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ class Float:
     step: float | None = None
 
     def __post_init__(self) -> None:
-        _check(self.low, self.high, log=self.log)
+        _check(self.low, self.high, self.step, log=self.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,10 @@ class Int:
     step: int = 1
 
     def __post_init__(self) -> None:
-        _check(self.low, self.high, log=self.log)
+        for value in (self.low, self.high, self.step):
+            if type(value) is not int:
+                raise UsageError(f"the ends and the step of an Int must be whole numbers, got {value!r}")
+        _check(self.low, self.high, self.step if self.step != 1 else None, log=self.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,12 @@ class Categorical:
     def __post_init__(self) -> None:
         if not self.choices:
             raise UsageError("a categorical parameter needs at least one choice")
+        for each in self.choices:
+            if not (each is None or isinstance(each, str | int | float)) or (isinstance(each, float) and each != each):
+                raise UsageError(
+                    f"a choice must be text, a number, a truth value or None, got {each!r:.80}; name each choice by a "
+                    "text, and look the object up in task_factory"
+                )
 
 
 SearchSpace = Mapping[str, Float | Int | Categorical | Sequence[Any]]
@@ -55,14 +65,18 @@ SearchSpace = Mapping[str, Float | Int | Categorical | Sequence[Any]]
 def distributions(space: SearchSpace) -> dict[str, Any]:
     """Return optuna's distributions of a search space.
 
-    Raises UsageError for an empty space or an unknown kind of value.
+    Raises UsageError for an empty space, a name that is not text, or an unknown kind of value.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+    if not isinstance(space, Mapping):
+        raise UsageError(f"a search space must be a mapping of names to values, got {type(space).__name__}")
     if not space:
         raise UsageError("a search space needs at least one parameter")
     made: dict[str, Any] = {}
     for name, each in space.items():
+        if not isinstance(name, str):
+            raise UsageError(f"the name of a parameter must be text, got {name!r:.80}")
         if isinstance(each, Float):
             made[name] = FloatDistribution(each.low, each.high, log=each.log, step=each.step)
         elif isinstance(each, Int):
@@ -75,7 +89,18 @@ def distributions(space: SearchSpace) -> dict[str, Any]:
     return made
 
 
-def _check(low: float, high: float, *, log: bool) -> None:
+def search_space_document(space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return optuna's distributions of a search space as JSON."""
+    from optuna.distributions import distribution_to_json
+
+    return {name: json.loads(distribution_to_json(each))["attributes"] for name, each in space.items()}
+
+
+def _check(low: float, high: float, step: float | None, *, log: bool) -> None:
+    if step is not None and not 0 < step < math.inf:
+        raise UsageError(f"a step must be a number above 0, got {step!r}")
+    if step is not None and log:
+        raise UsageError("a logarithmic range cannot have a step: leave one of the two out")
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise UsageError(f"a range must go from low to high, got {low!r} to {high!r}")
     if log and low <= 0:

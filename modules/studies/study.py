@@ -16,10 +16,13 @@ import anyio
 from ...errors import ExtraMissingError, UsageError
 from ...tasks.files.regular_file import read_regular
 from ..evaluation import Dataset, EvalResult, Evaluation, Fields
-from ..evaluation.folder import writing
-from .space import SearchSpace, distributions
+from ..evaluation.folder import alone, writing
+from ..evaluation.scorers import as_scorers, success_criteria
+from .space import SearchSpace, distributions, search_space_document
 
 TRIALS = "trials.jsonl"
+ABOUT = "study.json"
+"""The file of all that makes the scores of a study comparable."""
 State = Literal["running", "completed", "pruned", "failed"]
 
 
@@ -122,8 +125,11 @@ class Study:
         )
         result = await study.run()
 
-    With the same folder, the same call resumes the study: interrupted trials keep their parameters, and their
-    evaluations run only what is missing. Each call also retries failed trials, which have no score until then.
+    With the same folder, the same call resumes the study, also with more trials: interrupted trials keep their
+    parameters, and their evaluations run only what is missing. Each call also retries failed trials, which have no
+    score until then. A call with another search space, objective, direction, dataset, other scorers, repeats or rungs
+    is refused, because its scores cannot be compared with those in the folder.
+
     Parameters are proposed from (seed, trial number) and the earlier trials, so a resumed study proposes the same
     parameters as an uninterrupted one.
 
@@ -166,6 +172,12 @@ class Study:
         for name, value in (("max_trials", max_trials), ("rungs", rungs)):
             if type(value) is not int or value < 1:
                 raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name, value in (("startup", startup), ("seed", seed)):
+            if type(value) is not int or value < 0:
+                raise UsageError(f"{name} must be a whole number of at least 0, got {value!r}")
+        scores = ["passed", *(each.name for each in as_scorers(scorers) or [success_criteria()])]
+        if objective not in scores:
+            raise UsageError(f"there is no score {objective!r}; there are {', '.join(dict.fromkeys(scores))}")
         if direction not in ("maximize", "minimize"):
             raise UsageError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
         try:
@@ -184,6 +196,15 @@ class Study:
         self.rungs = min(rungs, len(self.dataset))
         self.startup = startup
         self.seed = seed
+        self._about = {
+            "search space": search_space_document(self._space),
+            "objective": objective,
+            "direction": direction,
+            "hash of the dataset": self.dataset.digest,
+            "scorers": scores[1:],
+            "repeats": repeats,
+            "rungs": self.rungs,
+        }
         self._options = {"scorers": scorers, "repeats": repeats, "concurrency": concurrency, "engine": engine}
 
     def run_sync(self, on_trial: Callable[[Trial], Any] | None = None) -> StudyResult:
@@ -193,10 +214,14 @@ class Study:
     async def run(self, on_trial: Callable[[Trial], Any] | None = None) -> StudyResult:
         """Run the missing and failed trials one after another; return the result.
 
-        `on_trial` is called with each trial that ends.
+        `on_trial` is called with each trial that ends. Raises UsageError if the folder holds another study, and
+        EvaluationError if another call is at work there.
         """
-        with writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        with alone(self.folder / ABOUT):
+            self._refuse_other()
+            return await self._run(on_trial)
+
+    async def _run(self, on_trial: Callable[[Trial], Any] | None) -> StudyResult:
         trials = {
             number: replace(each, state="running", error=None) if each.state == "failed" else each
             for number, each in self._recorded().items()
@@ -224,7 +249,9 @@ class Study:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = optuna.samplers.TPESampler(seed=self.seed * 1_000_003 + number, n_startup_trials=self.startup)
+        sampler = optuna.samplers.TPESampler(
+            seed=(self.seed * 1_000_003 + number) % 2**32, n_startup_trials=self.startup
+        )
         search = optuna.create_study(direction=self.direction, sampler=sampler)
         for each in earlier:
             search.add_trial(self._frozen(optuna, each))
@@ -284,6 +311,30 @@ class Study:
         median = others[middle] if len(others) % 2 else (others[middle - 1] + others[middle]) / 2
         return score < median if self.direction == "maximize" else score > median
 
+    def _refuse_other(self) -> None:
+        """Raise UsageError if the folder holds another study.
+
+        If it holds none, this one is recorded.
+        """
+        path = self.folder / ABOUT
+        text = read_regular(path)
+        try:
+            earlier = json.loads(text or "null")
+        except ValueError:
+            earlier = None  # the call that wrote it was killed
+        if not isinstance(earlier, dict):
+            with writing(path):
+                path.write_text(json.dumps(self._about, indent=1) + "\n", "utf-8")
+            return
+        now = json.loads(json.dumps(self._about))
+        differ = [name for name in now if earlier.get(name) != now[name]]
+        if differ:
+            told = "; ".join(f"{name}: {_brief(earlier.get(name))}, now {_brief(now[name])}" for name in differ)
+            raise UsageError(
+                f"{self.folder} holds another study, whose scores cannot be compared with this one's ({told}); use "
+                "another folder for this one"
+            )
+
     def _recorded(self) -> dict[int, Trial]:
         path = self.folder / TRIALS
         if not path.exists():
@@ -306,3 +357,8 @@ class Study:
                 part.replace(path)
             finally:
                 part.unlink(missing_ok=True)
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -2,14 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("optuna", reason="the extra study is not installed")
 
 from refold.errors import UsageError
-from refold.modules.evaluation import exact_match
+from refold.modules.evaluation import EvaluationError, exact_match
+from refold.modules.evaluation.folder import alone
 from refold.modules.studies import Float, Int, Study, Trial
 
 ROWS = [{"id": str(n), "input": str(n), "target": "yes"} for n in range(6)]
@@ -28,14 +29,9 @@ class Threshold:
 
 
 def study(folder: Path, **options: Any) -> Study:
-    given: dict[str, Any] = {"max_trials": 4, "rungs": 2, "startup": 2, "scorers": exact_match(), **options}
-    return Study(
-        task_factory=lambda params: Threshold(params["below"]).task,
-        search_space={"below": Int(0, 6), "idle": ["a", "b"]},
-        dataset=ROWS,
-        folder=folder,
-        **given,
-    )
+    given: dict[str, Any] = {"max_trials": 4, "rungs": 2, "startup": 2, "scorers": exact_match(), "dataset": ROWS}
+    given |= {"search_space": {"below": Int(0, 6), "idle": ["a", "b"]}, **options}
+    return Study(task_factory=lambda params: Threshold(params["below"]).task, folder=folder, **given)
 
 
 class CutOff(BaseException):
@@ -85,8 +81,52 @@ def test_wrong_arguments_are_told(tmp_path: Path) -> None:
         Float(2, 1)
     with pytest.raises(UsageError, match="max_trials must be a whole number"):
         study(tmp_path, max_trials=0)
-    with pytest.raises(UsageError, match="there is no score 'speed'"):
-        study(tmp_path, objective="speed").run_sync()
+    with pytest.raises(UsageError, match="there is no score 'speed'; there are passed, exact"):
+        study(tmp_path, objective="speed")
+    for wrong in ({"seed": -1}, {"startup": -1}, {"startup": "x"}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))} must be a whole number of at least 0"):
+            study(tmp_path, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (lambda: {"x": Float(0, 1, step=0)}, "a step must be a number above 0"),
+        (lambda: {"x": Int(0, 1, step=-1)}, "a step must be a number above 0"),
+        (lambda: {"x": Int(0, 5, step=cast(Any, 1.5))}, "must be whole numbers, got 1.5"),
+        (lambda: {"x": Float(1, 5, step=1, log=True)}, "a logarithmic range cannot have a step"),
+        (lambda: {"x": [[1], [2]]}, "a choice must be text, a number"),
+        (lambda: {"x": [float("nan")]}, "a choice must be text, a number"),
+        (lambda: {1: [1]}, "the name of a parameter must be text, got 1"),
+        (lambda: ["x"], "a search space must be a mapping"),
+        (dict, "a search space needs at least one parameter"),
+    ],
+)
+def test_a_search_space_that_cannot_be_searched_is_refused(space: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        Study(task_factory=lambda params: "x", search_space=space(), dataset=ROWS, folder=tmp_path)
+
+
+def test_a_folder_holds_one_study(tmp_path: Path) -> None:
+    """Otherwise scores of other rows, or of another objective, would name the best trial."""
+    first = study(tmp_path, seed=5000).run_sync()
+    others: list[dict[str, Any]] = [
+        {"rungs": 3},
+        {"direction": "minimize"},
+        {"repeats": 2},
+        {"scorers": [exact_match(name="other")]},
+        {"objective": "exact"},
+        {"dataset": ROWS[:3]},
+        {"search_space": {"below": Int(0, 5), "idle": ["a", "b"]}},
+    ]
+    for other in others:
+        with pytest.raises(UsageError, match="holds another study, whose scores cannot be compared"):
+            study(tmp_path, **other).run_sync()
+    assert study(tmp_path, seed=5000).run_sync().trials == first.trials
+    (tmp_path / "study.json").write_text('{"torn')  # as a call that was killed leaves it
+    assert study(tmp_path, seed=5000, max_trials=5).run_sync().trials[:4] == first.trials
+    with alone(tmp_path / "study.json"), pytest.raises(EvaluationError, match="is at work in"):
+        study(tmp_path, seed=5000).run_sync()
 
 
 def test_a_trial_that_an_error_ended_is_told_and_tried_again_on_resume(
