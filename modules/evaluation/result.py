@@ -11,7 +11,7 @@ from typing import Any
 from .errors import EvaluationError
 from .folder import read_result
 from .sample import Sample, ScoreChange
-from .statistics import Interval, bootstrap_interval, mean_pass_at_k, mean_pass_hat_k, wilson
+from .statistics import Interval, bootstrap_interval, mean_of, mean_pass_at_k, mean_pass_hat_k, wilson
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,13 +269,13 @@ def _estimate(values: Sequence[tuple[str, float]]) -> Estimate | None:
     by_task = task_means(values)
     if not by_task:
         return None
-    means = [math.fsum(each) / len(each) for each in by_task.values()]
+    means = [mean_of(each) for each in by_task.values()]
     interval = None
     if all(value in (0.0, 1.0) for value in means):
         interval = wilson(int(sum(means)), len(means))
     elif len(means) > 1:
         interval = bootstrap_interval(means)
-    return Estimate(math.fsum(means) / len(means), interval, len(by_task), len(values))
+    return Estimate(mean_of(means), interval, len(by_task), len(values))
 
 
 def _label(value: Any) -> str:

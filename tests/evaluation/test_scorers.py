@@ -1,5 +1,7 @@
 """Scorers ask for what they need by name, and tell a wrong answer from a scorer that cannot score."""
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import anyio
@@ -70,6 +72,15 @@ def scored(given: Scorer, run: EvaluatedRun) -> Score:
         (numeric_match(), "3 of 4", 3, 0),
         (numeric_match(relative=0.01), "100.5", 100, 1),
         (numeric_match(), "none", 1, 0),
+        (numeric_match(), "12345678901234567891", 12345678901234567890, 0),
+        (numeric_match(), "12345678901234567890", 12345678901234567890, 1),
+        (numeric_match(tolerance=1), "12345678901234567891", 12345678901234567890, 1),
+        (numeric_match(tolerance=0.1), "0.4", 0.3, 1),
+        (numeric_match(), "1e400", int("1" + "0" * 500), 0),
+        (numeric_match(relative=0.5), "1e99999999999999999999", 1, 0),
+        (numeric_match(relative=0.5), "1e999999999", 1, 0),
+        (Scorer(lambda answer: Decimal("0.5"), name="d", passing=None), "x", None, 0.5),
+        (Scorer(lambda answer: Fraction(1, 1), name="f"), "x", None, 1),
         (json_schema_match({"type": "object", "required": ["a"]}), '{"a": 1}', None, 1),
         (json_schema_match(), '{"a": 1}', {"required": ["b"]}, 0),
         (json_schema_match({}), "{", None, 0),
@@ -82,7 +93,7 @@ def scored(given: Scorer, run: EvaluatedRun) -> Score:
 )
 def test_a_built_in_scorer_scores(made: Scorer, answer: str, target: Any, value: float) -> None:
     found = scored(made, run_of(answer, **({} if target is None else {"target": target})))
-    assert (found.value, found.passed) == (value, bool(value))
+    assert (found.value, found.passed) == (value, None if made.passing is None else bool(value))
 
 
 def test_a_function_gets_what_its_parameters_name() -> None:
@@ -103,6 +114,9 @@ def test_a_function_gets_what_its_parameters_name() -> None:
     [
         (exact_match(), {}),
         (numeric_match(), {"target": "many"}),
+        (numeric_match(), {"target": "nan"}),
+        (numeric_match(), {"target": ["1", "inf"]}),
+        (numeric_match(), {"target": True}),
         (regex_match(), {"target": "("}),
         (json_schema_match(), {"target": {"type": "x"}}),
         (Scorer(lambda answer: None, name="none"), {}),

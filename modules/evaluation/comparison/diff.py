@@ -1,6 +1,5 @@
 """Comparison of two results, task by task."""
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +12,7 @@ from ..errors import EvaluationError
 from ..folder import open_runs
 from ..result import EvalResult, task_means
 from ..sample import Sample
-from ..statistics import holm, mcnemar_exact, paired_permutation
+from ..statistics import holm, mcnemar_exact, mean_of, paired_permutation
 
 PASSED = "passed"
 """The name of the verdict among the scores."""
@@ -106,7 +105,7 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
     parted: dict[tuple[str | None, str | None], dict[str, Any]] = {}
     for name in names:
         for task in common[name]:
-            was, now = _mean(old[name][task]), _mean(new[name][task])
+            was, now = mean_of(old[name][task]), mean_of(new[name][task])
             if was != now:
                 ids = _pair(mine[task], theirs[task])
                 if runs and ids not in parted:
@@ -148,18 +147,14 @@ def _values(result: EvalResult) -> dict[str, dict[str, list[float]]]:
 
 
 def _test(name: str, old: Mapping[str, list[float]], new: Mapping[str, list[float]], tasks: Sequence[str]) -> ScoreTest:
-    was, now = [_mean(old[task]) for task in tasks], [_mean(new[task]) for task in tasks]
+    was, now = [mean_of(old[task]) for task in tasks], [mean_of(new[task]) for task in tasks]
     better = sum(b > a for a, b in zip(was, now, strict=True))
     worse = sum(b < a for a, b in zip(was, now, strict=True))
     if all(value in (0.0, 1.0) for value in (*was, *now)):
         kind, p = "McNemar, exact", mcnemar_exact(worse, better)
     else:
         kind, p = "paired permutation", paired_permutation(was, now)
-    return ScoreTest(name, len(tasks), _mean(was), _mean(now), better, worse, kind, p)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    return ScoreTest(name, len(tasks), mean_of(was), mean_of(now), better, worse, kind, p)
 
 
 def _by_task(result: EvalResult) -> dict[str, dict[int, Sample]]:

@@ -1,9 +1,10 @@
 """Scorers that compare the answer with the row's target."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -62,20 +63,48 @@ def regex_match(pattern: str | None = None, *, name: str = "regex") -> Scorer:
 def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str = "numeric") -> Scorer:
     """Score 1 if the last number in the answer is the target.
 
-    The two may differ by an absolute or relative tolerance. Thousands may have commas. An answer without a number
-    scores 0; a target that is not a number is an error.
+    The two may differ by an absolute or relative tolerance. They are compared exactly as written, so that long integers
+    which differ in their last digit are not equal. Thousands may have commas. An answer without a number scores 0; a
+    target that is not a finite number is an error.
     """
+    limits = Decimal(str(tolerance)), Decimal(str(relative))
 
     def score(answer: str | None, target: Any) -> Score:
-        wanted = [float(_text(each).replace(",", "")) for each in _targets(target, name)]
+        wanted = [_number(each, name) for each in _targets(target, name)]
         numbers = _NUMBER.findall(answer or "")
         if not numbers:
             return Score(0.0, False, f"no number in {_shown(answer)}")
-        found = float(numbers[-1].replace(",", ""))
-        near = any(math.isclose(found, each, abs_tol=tolerance, rel_tol=relative) for each in wanted)
-        return _verdict(near, numbers[-1], wanted)
+        found = _decimal(numbers[-1])
+        near = found is not None and any(_is_near(found, each, *limits) for each in wanted)
+        return _verdict(near, numbers[-1], [str(each) for each in wanted])
 
     return Scorer(score, name=name, needs_target=True)
+
+
+def _number(target: Any, name: str) -> Decimal:
+    found = _decimal(_text(target))
+    if found is None:
+        raise EvaluationError(f"scorer {name!r} needs a number as the target, got {_shown(target)}")
+    return found
+
+
+def _decimal(text: str) -> Decimal | None:
+    """Return the number of a text; None if it is not finite.
+
+    An exponent of more than 18 digits is not read either.
+    """
+    with suppress(InvalidOperation):
+        found = Decimal(text.replace(",", "").strip())
+        return found if found.is_finite() else None
+    return None
+
+
+def _is_near(found: Decimal, wanted: Decimal, tolerance: Decimal, relative: Decimal) -> bool:
+    digits = len(found.as_tuple().digits) + len(wanted.as_tuple().digits)
+    context = Context(prec=digits + 28, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    largest = max(found.copy_abs(), wanted.copy_abs())
+    apart = context.abs(context.subtract(found, wanted))
+    return apart <= tolerance or apart <= context.multiply(relative, largest)
 
 
 def json_schema_match(schema: Mapping[str, Any] | None = None, *, name: str = "json_schema") -> Scorer:

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from types import NoneType
 from typing import Any
 
@@ -52,7 +54,7 @@ class Score:
             return found
         if isinstance(found, bool):
             return cls(float(found), found)
-        if isinstance(found, int | float):
+        if isinstance(found, Real | Decimal):
             value = float(found)
             return cls(value, None if passing is None else value >= passing)
         if hasattr(found, "score") and hasattr(found, "passed"):

@@ -10,6 +10,7 @@ from .bootstrap import bootstrap_interval
 from .comparison import holm, mcnemar_exact, paired_permutation
 from .proportions import Interval, clopper_pearson, newcombe_difference, wilson
 from .repeats import clustered_error, mean_pass_at_k, mean_pass_hat_k, pass_at_k, pass_hat_k
+from .scale import mean_of
 
 __all__ = [
     "Interval",
@@ -19,6 +20,7 @@ __all__ = [
     "cohens_kappa",
     "holm",
     "mcnemar_exact",
+    "mean_of",
     "mean_pass_at_k",
     "mean_pass_hat_k",
     "newcombe_difference",

@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 from ....errors import UsageError
 from .proportions import Interval, normal_quantile
+from .scale import exponent_of, scaled
 
 RESAMPLES = 2_000
 """Enough for two digits of a 95 % interval's ends, and 0.3 s for a thousand tasks."""
@@ -27,10 +28,12 @@ def bootstrap_interval(
     if resamples < 1:
         raise UsageError(f"resamples must be at least 1, got {resamples}")
     z = normal_quantile(level)
+    exponent = exponent_of(values)
+    values = scaled(values, exponent)
     total = math.fsum(values)
     mean = total / n
     if all(value == values[0] for value in values):
-        return Interval(values[0], values[0])
+        return Interval(math.ldexp(values[0], exponent), math.ldexp(values[0], exponent))
     random = Random(seed)
     means = sorted(math.fsum(values[i] for i in drawn(random, n)) / n for _ in range(resamples))
     normal = NormalDist()
@@ -47,7 +50,7 @@ def bootstrap_interval(
         shifted = bias + sign * z
         return _percentile(means, normal.cdf(bias + shifted / (1 - acceleration * shifted)))
 
-    return Interval(end(-1), end(1))
+    return Interval(math.ldexp(end(-1), exponent), math.ldexp(end(1), exponent))
 
 
 def drawn(random: Random, n: int) -> list[int]:

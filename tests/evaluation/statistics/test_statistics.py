@@ -17,6 +17,7 @@ from refold.modules.evaluation.statistics import (
     cohens_kappa,
     holm,
     mcnemar_exact,
+    mean_of,
     mean_pass_at_k,
     mean_pass_hat_k,
     newcombe_difference,
@@ -86,6 +87,21 @@ def test_what_they_cannot_compute_has_a_value_or_an_error() -> None:
     ):
         with pytest.raises(UsageError):
             wrong()
+
+
+@pytest.mark.parametrize("power", [-1060, -566, -201, 300, 500, 664, 1021])
+def test_numbers_of_any_size_have_the_statistics_of_ordinary_ones(power: int) -> None:
+    """Squares and cubes of them, and their sums, are no floats."""
+    one, other = [0.0, 1.0, 2.0, 3.0, 3.0, 7.0], [1.0, 3.0, 2.0, 3.5, 4.0, 7.5]
+    large, largest = [[math.ldexp(each, power) for each in values] for values in (one, other)]
+    assert mean_of(large) == math.ldexp(mean_of(one), power)
+    assert bootstrap_interval(large) == pytest.approx(
+        [math.ldexp(end, power) for end in bootstrap_interval(one)], rel=1e-3
+    )
+    assert paired_permutation(large, largest) == paired_permutation(one, other)
+    assert paired_permutation(large, [-each for each in large]) == paired_permutation(one, [-each for each in one])
+    expected = math.ldexp(clustered_error([one, other]), power)
+    assert clustered_error([large, largest]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_drawn_signs_agree_with_all_signs() -> None:
