@@ -18,8 +18,11 @@ def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
         return None
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
+    from referencing import Registry
 
-    problems = Draft202012Validator(schema, format_checker=_formats()).iter_errors(value)
+    # Without a registry of its own, jsonschema would fetch what a schema refers to.
+    checker = Draft202012Validator(schema, registry=Registry(), format_checker=_formats())
+    problems = checker.iter_errors(value)
     worst = best_match(problems)
     if worst is None:
         return None
@@ -50,7 +53,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
             root = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
             for reference in references:
                 root.lookup(reference)
-            Draft202012Validator(schema).is_valid(None)
+            Draft202012Validator(schema, registry=Registry()).is_valid(None)
     except Unresolvable as error:
         raise DecisionError(f"schema refers to {error.ref!r}, which it does not define; put it under $defs") from None
     except RecursionError:
@@ -60,9 +63,9 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def _references(node: Any) -> list[str]:
-    """Return every `$ref` in a schema."""
+    """Return every `$ref` and `$dynamicRef` in a schema."""
     if isinstance(node, Mapping):
-        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        own = [node[name] for name in ("$ref", "$dynamicRef") if isinstance(node.get(name), str)]
         return own + [found for value in node.values() for found in _references(value)]
     if isinstance(node, list | tuple):
         return [found for value in node for found in _references(value)]

@@ -5,14 +5,32 @@ from typing import Any
 
 from mcp import types
 
+from .errors import MCPProtocolError
+
 DECLINE = "decline"
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def question_of(params: types.ElicitRequestParams) -> dict[str, Any]:
-    """Return a question as JSON: a form, or a URL to visit."""
+def question_of(params: types.ElicitRequestParams, server: str) -> dict[str, Any]:
+    """Return a question as JSON: a form, or a URL to visit.
+
+    Raises MCPProtocolError for a form with more than the protocol's plain fields. References in particular can take for
+    ever.
+    """
     if isinstance(params, types.ElicitRequestURLParams):
         return {"message": params.message, "url": params.url}
-    return {"message": params.message, "schema": dict(params.requested_schema)}
+    schema = dict(params.requested_schema)
+    if (odd := _odd_keyword(schema)) is not None:
+        raise MCPProtocolError(f"MCP server {server!r} asked with a form that has {odd}, which no form may have")
+    return {"message": params.message, "schema": schema}
+
+
+def _odd_keyword(node: Any) -> str | None:
+    """Return a keyword that leads to another schema, or None."""
+    if isinstance(node, Mapping):
+        own = next((name for name in _REFERENCES if isinstance(node.get(name), str)), None)
+        return own or next((found for value in node.values() if (found := _odd_keyword(value))), None)
+    return next((found for each in node if (found := _odd_keyword(each))), None) if isinstance(node, list) else None
 
 
 def text_of(question: Mapping[str, Any], server: str) -> str:

@@ -28,7 +28,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 async def listed(client: Client, server: str) -> list[ServerTool]:
     """Return all tools of a server.
 
-    Of tools with one name, only the first. A list without end is cut off with a warning in the log.
+    Of tools with one name, only the first. A list without end is cut off with a warning in the log. Schemas of results
+    are emptied: the package `mcp` checks each result by them in the event loop, and a schema can take for ever, such as
+    one with the pattern `^(a+)+$`.
     """
     found: dict[str, ServerTool] = {}
     cursor: str | None = None
@@ -36,6 +38,8 @@ async def listed(client: Client, server: str) -> list[ServerTool]:
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         for tool in page.tools:
+            if tool.output_schema is not None:
+                tool.output_schema.clear()  # the package checks results by it, as below
             if found.setdefault(tool.name, tool) is not tool:
                 log.warning("MCP server %r lists %r twice; the first is used", server, tool.name)
         cursor = page.next_cursor

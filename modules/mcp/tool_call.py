@@ -126,9 +126,14 @@ async def _reply(client: ServerClient, connection: Connection, tool: str, call: 
         call.scope.cancel()
         raise
     if call.questions and call.error is None:
+        try:
+            questions = {name: question_of(asked, client.server) for name, asked in call.questions.items()}
+        except MCPProtocolError:
+            call.scope.cancel()
+            raise
         key = uuid.uuid4().hex
         client._parked[key] = (connection, call)
-        return {"questions": {name: question_of(asked) for name, asked in call.questions.items()}, "call": key}
+        return {"questions": questions, "call": key}
     if call.error is not None:
         raise call.error
     assert call.result is not None
@@ -138,7 +143,7 @@ async def _reply(client: ServerClient, connection: Connection, tool: str, call: 
     for name, request in (call.result.input_requests or {}).items():
         if not isinstance(request, types.ElicitRequest):
             raise MCPProtocolError(f"MCP server {client.server!r} asked for {request.method}, which is not offered")
-        questions[name] = question_of(request.params)
+        questions[name] = question_of(request.params, client.server)
     return {"questions": questions, "state": call.result.request_state}
 
 

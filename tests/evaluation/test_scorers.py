@@ -162,3 +162,12 @@ def test_a_judge_that_was_killed_before_its_trace_began_is_asked_again(tmp_path:
 
 def test_agreement_of_a_judge_with_labels_is_kappa() -> None:
     assert judge_agreement([1, 1, 0, 0], [1, 0, 0, 0]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_a_schema_of_a_dataset_fetches_nothing(keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[Any] = []
+    monkeypatch.setattr("urllib.request.urlopen", fetched.append)
+    with pytest.raises(EvaluationError, match="which it does not define: nothing is fetched"):
+        scored(json_schema_match(), run_of("{}", target={keyword: "http://127.0.0.1:1/schema"}))
+    assert fetched == []

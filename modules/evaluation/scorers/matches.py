@@ -9,6 +9,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from ....tasks.processes.patterns import is_found
 from ..errors import EvaluationError
@@ -124,7 +126,12 @@ def json_schema_match(schema: Mapping[str, Any] | None = None, *, name: str = "j
             value = json.loads(answer or "")
         except (ValueError, RecursionError) as error:
             return Score(0.0, False, f"not JSON: {error}")
-        problem = next(Draft202012Validator(used).iter_errors(value), None)
+        try:
+            problem = next(Draft202012Validator(used, registry=Registry()).iter_errors(value), None)
+        except Unresolvable as error:
+            raise EvaluationError(
+                f"the schema refers to {error.ref!r}, which it does not define: nothing is fetched"
+            ) from None
         reason = "" if problem is None else f"{problem.json_path}: {problem.message}"
         return Score(float(problem is None), problem is None, reason)
 

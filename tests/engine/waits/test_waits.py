@@ -429,6 +429,7 @@ def test_no_asking_in_reduce_nor_outside_of_a_run() -> None:
         (("?", None, "soon"), "seconds must be"),
         (("?", {"type": "nothing"}), "not a JSON Schema"),
         (("?", {"$ref": "https://example.org/schema"}), "nothing is fetched"),
+        (("?", {"allOf": [{"$dynamicRef": "file:///etc/passwd"}]}), "nothing is fetched"),
         (
             ("?", {"properties": {"a": {"$ref": "#/$defs/A"}}}),
             "refers to '/$defs/A', which it does not define; put it under $defs",

@@ -35,6 +35,15 @@ TOOLS = [
     {"name": "ask", "inputSchema": {"type": "object"}},
     {"name": "picture", "inputSchema": {"type": "object"}},
 ]
+ODD = [
+    {
+        "name": "slow_schema",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object", "properties": {"v": {"pattern": "^(a+)+$"}}},
+    },
+    {"name": "ask_elsewhere", "inputSchema": {"type": "object"}},
+    *TOOLS[:1],
+]
 answers: dict[str, Any] = {}
 lock = threading.Lock()
 slow = threading.Event()
@@ -116,6 +125,10 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
         given = ask({"type": "object", "properties": {"name": TEXT}, "required": ["name"]})
         noted(json.dumps(given, sort_keys=True))
         send(id=number, result=text(f"hello {(given.get('content') or {}).get('name', given['action'])}"))
+    elif name == "ask_elsewhere":
+        ask({"type": "object", "properties": {"name": {"$dynamicRef": (FOLDER / "url").read_text()}}})
+    elif name == "slow_schema":
+        send(id=number, result=text("here", structuredContent={"v": "a" * 50 + "!"}))
     elif name == "picture":
         parts = [{"type": "image", "data": "aGk=", "mimeType": "image/png"}, {"type": "text", "text": "hi"}]
         send(id=number, result={"content": parts})
@@ -135,6 +148,8 @@ def listed(cursor: str | None) -> dict[str, Any]:
                 {"name": n, "description": str(i), "inputSchema": {"type": "object"}} for i, n in enumerate(names)
             ]
         }
+    if MODE == "odd":
+        return {"tools": ODD}
     if MODE == "bad_list":
         return {"tools": [{"name": 1}]}
     return {"tools": TOOLS}

@@ -210,6 +210,11 @@ async def test_garbage_is_an_error_of_that_call(tmp_path: Path, caplog: pytest.L
     assert not any(record.exc_info for record in told)  # a line each, and no traceback
 
 
+async def test_no_schema_of_a_server_is_applied_that_may_take_for_ever(tmp_path: Path) -> None:
+    async with connected(tmp_path, "odd") as client:
+        assert (await call(client, "slow_schema")).content == "here"
+
+
 async def test_a_line_beyond_the_limit_ends_the_connection_with_an_error_that_names_it(tmp_path: Path) -> None:
     async with connected(tmp_path, max_line_bytes=100_000, name="big") as client:
         assert len((await call(client, "large", size=99_000)).content) > 20_000

@@ -19,8 +19,8 @@ RAW = str(Path(__file__).parent / "raw_server.py")
 SERVER = str(Path(__file__).parent / "asking_server.py")
 
 
-def client_of(folder: Path, server: str = RAW) -> MCPClient:
-    command, *args = [*warm_python(), server, str(folder)]
+def client_of(folder: Path, server: str = RAW, mode: str = "") -> MCPClient:
+    command, *args = [*warm_python(), server, str(folder), mode]
     return mcp("stdio", command=command, args=args, env={"KEY": "k" * 32})
 
 
@@ -83,6 +83,14 @@ async def test_a_question_of_a_server_is_put_to_whoever_answers_the_run(tmp_path
     assert told(trajectory) == ["hello Ada"]
     assert trajectory.trace is not None
     assert await Engine(agent.module()).averify(trajectory.trace) == []
+
+
+async def test_a_form_that_refers_elsewhere_is_not_put_to_a_person(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("http://127.0.0.1:1/schema")
+    async with client_of(tmp_path, RAW, "odd") as client:
+        agent = agent_of(client, "ask_elsewhere", "echo", on_wait=answer)
+        trajectory = await agent.run("go")
+    assert "asked with a form that has $dynamicRef" in told(trajectory)[0]
 
 
 @pytest.mark.parametrize("server", [RAW, SERVER], ids=["2025-11-25", "2026-07-28"])
