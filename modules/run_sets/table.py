@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import category
 
 import orjson
 
@@ -44,16 +45,21 @@ def refuse_duplicates(tasks: Sequence[Task]) -> None:
 def set_id_of(where: str | Path, name: str | None) -> str:
     """Return the id of a set: its name, or its folder's.
 
-    Raises UsageError for a database without a name.
+    Raises UsageError for a database without a name, and for a name that a database cannot hold.
     """
     if name is not None:
+        if not isinstance(name, str):
+            raise UsageError(f"the name of a set must be text, got {name!r:.80}")
         if not name.strip():
             raise UsageError("the name of a set must not be empty")
+        if any(category(letter) in ("Cc", "Cs") for letter in name):
+            raise UsageError(f"the name of a set must be text without control characters, got {name!r:.80}")
         return name
     text = str(where)
     if "://" in text:
         raise UsageError("a database or bucket may hold many sets: give this one a name, name='...' or --name")
-    return Path(text).resolve().name or "set"
+    own = Path(text).resolve().name.encode("utf-8", "replace").decode()  # a folder's name may be no text
+    return own or "set"
 
 
 def all_rows(table: TaskTable, status: str | None = None) -> Iterator[TaskRow]:

@@ -132,6 +132,8 @@ CYCLE["again"] = CYCLE
     [
         ({"more": CYCLE}, r"row 1: more\.again.* nested deeper than 200 levels, or contains itself"),
         ({"inputs": {"more": CYCLE}}, r"row 1: inputs\.more.* nested deeper than 200 levels"),
+        ({1: "a", "1": "b"}, r"row 1: 1: two keys are this text in JSON; rename one of them"),
+        ({"more": [{None: 1, "None": 2}]}, r"row 1: more\[0\]\.None: two keys are this text in JSON"),
         ({"more": 10**5000}, r"row 1: more: an integer of 16610 bits is too long; write it as text"),
         ({"answer": [10**5000]}, r"row 1: answer\[0\]: an integer of 16610 bits"),
     ],

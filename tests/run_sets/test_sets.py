@@ -270,6 +270,9 @@ def test_other_arguments_of_a_module_or_an_agent_are_refused(tmp_path: Path) -> 
         ({"lease_seconds": float("nan")}, "lease_seconds must be a number"),
         ({"lease_seconds": "x"}, "lease_seconds must be a number"),
         ({"name": " "}, "must not be empty"),
+        ({"name": "a\0b"}, "must be text without control characters"),
+        ({"name": os.fsdecode(b"\xff")}, "must be text without control characters"),
+        ({"name": 3}, "must be text, got 3"),
         ({"changed": "maybe"}, "'refuse' or 'keep'"),
     ],
 )
@@ -277,6 +280,13 @@ def test_wrong_arguments_are_told_before_anything_runs(tmp_path: Path, wrong: di
     with pytest.raises(UsageError, match=told):
         run_set(Counting(), tasks_of(tmp_path, 1), tmp_path / "set", **wrong)
     assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of folders are texts there")
+def test_a_set_may_be_in_a_folder_whose_name_is_no_text(tmp_path: Path) -> None:
+    where = tmp_path / os.fsdecode(b"set\xff")
+    assert run_set(Counting(), tasks_of(tmp_path, 1), where).set_id == "set?"
+    assert run_set(Counting(), tasks_of(tmp_path, 1), where).is_completed
 
 
 class _CannotStart:

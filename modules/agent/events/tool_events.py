@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from ....errors import UsageError
 from .base import AgentEvent, AgentStatus, AgentStep, shown_call
 from .fields import Call, Error, OptionalDocument, ShortText
 from .lifecycle import shown_error
@@ -11,6 +12,8 @@ from .lifecycle import shown_error
 
 class ToolStart(AgentEvent):
     """A tool is about to be called.
+
+    The call cannot be replaced: the model's own call is carried out, and later hooks, such as a policy's, must see it.
 
     Attributes:
         tool_call: the call.
@@ -22,6 +25,14 @@ class ToolStart(AgentEvent):
     tool_call: Call
     policy_decision: OptionalDocument = None
     redact_telemetry: bool = Field(default=False, exclude=True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "tool_call":
+            raise UsageError(
+                "a hook cannot change a call, which is carried out as the model made it: deny it with "
+                "RetryWithFeedback(why, tool_call_id=event.tool_call.id), and the model makes another"
+            )
+        super().__setattr__(name, value)
 
     def data(self) -> dict[str, Any]:
         """Return the call, masked, and the decision."""

@@ -182,7 +182,8 @@ def _row(given: Any, fields: Fields) -> Row:
         given = {"objective": given}
     if not isinstance(given, Mapping):
         raise TypeError(f"a row must be a mapping of columns, got {type(given).__name__}")
-    columns = {str(name): _plain(value, str(name)) for name, value in given.items() if value is not None}
+    columns = {name: value for name, value in _texts(given, "").items() if value is not None}
+    columns = {name: _plain(value, name) for name, value in columns.items()}
     doc, target = fields.document(columns)
     named = doc.pop("id", None)
     task = Task.model_validate(doc if named is None else {**doc, "id": file_name(named)})
@@ -202,6 +203,19 @@ def file_name(identity: str) -> str:
     return f"{plain}-{digest}"
 
 
+def _texts(given: Mapping[Any, Any], place: str) -> dict[str, Any]:
+    """Return a mapping with texts as keys.
+
+    Raises TypeError if two keys are the same text.
+    """
+    found = {str(key): value for key, value in given.items()}
+    if len(found) < len(given):
+        keys = list(map(str, given))
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise TypeError(f"{place}{twice}: two keys are this text in JSON; rename one of them")
+    return found
+
+
 def _plain(value: Any, place: str, level: int = 0) -> Any:
     """Return a value as plain JSON.
 
@@ -218,7 +232,7 @@ def _plain(value: Any, place: str, level: int = 0) -> Any:
             raise TypeError(f"{place}: {value} is not JSON; write text, or omit it")
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(each, f"{place}.{key}", level + 1) for key, each in value.items()}
+        return {key: _plain(each, f"{place}.{key}", level + 1) for key, each in _texts(value, f"{place}.").items()}
     if isinstance(value, list | tuple):
         return [_plain(each, f"{place}[{index}]", level + 1) for index, each in enumerate(value)]
     raise TypeError(f"{place}: a {type(value).__name__} is not a JSON value")

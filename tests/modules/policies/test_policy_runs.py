@@ -307,6 +307,16 @@ async def test_other_hooks_cannot_take_a_denial_back() -> None:
     assert ran == []
 
 
+async def test_a_hook_cannot_show_the_policy_another_call_than_the_one_that_runs() -> None:
+    def change(event: ToolStart) -> None:
+        event.tool_call = ToolCall.of(event.tool_call.id, "work", {"what": "harmless"})
+
+    policy = {"name": "interactive", "rules": {"deny": "work(what=x)"}}
+    trajectory = await run(made([works("x", "y"), "done"], policy, hooks=[Hook(change, ToolStart, name="change")]))
+    assert ran == []
+    assert all("the hook 'change' failed with UsageError" in text for text in results(trajectory))
+
+
 async def test_an_id_of_any_length_is_no_way_around_a_policy() -> None:
     calls = [ToolCall.of("c" * 300_000, "work", {"what": "x"})]
     trajectory = await run(made([calls, "done"], {"name": "interactive", "rules": {"deny": "work(what=x)"}}))
