@@ -101,6 +101,21 @@ def test_eight_tabs_share_the_connections_of_a_browser(looking: Look, acted: Sit
             expect(tab.locator(".run-row")).to_contain_text("completed")
 
 
+REFUSED_AT_FIRST = """
+const ask = navigator.locks.request.bind(navigator.locks)
+let refused = 0
+navigator.locks.request = (...given) =>
+    refused++ < 3 ? Promise.reject(new TypeError("The provided callback is no longer runnable.")) : ask(...given)
+"""
+
+
+def test_a_page_that_was_paused_gets_its_stream_later(looking: Look, acted: Site) -> None:
+    page = looking("about:blank", elsewhere=True)
+    page.add_init_script(REFUSED_AT_FIRST)
+    with page.expect_request("**/api/events*"):
+        page.goto(acted.at())
+
+
 def test_a_run_whose_file_is_overwritten_says_what_is_wrong(looking: Look, tmp_path: Path) -> None:
     path = tmp_path / "one.trace.jsonl"
     write_run(path, {}, [], [])
