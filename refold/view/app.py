@@ -48,7 +48,7 @@ _QUICK = 8
 """The number of questions answered at once: a page asks about six together."""
 _LONG = 2
 """The number of long questions answered at once, in addition to the others: each occupies a core."""
-_LONG_ONES = frozenset(("history", "compare", "evaluations", "evaluation", "evaluation_diff"))
+_LONG_ONES = frozenset(("history", "compare", "evaluation", "evaluation_diff"))
 """Questions that may read a whole trace, or all samples of an evaluation."""
 _PART = 1.0
 """The number of seconds after which a long question is answered with its results so far; the page asks for the rest."""
@@ -220,7 +220,10 @@ class Viewer:
 
     def evaluations(self, query: Question) -> Any:
         """Answer `evaluations`."""
-        return evaluations.evaluations(self.folder)
+        quick = query.get("quick") in ("true", "1")
+        if not quick and not query.is_patient:
+            raise UnindexedError
+        return evaluations.evaluations(self.folder, quick=quick)
 
     def evaluation(self, query: Question) -> Any:
         """Answer `evaluation`."""

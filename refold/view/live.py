@@ -179,6 +179,8 @@ class Live:
             return set(), None
         before, self._seen = self._seen, folder.changes
         changed = folder.since(before)
+        if not changed:  # the folder has gone, or is back, without runs
+            return changed, self._anew
         if all(listener.run is not None for listener in list(self.listeners)):
             return changed, None
         families = families_of(folder)

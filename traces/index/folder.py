@@ -15,7 +15,7 @@ import orjson
 
 from ..file.trace_bytes import SUFFIX
 from .database import Database
-from .found_files import as_text, files_of, locked_files, set_folders, stamp_of
+from .found_files import as_text, files_of, locked_files, set_folders, stamp_of, why_none
 from .indexed import IndexedTrace
 from .positions import StaleIndexError
 from .run_facts import RunFacts, errors_and_shape, read_row
@@ -60,6 +60,8 @@ class Folder:
         """The row of each run, by id."""
         self.changes = 0
         """How often something new was found."""
+        self.problem: str | None = None
+        """Why no trace can be found: the folder, or all of the named traces, are gone or cannot be read."""
         self.unread = 0
         """How many files a scan that is under way has still to read."""
         self._only = None if files is None else list(files)
@@ -127,7 +129,9 @@ class Folder:
             for file in self._stamps.keys() - found.keys():
                 touched.add(self._drop(file))
             self.unread = len(stale)
+            before, self.problem = self.problem, None if found else why_none(self.root, self._only)
             self._note(touched)
+            self.changes += before != self.problem and not touched
         self._listed.set()
         stale.sort(key=lambda each: -each[1].st_mtime)
         for first in range(0, len(stale), _BATCH):

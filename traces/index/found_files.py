@@ -72,6 +72,20 @@ def files_of(root: Path, only: Sequence[Path] | None) -> Iterable[tuple[str, os.
                 yield from _with_branches(root / name, f"{name}/")
 
 
+def why_none(root: Path, only: Sequence[Path] | None) -> str | None:
+    """Return why `files_of` yields nothing, or None if there is nothing."""
+    try:
+        if only is None:
+            os.scandir(root).close()
+        for path in only or ():
+            os.stat(path)
+    except FileNotFoundError:
+        return f"{root} does not exist any more" if only is None else "the traces do not exist any more"
+    except OSError as error:
+        return f"{root} cannot be read: {error.strerror}"
+    return None
+
+
 def _with_branches(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
     yield from _traces_in(folder, prefix)
     for name in _folders_in(folder):

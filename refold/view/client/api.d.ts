@@ -69,6 +69,7 @@ export interface RunPage {
   any_status: number // how many lines it has without the filter of the status
   folder: string
   folders: number // folders that the lines of the list come from: more than one, and a line says its own
+  problem: string | null // why there is no run: the folder, or each of the traces that are shown, is gone or cannot be read
   indexing: number | null // files that are still to be read, while the index is being made
   seen?: string // the mark of what the answer has in it, see `LiveEvent`; only the server has one
 }
@@ -319,8 +320,8 @@ export interface EvaluationFigures {
   scores: ScoreEstimate[]
 }
 export interface ScoreEstimate { score: string, mean: number | null, low: number | null, high: number | null, tasks: number, runs: number } // low, high: 95 %
-/** An evaluation in the list: its figures, or why it has none. */
-export type EvaluationCard = (EvaluationFigures & { problem: null }) | { id: string, problem: string }
+/** An evaluation in the list: its figures, why it has none, or that its samples have not been read yet. */
+export type EvaluationCard = (EvaluationFigures & { problem: null, unread: false }) | { id: string, problem: string } | { id: string, problem: null, unread: true }
 export interface EvaluationPage extends EvaluationFigures {
   about: { module?: string, replay_of?: string }
   pass_at: { k: number, at: number | null, hat: number | null }[] // pass@k and pass^k
@@ -380,7 +381,7 @@ export interface Source {
   family(id: string): Promise<Family> //                                       /api/family
   sets(): Promise<{ sets: RunSet[] }> //                                       /api/sets
   set(id: string, status: string | null, after: number | null): Promise<SetPage> // /api/set
-  evaluations(): Promise<{ evaluations: EvaluationCard[], total: number }> //   /api/evaluations
+  evaluations(quick: boolean): Promise<{ evaluations: EvaluationCard[], total: number }> // /api/evaluations; quick: without reading samples
   evaluation(id: string, show: string | null, by: string | null, offset: number): Promise<EvaluationPage> // /api/evaluation; show: "passed", "failed", "none"
   evaluationDiff(a: string, b: string): Promise<EvaluationDiff> //             /api/evaluation_diff
   events(id: string | null, heard: (event: LiveEvent) => void): () => void //  /api/events (server-sent events); returns how to stop

@@ -148,6 +148,7 @@ export function pageOf(rows, query) {
     facets: { status: facet("status"), reason: facet("reason"), module: facet("module"), task: facet("task"), tag: facet("tag") },
     folder: "",
     folders: new Set(rows.filter((row) => !above(row)).map((row) => row.file.replace(/[^/]*$/, ""))).size,
+    problem: null,
     indexing: null,
   }
 }

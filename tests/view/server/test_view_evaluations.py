@@ -45,6 +45,21 @@ def test_figures_groups_and_samples_in_pages(tmp_path: Path) -> None:
         assert ([each["id"] for each in failed["samples"]], failed["total"]) == (["t4", "t5"], 2)
 
 
+def test_a_quick_answer_reads_no_samples(tmp_path: Path) -> None:
+    made(tmp_path / "a", 4)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "evaluation.json").write_text("{}")
+    with serving(tmp_path) as asking:
+        (together,) = asking.get("several", ask=["evaluations?quick=true"])
+        assert together["answer"]["evaluations"] == [
+            {"id": "a", "problem": None, "unread": True},
+            {"id": "b", "problem": "not scored yet"},
+        ]
+        whole = asking.get("evaluations")
+        assert whole["evaluations"][0]["passed"] == 4
+        assert asking.get("evaluations", quick="true") == whole, "figures that are known are told at once"
+
+
 def test_the_folder_of_an_evaluation_is_one_itself(tmp_path: Path) -> None:
     made(tmp_path, 1)
     with serving(tmp_path) as asking:

@@ -78,3 +78,30 @@ def test_figures_beyond_64_bits_are_answered(tmp_path: Path) -> None:
             for name in ("run", "runs", "steps", "columns", "step", "chat"):
                 answer = asking.http.get(f"/api/{name}", params={"id": "a", **question})
                 assert answer.status_code in (200, 400), (name, answer.text)
+
+
+def test_a_folder_or_traces_that_have_gone_are_told(tmp_path: Path) -> None:
+    root, other = tmp_path / "runs", tmp_path / "other"
+    root.mkdir()
+    with serving(root) as asking:
+        assert asking.get("runs")["problem"] is None
+        with asking.events() as events:
+            next(events)
+            root.rename(other)
+            assert next(events)["type"] == "hello", "pages ask again"
+        assert asking.get("runs")["problem"] == f"{root} does not exist any more"
+        root.write_text("a file in its place")
+        asking.viewer.folder.scan()
+        assert asking.get("runs")["problem"] == f"{root} cannot be read: Not a directory"
+        root.unlink()
+        other.rename(root)
+        asking.viewer.folder.scan()
+        assert asking.get("runs")["problem"] is None
+    path = tmp_path / "one.trace.jsonl"
+    write_run(path, {}, [], [])
+    with serving(tmp_path, [path]) as asking:
+        assert asking.get("runs")["problem"] is None
+        path.unlink()
+        asking.viewer.folder.scan()
+        found = asking.get("runs")
+        assert (found["total"], found["problem"]) == (0, "the traces do not exist any more")

@@ -46,10 +46,13 @@ _summaries: OrderedDict[tuple[Path, str], Json] = OrderedDict()
 _keeping = threading.Lock()
 
 
-def evaluations(folder: Folder) -> Json:
-    """Return the evaluations with their pass rates."""
+def evaluations(folder: Folder, *, quick: bool = False) -> Json:
+    """Return the evaluations with their pass rates.
+
+    With `quick`, no samples are read: a card without known figures says `unread`.
+    """
     names = evaluations_in(folder.root)
-    return {"evaluations": [_summary(folder, name) for name in names[:_LISTED]], "total": len(names)}
+    return {"evaluations": [_summary(folder, name, quick) for name in names[:_LISTED]], "total": len(names)}
 
 
 def evaluation(folder: Folder, query: Mapping[str, str], offset: int, limit: int) -> Json:
@@ -160,13 +163,15 @@ def _is_small_file(path: Path, most: int) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_size <= most
 
 
-def _summary(folder: Folder, name: str) -> Json:
+def _summary(folder: Folder, name: str, quick: bool) -> Json:
     """Return the figures of one evaluation, or why it has none."""
     place = folder.root / name
     try:
         key = place, stamp_of(os.lstat(place / _SAMPLES))
         with _keeping:
             found = _summaries.get(key)
+        if found is None and quick:
+            return {"id": name, "problem": None, "unread": True}
         if found is None:
             result = _result(folder, name)
             found = {**_figures(result), "scores": [_estimate("passed", result.passing)] if result.passing else []}
@@ -174,7 +179,7 @@ def _summary(folder: Folder, name: str) -> Json:
                 _summaries[key] = found
                 while len(_summaries) > 2 * _LISTED:
                     _summaries.popitem(last=False)
-        return {**found, "id": name, "problem": None}
+        return {**found, "id": name, "problem": None, "unread": False}
     except FileNotFoundError:
         return {"id": name, "problem": "not scored yet"}
     except ProblemError as problem:

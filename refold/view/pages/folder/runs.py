@@ -206,6 +206,7 @@ def runs(folder: Folder, query: Question) -> Json:
         **facets,
         "folders": families.folders,
         "folder": str(folder.root) if folder.store is None else folder.store.url,
+        "problem": folder.problem,
         "indexing": folder.unread or None,
     }
 

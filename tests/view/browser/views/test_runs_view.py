@@ -1,9 +1,13 @@
 """The list of runs: searched, sorted, filtered, unfolded, selected; with the mouse, and by keys alone."""
 
 import re
+import shutil
+from pathlib import Path
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, Route, expect
 from view_pages import Look, Site
+from view_server import serving
 
 SETTLE_MS = 400
 """How long the page waits before it asks for a list anew."""
@@ -170,3 +174,49 @@ def test_a_change_between_the_answer_and_the_stream_is_not_missed(looking: Look,
     expect(rows).to_have_count(before + 1)
     copy.unlink()
     expect(rows).to_have_count(before)
+
+
+SHIFTS = """
+shifted = []
+new PerformanceObserver((list) => {
+    for (const { sources } of list.getEntries())
+        for (const { node } of sources) if (!node?.closest?.(".set-card")) shifted.push(node?.className ?? "")
+}).observe({ type: "layout-shift", buffered: true })
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_moves_once_the_list_is_drawn(looking: Look, acted: Site, tmp_path: Path, width: int) -> None:
+    shutil.copytree(acted.folder, tmp_path / "runs", ignore=shutil.ignore_patterns(".refold-index*"))
+    with serving(tmp_path / "runs") as server:
+        page = looking("about:blank", elsewhere=True, width=width)
+        page.add_init_script(SHIFTS)
+        held: list[Route] = []
+        page.route(re.compile(r"/api/evaluations\?$"), lambda route: held.append(route))  # the samples take their time
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        cards = page.locator(".ev-card")
+        expect(page.locator(".ev-card[aria-busy]")).to_have_count(2 if width > 760 else 1)
+        expect(page.locator(".run-row").first).to_be_visible()
+        while not held:
+            page.wait_for_timeout(20)
+        held[0].continue_()
+        expect(cards.first).to_contain_text("0.667 passed")
+        expect(page.locator(".ev-card[aria-busy]")).to_have_count(0)
+        assert page.evaluate("shifted") == []
+
+
+def test_a_folder_that_has_gone_is_no_empty_folder(looking: Look, acted: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with serving(folder) as server:
+        page = looking(f"http://127.0.0.1:{server.port}/")
+        empty, gone = page.get_by_text("No runs in this folder yet"), page.get_by_text(f"{folder} does not exist")
+        expect(empty).to_be_visible()
+        shutil.rmtree(folder)
+        expect(gone).to_be_visible()
+        shutil.copytree(acted.folder, folder, ignore=shutil.ignore_patterns(".refold-index*"))
+        expect(page.locator(".run-row").first).to_be_visible()
+        expect(page.locator(".set-card").first).to_be_visible()
+        shutil.rmtree(folder)
+        expect(gone).to_be_visible()
+        expect(page.locator(".set-card")).to_have_count(0)

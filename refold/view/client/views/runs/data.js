@@ -32,6 +32,7 @@ export function useRuns(source, query, open) {
   const [page, setPage] = useState(/** @type {RunPage | null} */ (null))
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
   const [version, redraw] = useState(0)
+  const [again, setAgain] = useState(0)
   const asked = useRef(/** @type {Set<string>} */ (new Set()))
   const timer = useRef(0)
   lines.open = new Set(open)
@@ -60,6 +61,7 @@ export function useRuns(source, query, open) {
     [source, key, lines],
   )
   const refresh = useCallback(() => {
+    setAgain((/** @type {number} */ n) => n + 1)
     const offsets = new Set([0, ...[...lines.rows.keys()].map((place) => Math.floor(place / PAGE) * PAGE)])
     for (const offset of offsets) void load(offset, true)
     for (const id of lines.below.keys()) if (lines.open.has(id)) void unfold(id, true)
@@ -113,5 +115,5 @@ export function useRuns(source, query, open) {
     }
   }, [source])
 
-  return { lines, page, problem, version, load, refresh }
+  return { lines, page, problem, version, again, load, refresh }
 }

@@ -5,7 +5,8 @@ import { useKeys } from "../../keys.js"
 import { useNarrow } from "../../components/narrow.js"
 import { count } from "../../format.js"
 import { decoded } from "../../text.js"
-import { Say } from "../states/say.js"
+import { Loading, Say } from "../states/say.js"
+import { useCards } from "./cards.js"
 import { useRuns } from "./data.js"
 import { FILTERS, Filters } from "./filters.js"
 import { lineAt } from "./lines.js"
@@ -66,7 +67,9 @@ export function Runs({ source, params, setParams }) {
   const narrow = useNarrow()
   const open = useMemo(() => (params.get("open") ?? "").split(",").filter(Boolean).map(decoded), [params.get("open")])
   const query = useMemo(() => queryOf(params), [params.toString()])
-  const { lines, page, problem, version, load, refresh } = useRuns(source, query, open)
+  const { lines, page, problem, version, again, load, refresh } = useRuns(source, query, open)
+  const cards = useCards(source, again)
+  const isReady = cards !== null && (page !== null || problem !== null)
   const all = useMemo(() => lines.all(narrow), [lines, version, narrow, open.join()])
   const ids = useSelection()
   const [cursor, setCursor] = useState(/** @type {string | null} */ (null))
@@ -85,7 +88,7 @@ export function Runs({ source, params, setParams }) {
     setSight((old) => (old[0] === from && old[1] === to ? old : [from, to]))
     for (const offset of lines.missing(lines.placeOf(all, from), lines.placeOf(all, to) + 1)) void load(offset)
   }
-  useLayoutEffect(look, [all, narrow])
+  useLayoutEffect(look, [all, narrow, isReady])
   useEffect(() => {
     addEventListener("resize", look)
     return () => removeEventListener("resize", look)
@@ -165,16 +168,18 @@ export function Runs({ source, params, setParams }) {
   const filtered = FILTERS.some((name) => params.get(name)) || Boolean(params.get("q"))
   const clear = () => setParams(Object.fromEntries(["q", ...FILTERS].map((name) => [name, null])), true)
 
+  if (!isReady) return html`<h1 class="sr">Runs</h1><${Loading} text="Reading the folder" />`
   return html`<div class="runs-view">
     <div class="runs-scroll" ref=${scroller} onScroll=${look}>
       <div class="page">
         <h1 class="sr">Runs</h1>
-        <${Sets} source=${source} />
-        <${Evaluations} source=${source} />
+        ${cards.problems.filter((/** @type {string} */ each) => each !== problem?.message).map((each) => html`<p class="notice wait" role="alert">${each}</p>`)}
+        <${Sets} sets=${cards.sets} />
+        <${Evaluations} evaluations=${cards.evaluations} total=${cards.total} />
         <${Filters} params=${params} facets=${page?.facets ?? null} all=${page?.any_status ?? null} change=${change} />
         ${page?.indexing != null && html`<p class="notice" role="status">Reading the folder: ${count(page.indexing)} ${page.indexing === 1 ? "file" : "files"} to go.</p>`}
         ${problem && html`<p class="notice wait" role="alert"><span class="grow">${problem.message}</span><button type="button" class="btn line" onClick=${refresh}>Try again</button></p>`}
-        ${page && !page.total ? html`<${Nothing} filtered=${filtered} known=${page.all} words=${params.get("q") ?? ""} folder=${page.folder} clear=${clear} />` : null}
+        ${page && !page.total ? html`<${Nothing} filtered=${filtered} known=${page.all} problem=${page.problem} words=${params.get("q") ?? ""} folder=${page.folder} clear=${clear} />` : null}
         <div role="treegrid" class="runs" aria-label="Runs" aria-rowcount=${all.length + 1} aria-multiselectable="true" hidden=${!all.length} onKeyDown=${onKey}>
           <div role="row" class="run-head" aria-rowindex="1">
             ${HEADS.map(([name, label, by, first]) => html`<div role="columnheader" class=${name} aria-sort=${by && query.sort === by ? (query.order === "asc" ? "ascending" : "descending") : null}>
@@ -191,9 +196,10 @@ export function Runs({ source, params, setParams }) {
   </div>`
 }
 
-/** No run, or none that fits. @param {{ filtered: boolean, known: number, words: string, folder: string, clear: () => void }} props */
-function Nothing({ filtered, known, words, folder, clear }) {
+/** No run, or none that fits. @param {{ filtered: boolean, known: number, problem: string | null, words: string, folder: string, clear: () => void }} props */
+function Nothing({ filtered, known, problem, words, folder, clear }) {
   if (filtered && known)
     return html`<${Say} title="No run fits" text="${count(known)} ${known === 1 ? "run is" : "runs are"} here, and none matches the filter.">${unread(words, Date.now() / 1000).map((why) => html`<p class="ink2">${why}</p>`)}<button type="button" class="btn line" onClick=${clear}>Clear the filter</button><//>`
+  if (problem) return html`<${Say} title="No run can be read" text="${problem.charAt(0).toUpperCase() + problem.slice(1)}. A run shows here as soon as it can be read." />`
   return html`<${Say} title="No runs in this folder yet" text="A run shows here as soon as it writes its first record${folder ? ` to ${folder}` : ""}." command="refold run tasks/examples/game_of_24.yaml" />`
 }
