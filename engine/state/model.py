@@ -524,7 +524,7 @@ class StateSchema(StateModel):
 def json_value(value: Any, label: str) -> Any:
     """Return any value in frozen JSON form, or raise StateValueError."""
     shape = _any_shape(label)
-    return freeze_dict(shape, value, Freezer()) if type(value) is dict else shape.freeze(value, Freezer())
+    return freeze_dict(value, shape, Freezer()) if type(value) is dict else shape.freeze(value, Freezer())
 
 
 _any_shape = lru_cache(maxsize=512)(AnyShape)

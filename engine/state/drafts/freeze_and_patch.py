@@ -120,7 +120,7 @@ def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """Return the FrozenList of a draft, its base if unchanged."""
     node: Node = draft.meta
     if shape is not node.shape:
-        return freeze_list(shape, draft, freezer)
+        return freeze_list(draft, shape, freezer)
     done = freezer.resolved.get(id(draft))
     return done if done is not None else _settle_list(draft, node, freezer, "", [])
 
@@ -263,7 +263,7 @@ def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """Return the FrozenDict of a draft, its base if unchanged."""
     node: Node = draft.meta
     if shape is not node.shape:
-        return freeze_dict(shape, draft, freezer)
+        return freeze_dict(draft, shape, freezer)
     done = freezer.resolved.get(id(draft))
     return done if done is not None else _settle_dict(draft, node, freezer, "", [])
 
@@ -279,7 +279,7 @@ def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     size, names = len(kept), [*dict.keys(draft)]
     if names[:size] != kept or not all(_key_stays(shape, key, freezer) for key in names[size:]):
         # a key to be frozen, or removed past the draft's methods: freeze and compare the whole dict
-        frozen = freezer.resolved[id(draft)] = freeze_dict(shape, draft, freezer)
+        frozen = freezer.resolved[id(draft)] = freeze_dict(draft, shape, freezer)
         ops += COMPARISON.make_patch(base, frozen, path)
         return frozen
     was = [_get_member(base, key) for key in kept] if removed else dict.values(base)

@@ -44,11 +44,6 @@ _QUICK: frozenset[type] = frozenset({str, int, bool})
 """Types whose values are almost always their own frozen form: a look at the value replaces a call of `freeze`."""
 
 
-def _quick(item: Shape) -> frozenset[type]:
-    """Return the types of `_QUICK` that fit a shape as they are."""
-    return _QUICK & {item.kind} if type(item) is ScalarShape else frozenset()
-
-
 class AnyShape:
     """Any JSON value.
 
@@ -74,22 +69,20 @@ class AnyShape:
         if kind is int:
             return value if INT_MIN <= value <= INT_MAX else exact_int(value)
         if kind is dict:
-            return freeze_dict(self, value, freezer)
+            return freeze_dict(value, self, freezer)
         if kind is list:
-            return freeze_list(self, value, freezer)
+            return freeze_list(value, self, freezer)
         if value is None or kind is bool:
             return value
         if kind is float:
             return exact_float(value)
-        if (kind is FrozenList or kind is FrozenDict) and getattr(value, "meta", None) is self:
-            return value  # this very shape froze it
         resolver = DRAFT_RESOLVERS.get(kind)
         if resolver is not None:
             return resolver(value, self, freezer)
         if isinstance(value, list | tuple):
-            return freeze_list(self, value, freezer)
+            return freeze_list(value, self, freezer)
         if isinstance(value, dict):
-            return freeze_dict(self, value, freezer)
+            return freeze_dict(value, self, freezer)
         plain = plain_scalar(value)
         if plain is None:
             raise StateValueError(
@@ -105,18 +98,12 @@ class ListShape:
     def __init__(self, label: str, item: Shape) -> None:
         self.label = label
         self.item = item
-        self.quick = _quick(item)
+        self.quick = _QUICK & {item.kind} if type(item) is ScalarShape else frozenset()
         self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
-        kind = type(value)
-        if kind is FrozenList and getattr(value, "meta", None) is self:
-            return value
-        resolver = DRAFT_RESOLVERS.get(kind)
-        if resolver is not None:
-            return resolver(value, self, freezer)
-        return freeze_list(self, value, freezer)
+        return DRAFT_RESOLVERS.get(type(value), freeze_list)(value, self, freezer)
 
 
 class DictShape:
@@ -128,18 +115,12 @@ class DictShape:
         self.label = label
         self.key = key
         self.item = item
-        self.quick = _quick(item)
+        self.quick = _QUICK & {item.kind} if type(item) is ScalarShape else frozenset()
         self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
-        kind = type(value)
-        if kind is FrozenDict and getattr(value, "meta", None) is self:
-            return value
-        resolver = DRAFT_RESOLVERS.get(kind)
-        if resolver is not None:
-            return resolver(value, self, freezer)
-        return freeze_dict(self, value, freezer)
+        return DRAFT_RESOLVERS.get(type(value), freeze_dict)(value, self, freezer)
 
 
 class TupleShape:
@@ -173,8 +154,10 @@ class TupleShape:
         return tuple(held)
 
 
-def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> FrozenList:
+def freeze_list(value: Any, shape: Any, freezer: Freezer) -> Any:
     """Return a FrozenList from a list or, for AnyShape, a tuple."""
+    if type(value) is FrozenList and getattr(value, "meta", None) is shape:
+        return value  # this very shape froze it
     if not isinstance(value, list):
         if not (isinstance(value, tuple) and type(shape) is AnyShape):
             raise StateValueError(f"expected a list, got {described(value)}")
@@ -198,11 +181,14 @@ def freeze_list(shape: AnyShape | ListShape, value: Any, freezer: Freezer) -> Fr
     return frozen_list(held, shape)
 
 
-def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> FrozenDict:
+def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
     """Return a FrozenDict of the shape from any dict.
 
     Without a key shape, keys must be text.
     """
+    kind = type(value)
+    if kind is FrozenDict and getattr(value, "meta", None) is shape:
+        return value  # this very shape froze it
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
     frozen: FrozenDict = FrozenDict.__new__(FrozenDict)
@@ -217,7 +203,6 @@ def freeze_dict(shape: AnyShape | DictShape, value: Any, freezer: Freezer) -> Fr
     keep = dict.__setitem__
     freeze, quick = shape.item.freeze, shape.quick
     key_shape = shape.key
-    kind = type(value)
     key: Any = ""
     try:
         for key, each in value.items() if kind is dict or kind not in DRAFT_RESOLVERS else dict.items(value):

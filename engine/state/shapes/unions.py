@@ -6,35 +6,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....errors import StateValueError
-from ..frozen import Freezer, FrozenDict, FrozenList, thaw
+from ..frozen import Freezer, thaw
 from ..serialization import COMPARISON
 from .containers import Shape
 from .scalars import described, first_problem
 
-_KINDS: dict[type, str] = {
-    type(None): "null",
-    bool: "bool",
-    int: "int",
-    float: "float",
-    str: "str",
-    list: "array",
-    dict: "object",
-    FrozenList: "array",
-    FrozenDict: "object",
-}
-
-
-def json_kind(value: Any) -> str:
-    """Return the JSON kind of a Python value.
-
-    The kinds are null, bool, int, float, str, array and object, and "leaf" for any other value.
-    """
-    kind = type(value)
-    if kind in _KINDS:
-        return _KINDS[kind]
-    if isinstance(value, list | tuple):
-        return "array"
-    return "object" if isinstance(value, dict) or hasattr(kind, "__refold_shapes__") else "leaf"
+_SCALAR_KINDS: dict[type, str] = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str"}
 
 
 class UnionShape:
@@ -54,34 +31,31 @@ class UnionShape:
         self.holds_models = pick_model is not None or any(shape.holds_models for shape in branches.values())
 
     def branch_of(self, value: Any) -> Shape | None:
-        """Return the branch for a list, dict or model, or None."""
-        kind = json_kind(value)
+        """Return the branch for a value, or None."""
+        kind = _SCALAR_KINDS.get(type(value))
+        if kind is None:
+            is_object = isinstance(value, dict) or hasattr(type(value), "__refold_shapes__")
+            kind = "object" if is_object else "array" if isinstance(value, list | tuple) else "leaf"
         if kind == "object" and self.pick_model is not None:
             return self.pick_model(value)
-        return self.branches.get(kind)
+        shape = self.branches.get(kind)
+        if shape is not None or kind in ("array", "object"):
+            return shape
+        if kind == "int" and "float" in self.branches:
+            return self.branches["float"]
+        if "leaf" in self.branches:
+            return self.branches["leaf"]
+        for base, name in ((str, "str"), (int, "int"), (float, "float")):  # a scalar type's subclass
+            if isinstance(value, base) and kind != "bool" and name in self.branches:
+                return self.branches[name]
+        return None
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
-        kind = _KINDS.get(type(value)) or json_kind(value)
-        shape = self.branches.get(kind)
-        if shape is not None and kind != "object":
-            return shape.freeze(value, freezer)
-        if kind == "object" and self.pick_model is not None:
-            shape = self.pick_model(value)
-        if shape is None and kind == "int":
-            shape = self.branches.get("float")
-        if shape is None and kind not in ("array", "object"):
-            shape = self.branches.get("leaf") or self._by_base(value)
+        shape = self.branch_of(value)
         if shape is None:
             raise StateValueError(f"expected {' or '.join(self.branches)}, got {described(value)}")
         return shape.freeze(value, freezer)
-
-    def _by_base(self, value: Any) -> Shape | None:
-        """Return the branch for a scalar type's subclass, or None."""
-        for base, name in ((str, "str"), (int, "int"), (float, "float")):
-            if isinstance(value, base) and type(value) is not bool and name in self.branches:
-                return self.branches[name]
-        return None
 
 
 class CheckedShape:
