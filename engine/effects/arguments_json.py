@@ -3,7 +3,7 @@
 Arguments take two forms:
 
     form    (`json_form`)   plain JSON values, but frozen parts of a state stay as they are; its digest is recorded
-    shown   (`shown_form`)  what the intent carries; a part of the committed state becomes a pointer
+    shown   (`Asked.data`)  what the intent carries; a part of the committed state becomes a pointer
 
 An agent passes its whole conversation to the model in every step. The digest is taken from the value, and long frozen
 lists and models keep theirs, so that hashing costs little. The pointer keeps the conversation from being written once a
@@ -102,12 +102,8 @@ def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
         raise StateValueError("an argument nests too deep, or contains itself") from None
 
 
-def shown_form(form: Mapping[str, Any], refs: StateRefs) -> Mapping[str, Any]:
-    """Return the form to write, with pointers to parts of the state."""
-    return {name: value if type(value) in PLAIN else _shown(value, refs) for name, value in form.items()}
-
-
 def _shown(value: Any, refs: StateRefs) -> Any:
+    """Return the shown form of a form."""
     kind = type(value)
     if kind in PLAIN:
         return value
@@ -257,7 +253,8 @@ def asked_for(
 ) -> Asked:
     """Return the request of a call inside the call that `prefix` identifies."""
     form = json_form(args, learn)
-    data = clean = dump(shown_form(form, refs))
+    shown = {name: value if type(value) in PLAIN else _shown(value, refs) for name, value in form.items()}
+    data = clean = dump(shown)
     clear = request_digest(prefix, name, form)
     digest = clear
     if redactor is not None and not redactor.is_idle and (clean := redactor.json(data)) is not data:

@@ -27,7 +27,7 @@ from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
 from ..state.model import StateModel, dump, json_value
-from ..state.serialization import check_depth
+from ..state.serialization import SHALLOW, check_depth
 from .budget import Account, Usage
 from .context import Frame, Span, frame_inside, frame_or_none
 from .json_values import json_result
@@ -243,7 +243,7 @@ class Call:
                     data = spec.returns.dump_json(held, exclude_defaults=True)
                 else:
                     data = dump(held)
-                if held is value:
+                if held is value and len(data) > SHALLOW:
                     check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)

@@ -52,10 +52,7 @@ async def act(frame: Frame, tools: Tools, decision: Decision, begun: Call | Acti
     try:
         if len(decision.actions) > 1:
             return await _several(frame, tools, decision)
-        observation = object.__new__(Observation)
-        result = await _run(begun or begin(frame, tools, decision.actions[0]))
-        object.__setattr__(observation, "__dict__", {"results": (result,)})  # as in `made`
-        return observation
+        return made(Observation, {"results": (await _run(begun or begin(frame, tools, decision.actions[0])),)})
     finally:
         reset_frame(token)
         frame.over = True
@@ -163,10 +160,7 @@ async def _run(call: Call | ActionResult) -> ActionResult:
     except EffectError as error:
         problem = error.message or error.error_type
         return ActionResult(call.action_id, spec.name, None, problem, error.error_type, call.outcome)
-    result = object.__new__(ActionResult)
-    members = {"id": call.action_id, "name": spec.name, "output": output, "_outcome": outcome}
-    object.__setattr__(result, "__dict__", members)  # as in `made`
-    return result
+    return made(ActionResult, {"id": call.action_id, "name": spec.name, "output": output, "_outcome": outcome})
 
 
 def check_dict(tools: Tools) -> Tools:

@@ -13,7 +13,7 @@ from .drafts.draft_model import draft_model
 from .drafts.freeze_and_patch import settle_model
 from .frozen import MAX_DEPTH, Freezer
 from .model import StateModel, StateSchema, assemble
-from .serialization import COMPARISON, PLAIN, check_depth, dump
+from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
 from .shapes.containers import DRAFT_RESOLVERS
 
 _DEEP = 50
@@ -116,6 +116,7 @@ def plain_ops(ops: list[Op]) -> list[Op]:
     for op in ops:
         if type(value := op.get("value")) not in PLAIN:
             data = dump(value.__dict__ if isinstance(value, StateModel) else value)
-            check_depth(data, op["path"])
+            if len(data) + 2 * len(op["path"]) > SHALLOW:
+                check_depth(data, op["path"])
             op["value"] = orjson.Fragment(data)
     return ops

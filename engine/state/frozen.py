@@ -40,7 +40,7 @@ class FrozenList(list[Any]):
 
     Attributes:
         meta: The shape that froze the list.
-        kinds: If set, the types of its items, and perhaps others (see `same_items`).
+        kinds: If set, the types of its items, and perhaps others (see `draft_list`).
         known: If set, how much of its digest is known (see `digest`).
     """
 

@@ -347,6 +347,11 @@ def _from_json(cls: type[StateModel], data: bytes) -> StateModel:
     return cls.model_validate_json(data, by_name=True, by_alias=False)
 
 
+def no_field(cls: type[StateModel], name: str) -> str:
+    """Return the message for a name that is no field."""
+    return f"{cls.__name__} has no field {name!r}; its fields are {', '.join(cls.__refold_shapes__)}"
+
+
 def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[str]) -> Any:
     """Return an instance of `cls`, after freezing the `touched` values.
 
@@ -357,7 +362,7 @@ def assemble(cls: type[StateModel], values: dict[str, Any], touched: Iterable[st
     shapes = cls.__refold_shapes__
     for name in touched:
         if name not in shapes:
-            raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
+            raise StateValueError(no_field(cls, name))
         try:
             values[name] = shapes[name].freeze(values[name], freezer)
         except StateValueError as error:

@@ -37,15 +37,19 @@ def dump(value: Any) -> bytes:
         raise StateValueError(f"cannot be written as JSON: {error}") from error
 
 
+SHALLOW = 2 * MAX_DEPTH
+"""The length up to which JSON cannot nest too deep, as each level takes two bytes, for its brackets.
+
+Callers add two bytes for each character of the value's path: a path of n characters is at most n levels deep.
+"""
+
+
 def check_depth(data: bytes, path: str = "") -> None:
     """Raise StateValueError if `data` makes its document nest too deep.
 
     Such a document cannot be read again. `path` is the place of `data` in it. There are three tests, each more costly
-    than the one before: the length, the number of opening brackets, the actual depth. Each level takes at least two
-    bytes, for its brackets, and a path of n characters is at most n levels deep.
+    than the one before: the length, which callers look at, the number of opening brackets, the actual depth.
     """
-    if len(data) + 2 * len(path) <= 2 * MAX_DEPTH:
-        return
     room = MAX_DEPTH - path.count("/")
     if data.count(b"[") + data.count(b"{") > room and _height(orjson.loads(data)) > room:
         raise StateValueError(f"nested deeper than {MAX_DEPTH} levels", path)

@@ -19,6 +19,7 @@ only after it is released.
 """
 
 import threading
+from bisect import insort
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -61,7 +62,6 @@ class RecordedOrder:
     def __init__(self) -> None:
         self._calls: list[Ended] = []
         self._at = 0
-        self._sorted = True
         self._waiting: dict[int, Callable[[], Any]] = {}
         """Wakes the caller that waits for a call's turn, by the call's intent."""
         self._lock = threading.Lock()
@@ -72,8 +72,7 @@ class RecordedOrder:
 
     def add(self, call: Ended) -> None:
         """Add a call. All calls are added before the first is requested."""
-        self._calls.append(call)
-        self._sorted = False
+        insort(self._calls, call, key=lambda each: each.recorded.order)
 
     def moved(self) -> None:
         """Move past calls that are over, and wake the new head's caller.
@@ -149,9 +148,6 @@ class RecordedOrder:
             wake()
 
     def _head(self) -> Ended | None:
-        if not self._sorted:
-            self._calls.sort(key=lambda call: call.recorded.order)
-            self._sorted = True
         while self._at < len(self._calls) and self._calls[self._at].over:
             self._at += 1
         return self._calls[self._at] if self._at < len(self._calls) else None

@@ -1,6 +1,6 @@
 """Drafts of dicts, whose values become drafts when they are read."""
 
-from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from copy import deepcopy
 from typing import Any, Self
 
@@ -69,22 +69,20 @@ class DraftDict(dict[Any, Any]):
         node.touched[key] = None
         return draft
 
-    def __iter__(self) -> Iterator[Any]:
-        # The override itself has an effect: `dict(draft)` and `{**draft}` now call __getitem__, and so copy drafts.
+    def _each(self, keys: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
         node = self.meta
         node.check()
-        for key in dict.__iter__(self):
+        for key in keys(self):
             yield key
             if self.meta is not node:  # user code has kept the iterator beyond the end of reduce
                 self.meta.check()
 
+    def __iter__(self) -> Iterator[Any]:
+        # The override itself has an effect: `dict(draft)` and `{**draft}` now call __getitem__, and so copy drafts.
+        return self._each(dict.__iter__)
+
     def __reversed__(self) -> Iterator[Any]:
-        node = self.meta
-        node.check()
-        for key in dict.__reversed__(self):
-            yield key
-            if self.meta is not node:
-                self.meta.check()
+        return self._each(dict.__reversed__)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As dict.get."""

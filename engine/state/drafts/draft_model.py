@@ -7,16 +7,12 @@ from typing import Any, NoReturn
 
 from ....errors import DraftExpiredError, EngineOwnedFieldError
 from ..frozen import FrozenSet
-from ..model import StateModel
+from ..model import StateModel, no_field
 from ..shapes.containers import DRAFT_RESOLVERS, TupleShape
 from ..shapes.scalars import LeafShape, ScalarShape
 from .draft import DRAFTERS, EXPIRED, Node, Scope, draft_of, draft_within
 
 _set = object.__setattr__
-
-
-def _no_field(cls: type[StateModel], name: str) -> str:
-    return f"{cls.__name__} has no field {name!r}; its fields are {', '.join(cls.__refold_shapes__)}"
 
 
 class _Field:
@@ -75,7 +71,7 @@ class ModelDraft:
         elif isinstance(setter := getattr(cls, name, None), property):
             setter.__set__(self, value)
         else:
-            raise AttributeError(_no_field(cls, name))
+            raise AttributeError(no_field(cls, name))
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(
@@ -92,7 +88,7 @@ class ModelDraft:
         cls = node.shape
         for name in update or ():
             if name not in cls.__refold_shapes__:
-                raise AttributeError(_no_field(cls, name))
+                raise AttributeError(no_field(cls, name))
             if name in cls.__refold_engine_fields__:
                 raise EngineOwnedFieldError(name)
         values = {name: getattr(self, name) for name in cls.__refold_shapes__}

@@ -11,8 +11,8 @@ A visited member is settled in one of two ways:
     compared    any other value (new, moved from elsewhere, or in a field with validators of its own): its shape
                 freezes it, and a comparison of the old value with the new one makes the operations
 
-`settle_model`, `_settle_list` and `_settle_dict` settle in place. `resolve_model`, `resolve_list` and `resolve_dict`
-freeze a draft wherever it is; the shapes call them through DRAFT_RESOLVERS.
+`settle_model`, `_settle_list` and `_settle_dict` settle in place. `resolve_model` and `resolve_container` freeze a
+draft wherever it is; the shapes call them through DRAFT_RESOLVERS.
 
 Operations apply one after the other, so their order matters. For a list: first the items changed in place, under their
 old indices; then the stretches that were inserted, removed or replaced, the last stretch first, so that no operation
@@ -35,7 +35,7 @@ from typing import Any
 from ....errors import StateValueError
 from ....traces.json_patch.diff import Op, Span, key_token
 from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_dict, frozen_list
-from ..model import built
+from ..model import built, no_field
 from ..serialization import COMPARISON, PLAIN
 from ..shapes.containers import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key
 from ..shapes.fields import ModelShape
@@ -43,9 +43,8 @@ from ..shapes.scalars import INT_MAX, INT_MIN, ScalarShape
 from ..shapes.unions import UnionShape
 from .draft import Node
 from .draft_dict import DraftDict
-from .draft_list import DraftList
+from .draft_list import EQUAL, OTHER, SAME, DraftList, stands
 from .draft_model import ModelDraft
-from .same_items import EQUAL, OTHER, SAME, stands
 from .splices import Run, gaps
 
 _get_item, _set_item = list.__getitem__, list.__setitem__
@@ -116,13 +115,13 @@ def _stands_in(own: Any, shape: Any, value: Any) -> bool:
     return shape is own or (type(shape) is ModelShape and shape.cls is own)
 
 
-def resolve_list(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the FrozenList of a draft, its base if unchanged."""
+def resolve_container(draft: Any, shape: Any, freezer: Freezer) -> Any:
+    """Return a list's or dict's frozen value, its base if unchanged."""
     node: Node = draft.meta
     if shape is not node.shape:
-        return freeze_list(draft, shape, freezer)
+        return (freeze_list if type(draft) is DraftList else freeze_dict)(draft, shape, freezer)
     done = freezer.resolved.get(id(draft))
-    return done if done is not None else _settle_list(draft, node, freezer, "", [])
+    return done if done is not None else _IN_PLACE[type(draft)](draft, node, freezer, "", [])
 
 
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
@@ -223,7 +222,7 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
     The base's items take the places of the touched items, so that all runs must now match the base. Returns (index in
     the base, index in `work`, item) of each touched item. Returns None, with `work` as it was, if an untouched item in
     the runs is not the base's. Lifting the touched items first makes the check one fast comparison of whole lists (see
-    `same_items`).
+    `draft_list`).
     """
     size, new_size = list.__len__(base), list.__len__(work)
     if runs and runs[-1].at + runs[-1].size > new_size:
@@ -257,15 +256,6 @@ def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple
         if found == EQUAL:
             _set_item(work, slice(at, at + count), old)
     return held
-
-
-def resolve_dict(draft: Any, shape: Any, freezer: Freezer) -> Any:
-    """Return the FrozenDict of a draft, its base if unchanged."""
-    node: Node = draft.meta
-    if shape is not node.shape:
-        return freeze_dict(draft, shape, freezer)
-    done = freezer.resolved.get(id(draft))
-    return done if done is not None else _settle_dict(draft, node, freezer, "", [])
 
 
 def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
@@ -412,7 +402,7 @@ def _fields(draft: Any, node: Node) -> dict[str, Any]:
             if name not in values:
                 raise StateValueError(f"{cls.__name__}.{name} was deleted; set it to another value instead")
             if name not in shapes:
-                raise StateValueError(f"{cls.__name__} has no field {name!r}; its fields are {', '.join(shapes)}")
+                raise StateValueError(no_field(cls, name))
         values = {name: values[name] for name in shapes}
     if node.base is not None:
         base = node.base.__dict__
@@ -421,6 +411,5 @@ def _fields(draft: Any, node: Node) -> dict[str, Any]:
 
 
 _IN_PLACE: dict[type, Callable[..., Any]] = {DraftList: _settle_list, DraftDict: _settle_dict}
-DRAFT_RESOLVERS[DraftList] = resolve_list
-DRAFT_RESOLVERS[DraftDict] = resolve_dict
+DRAFT_RESOLVERS[DraftList] = DRAFT_RESOLVERS[DraftDict] = resolve_container
 DRAFT_RESOLVERS[ModelDraft] = resolve_model

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from refold.engine.state.commit import fold_step
-from refold.engine.state.drafts import same_items as unseen
+from refold.engine.state.drafts import draft_list as unseen
 from refold.engine.state.model import StateModel, StateSchema, dump
 from refold.traces.json_patch.apply import apply_patch
 
