@@ -15,7 +15,7 @@ from ...tasks import Task, TaskBudget, as_task
 from ...traces.file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
-from ..effects.call import Call, carry_out, replayed, reserve, started
+from ..effects.call import Call, outcome_of
 from ..effects.context import Frame, frame_or_none
 from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
@@ -200,11 +200,4 @@ def _begin(
 
 async def _outcome(call: Call, work: Callable[[], Awaitable[Any]]) -> Any:
     """Return a call's JSON result, recorded or made by `work`."""
-    if call.recorded is not None:
-        await call.frame.host.turn(call)
-        return orjson.loads(replayed(call)[1])
-    if call.order is not None:
-        await call.order.turn()
-    if not started(call, (), {}):
-        await reserve(call, (), {})
-    return orjson.loads((await carry_out(call, work, {}))[1])
+    return orjson.loads((await outcome_of(call, work, (), {}))[1])

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NoReturn, Protocol
 
@@ -356,6 +357,19 @@ async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """Wait until the call can start, and start it; see `started`."""
     while not started(call, args, kwargs):
         await anyio.sleep(_POLL_SECONDS)
+
+
+async def outcome_of(
+    call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, bytes, int]:
+    """Return a call's outcome as `Call.finish` does, recorded or made by `fn`."""
+    if call.recorded is not None:
+        await call.frame.host.turn(call)
+        return replayed(call)
+    if call.order is not None:
+        await call.order.turn()
+    await reserve(call, args, kwargs)
+    return await carry_out(call, partial(fn, *args) if args else fn, kwargs)
 
 
 async def carry_out(

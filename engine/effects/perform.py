@@ -17,7 +17,7 @@ from ..current_frame import frame_variable
 from ..state.digest import value_digest
 from .arguments_json import json_form
 from .budget import Usage
-from .call import CallInfo, carry_out, carry_out_here, replayed, reserve, started, typed
+from .call import CallInfo, carry_out_here, outcome_of, replayed, typed
 from .context import OUTSIDE, Frame, Lane, frame_or_none, in_event_loop, lane_in, next_lane, set_lane
 from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
 
@@ -92,15 +92,7 @@ def in_run() -> bool:
 async def _performed(
     frame: Frame, spec: EffectSpec, named: dict[str, Any], fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    call = frame.host.begin(frame, spec, named)
-    if call.recorded is not None:
-        await frame.host.turn(call)
-        return typed(spec, replayed(call)[1])
-    if call.order is not None:
-        await call.order.turn()
-    if not started(call, args, kwargs):
-        await reserve(call, args, kwargs)
-    held, data, _ = await carry_out(call, functools.partial(fn, *args) if args else fn, kwargs)
+    held, data, _ = await outcome_of(frame.host.begin(frame, spec, named), fn, args, kwargs)
     return typed(spec, data, held)
 
 

@@ -150,10 +150,7 @@ async def _run(call: Call | ActionResult) -> ActionResult:
             output, _, outcome = replayed(call)
         else:
             if call.work is None:  # otherwise, the thread of `decide` has started it
-                if not call.run.is_limited:
-                    call.run.open(call)
-                else:
-                    await reserve(call, (), kwargs)
+                await reserve(call, (), kwargs)
             output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
             if spec.model is not None:
                 output = plain(output, data)

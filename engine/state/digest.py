@@ -67,9 +67,10 @@ def _of_frozen_list(value: Any) -> bytes:
 
 def members_form(members: Mapping[Any, Any]) -> bytes:
     """Return the JSON of an object's digest, with nested values digested."""
-    if PLAIN.issuperset(map(type, members.values())):
-        return orjson.dumps(members, option=_SORTED)
-    shown = {key: value if type(value) in PLAIN else orjson.Fragment(_part(value)) for key, value in members.items()}
+    shown = dict(members)
+    for key, value in members.items():
+        if type(value) not in PLAIN:
+            shown[key] = orjson.Fragment(_part(value))
     return orjson.dumps(shown, option=_SORTED)
 
 
