@@ -7,10 +7,8 @@ class's own model validators alone.
 Both ways end with the same instance: its `__dict__` is a FrozenDict, its values are in frozen, JSON-exact form. Each
 class has a plan (`__refold_plan__`) for both, made when the class is complete:
 
-    scalars      names of fields with plain scalars, which only need a check
-    others       (name, shape, types that need no freezing) of all other fields, and of fields with a default whose
-                 reloaded form differs, since pydantic does not validate defaults
-    check        the class's `__refold_check__`, or None: a rule of refold's own over several fields
+    fields       (name, shape, types that need no freezing) of each field; no type for a default whose reloaded form
+                 differs, since pydantic does not validate defaults
     fields set   the names of all fields
     validators   "" without model validators; "after" if all are `mode="after"`; otherwise "whole"
 """
@@ -32,8 +30,8 @@ from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, th
 from .misfit import misfit
 from .serialization import dump, json_default
 from .shapes.containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
-from .shapes.fields import field_shapes, has_exact_default, holds_scalars, plain_types, refuse_types
-from .shapes.scalars import exact_scalar, first_problem
+from .shapes.fields import field_shapes, has_exact_default, plain_types, refuse_types
+from .shapes.scalars import first_problem
 
 Document = dict[str, Any]
 Migration = Callable[[Document], Document]
@@ -130,14 +128,8 @@ def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
     """
     name = ""
     try:
-        scalars, others, check, _, _ = cls.__refold_plan__ or _completed(cls)
-        for name in scalars:
-            value = values[name]
-            kind = type(value)
-            if not (value.isascii() if kind is str else value is None or kind is bool):
-                exact_scalar(value)
         freezer: Freezer | None = None
-        for name, shape, plain in others:
+        for name, shape, plain in (cls.__refold_plan__ or _completed(cls))[0]:
             value = values[name]
             kind = type(value)
             if kind not in plain or (kind is str and not value.isascii()):
@@ -146,8 +138,8 @@ def _freeze_values(cls: type["StateModel"], values: dict[str, Any]) -> None:
                 values[name] = shape.freeze(value, freezer)
     except StateValueError as error:
         raise error.under(name) from None
-    if check is not None:
-        check(values)
+    if cls.__refold_check__ is not None:
+        cls.__refold_check__(values)
 
 
 _CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
@@ -170,6 +162,7 @@ class StateModel(BaseModel):
     __refold_plan__: ClassVar[tuple[Any, ...] | None] = None
     __refold_engine_fields__: ClassVar[frozenset[str]] = frozenset()
     __refold_check__: ClassVar[Callable[[dict[str, Any]], None] | None] = None
+    """A rule of refold's own over several fields."""
     __refold_blank__: ClassVar[dict[str, Any] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -181,16 +174,13 @@ class StateModel(BaseModel):
         if cls.__base__ is BaseModel:
             return
         shapes = cls.__refold_shapes__ = field_shapes(cls, StateModel)
-        exact = {name for name, field in cls.model_fields.items() if has_exact_default(field, shapes[name])}
-        scalars = tuple(name for name, shape in shapes.items() if name in exact and holds_scalars(shape))
-        others = tuple(
-            (name, shape, plain_types(shape) if name in exact else frozenset())
+        fields = tuple(
+            (name, shape, plain_types(shape) if has_exact_default(cls.model_fields[name], shape) else frozenset())
             for name, shape in shapes.items()
-            if name not in scalars
         )
         modes = {v.info.mode for v in cls.__pydantic_decorators__.model_validators.values()}
         validators = "" if not modes else "after" if modes == {"after"} else "whole"
-        cls.__refold_plan__ = scalars, others, cls.__refold_check__, FrozenSet(shapes), validators
+        cls.__refold_plan__ = fields, FrozenSet(shapes), validators
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -262,7 +252,7 @@ class StateModel(BaseModel):
         for name, value in values.items():
             if isinstance(value, list | dict):
                 fields[name] = cls.__refold_shapes__[name].freeze(value, Freezer())
-        made: Self = _instance(cls, fields, (cls.__refold_plan__ or _completed(cls))[3])
+        made: Self = _instance(cls, fields, (cls.__refold_plan__ or _completed(cls))[1])
         return made
 
     def copy(self, **kwargs: Any) -> NoReturn:
@@ -396,12 +386,12 @@ def built(cls: type[StateModel], values: dict[str, Any]) -> Any:
     If all model validators are `mode="after"`, they run on the finished instance. For others, pydantic validates the
     whole again from its values. Raises StateValueError if a validator refuses.
     """
-    _, _, check, fields_set, validators = cls.__refold_plan__ or _completed(cls)
+    _, fields_set, validators = cls.__refold_plan__ or _completed(cls)
     if validators == "whole":
         return _validated(cls, values)
     instance = _instance(cls, values, fields_set)
-    if check is not None:
-        check(values)
+    if cls.__refold_check__ is not None:
+        cls.__refold_check__(values)
     return _validated(cls, instance) if validators else instance
 
 

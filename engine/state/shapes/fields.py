@@ -288,13 +288,6 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
-def holds_scalars(shape: Shape) -> bool:
-    """Return whether the shape's values are scalars without conditions."""
-    if isinstance(shape, UnionShape):
-        return shape.pick_model is None and all(map(holds_scalars, shape.branches.values()))
-    return isinstance(shape, ScalarShape)
-
-
 def plain_types(shape: Shape) -> frozenset[type]:
     """Return the types whose values need no freezing after pydantic's validation.
 
@@ -317,11 +310,8 @@ def has_exact_default(field: FieldInfo, shape: Shape) -> bool:
         return True
     if field.default_factory is not None:
         return False
-    default = field.default
-    if not holds_scalars(shape) and type(default) not in plain_types(shape):
-        return True  # it is frozen in any case
     try:
-        return type(shape.freeze(default, Freezer())) is type(default)
+        return type(shape.freeze(field.default, Freezer())) is type(field.default)
     except StateValueError:
         return False
 

@@ -42,24 +42,11 @@ def exact_float(value: float) -> float:
     return value
 
 
-def exact_scalar(value: Any) -> Any:
-    """Return a value of exactly a JSON scalar's type.
-
-    Raises StateValueError if JSON would change the value.
-    """
-    kind = type(value)
-    if kind is str:
-        return exact_str(value)
-    if kind is int:
-        return exact_int(value)
-    return exact_float(value) if kind is float else value
-
-
 def plain_scalar(value: Any) -> Any:
-    """Return the plain value of an instance of str's subclass, or None.
+    """Return the plain value of a str, int or float, or None.
 
-    The subclasses of int and float count, too: examples are a StrEnum's member and a NumPy float. Raises
-    StateValueError if JSON would change the value.
+    Instances of their subclasses count, too: examples are a StrEnum's member and a NumPy float. Raises StateValueError
+    if JSON would change the value.
     """
     if isinstance(value, str):
         return exact_str(str.__str__(value))
@@ -99,9 +86,11 @@ class ScalarShape:
         """See Shape.freeze."""
         kind = type(value)
         if kind is self.kind:
-            if (kind is str and value.isascii()) or (kind is int and INT_MIN <= value <= INT_MAX):
-                return value
-            return exact_scalar(value)
+            if kind is str:
+                return value if value.isascii() else exact_str(value)
+            if kind is int:
+                return value if INT_MIN <= value <= INT_MAX else exact_int(value)
+            return exact_float(value) if kind is float else value
         if self.kind is float and kind is int:
             if int(number := float(exact_int(value))) != value:
                 raise StateValueError(f"{value} would lose digits as a float; write it as one if that is meant")
