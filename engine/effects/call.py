@@ -19,7 +19,7 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ...errors import CallClosedError, EffectError, RunAbortedError, RunClosedError, StateValueError
+from ...errors import CallClosedError, DivergenceError, EffectError, RunAbortedError, RunClosedError, StateValueError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
@@ -73,6 +73,7 @@ Tokens are released in any thread and by any run of the family, without a signal
 below the seconds of the model calls for which such a call waits.
 """
 _CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
+_DIVERGED = "the code in the call has changed since the run was recorded; what the call returned does not count"
 BLOB_FROM = 64 * 1024
 """Results of at least this many bytes (64 KiB) are stored as blobs beside the trace.
 
@@ -144,6 +145,8 @@ class Call:
     """Stops the work on this call; called if the enclosing hook or call ends first."""
     waited: Callable[[], float] | None = None
     """Returns the seconds that the run was blocked in this call, if the run waits inside it."""
+    diverged: DivergenceError | None = None
+    """The error of a resumed run whose changed code has made another request inside this call."""
 
     def __init__(
         self,
@@ -226,9 +229,11 @@ class Call:
 
         Returns the held value, its JSON bytes, and the outcome's number. The held value is in frozen JSON form, or is
         the value itself if its declared type is a state model. For a value without an exact JSON form, the outcome is
-        an error, which is raised as EffectError.
+        an error, which is raised as EffectError. A call in which the code has diverged has no outcome, whatever it
+        returns or raises: it is cancelled, and the DivergenceError is raised.
         """
         run = self.run
+        self._check_diverged(None)
         try:
             spec, kind = self.spec, type(value)
             usage = self.charged
@@ -258,10 +263,26 @@ class Call:
         return held, data, self._close({"result": result}, usage)
 
     def fail(self, error: Exception) -> NoReturn:
-        """Write the error as the outcome, and raise it as EffectError."""
+        """Write the error as the outcome, and raise it as EffectError.
+
+        See `finish` for a call in which the code has diverged.
+        """
+        self._check_diverged(error)
         form = self.run.error_form(error)
         self._close({"error": form}, self.charged)
         raise EffectError(form["type"], form["message"], form.get("data")) from error
+
+    def diverges(self, error: DivergenceError) -> None:
+        """Let this call, and all calls around it, have no outcome."""
+        call: Call | None = self
+        while call is not None:
+            call.diverged = error
+            call = call.frame.call
+
+    def _check_diverged(self, cause: Exception | None) -> None:
+        if self.diverged is not None:
+            self.cancelled(_DIVERGED)
+            raise self.diverged from (cause if cause is not self.diverged else None)
 
     def cancelled(self, why: str) -> None:
         """Record that the call was cancelled: its effect is unknown."""

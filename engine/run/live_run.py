@@ -214,6 +214,8 @@ class LiveRun:
 
     def commit(self, members: dict[str, Any], state: StateSchema) -> None:
         """Write the commit of a step that ends with `state`."""
+        if self.diverged is not None:
+            raise self.diverged
         before = self.writer.size
         members["seconds"] = int(self.elapsed * 1e6 + 0.5) / 1e6
         self.write("commit", self.step, members)
@@ -292,7 +294,7 @@ class LiveRun:
         journal, request = self.journal, Request.of(frame, asked, self._state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
         if entry is None and journal is not None and action is None and self.plan.options.on_divergence != "ignore":
-            self._look_for_divergence(journal, request)
+            self._look_for_divergence(journal, request, frame)
         call = self._call(frame, spec, request.match if entry is None else request.taken_as(entry.match), members)
         if entry is not None and journal is not None and (recorded := journal.outcome(entry)) is not None:
             call.take(recorded, entry.give, entry)
@@ -301,12 +303,21 @@ class LiveRun:
             call.come_after(journal.order(request))
         return call, self.reuse.take(frame.step, request, self.learn_secret) if self.reuse is not None else None
 
-    def _look_for_divergence(self, journal: Journal, request: Request) -> None:
-        """End the run if an unrecorded request replaces a recorded one."""
+    def _look_for_divergence(self, journal: Journal, request: Request, frame: Frame) -> None:
+        """End the run if an unrecorded request replaces a recorded one.
+
+        The calls around the request get no outcome: it would be the result of changed code, also for the old code.
+        """
         if self.diverged is None and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
+        self._refuse_diverged(frame)
+
+    def _refuse_diverged(self, frame: Frame) -> None:
+        """Raise for a request after the code has diverged, there or elsewhere."""
         if self.diverged is not None:
+            if frame.call is not None:
+                frame.call.diverges(self.diverged)
             raise self.diverged
 
     def all_asked_for(self, phase: str) -> None:
@@ -377,9 +388,8 @@ class LiveRun:
         """Write the intent, or raise if the call must not start."""
         if self.stopping is not None:
             raise self.stopping
-        if self.diverged is not None:
-            raise self.diverged
         frame = call.frame
+        self._refuse_diverged(frame)
         span = frame.within or frame
         if span.over or self.closed or self.suspended:
             self._refuse_late(frame, call.spec.name)

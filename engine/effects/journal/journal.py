@@ -33,7 +33,7 @@ from typing import Any
 import orjson
 
 from ....traces import Effect
-from ....traces.file.record import ASK, RUN_CHILD, WAIT_CHILD
+from ....traces.file.record import ASK, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ...state.serialization import dump
 from ..arguments_json import Asked, Learn, read_form
 from ..call import LAST, Recorded
@@ -116,9 +116,11 @@ class Entry:
     def counts(self) -> bool:
         """True if unchanged code must request the call again.
 
-        It must if the call ended, or may not be made a second time.
+        It must if the call ended, or may not be made a second time. A child run that has not ended may have done
+        anything: another child in its place would do it again.
         """
-        return self.recorded.outcome is not None or not self.effect.idempotent
+        effect = self.effect
+        return self.recorded.outcome is not None or not effect.idempotent or effect.name in (RUN_CHILD, START_CHILD)
 
     def give(self) -> None:
         """Deliver the outcome, after which the next has its turn."""
