@@ -221,24 +221,28 @@ class ChildRun:
     def _check_seen(self, trace: Trace | None) -> None:
         """Raise ChildRunError if the trace lacks a request that its parent shows.
 
-        Without its trace, or from an older copy, the child would do its effects again. None stands for a missing trace.
+        Without its trace, or from an older copy, the child would do its effects again. None stands for a missing trace:
+        then the traces of children that have ended show whether the folder of the family is there.
         """
         if not self._recorded:
             return
-        shown = [name for each in self.run.writer.trace().records for name in _shown_for(each, self.run_id)]
-        if not shown:
-            return
+        parent = self.run.writer.trace()
+        shown = [name for each in parent.records for name in _shown_for(each, self.run_id)]
         waits = [each for each in trace.records if each.kind == "wait"] if trace is not None else []
         asked = [request["id"] for each in waits for request in each["requests"]]
         known = {_again(name, number) for name in asked for number in range(len(shown))}
         if not known.issuperset(shown):
-            lost = (
-                "its trace is missing" if trace is None else f"its trace is an older one: {trace.path or trace.place}"
-            )
-            raise ChildRunError(
-                f"child run {self.run_id} cannot be resumed: it had asked something, and {lost}; put its last trace in "
-                f"place and resume again, or fork the parent from state {self.step}, and the child starts anew"
-            )
+            place = None if trace is None else trace.path or trace.place
+            lost = "its trace is missing" if place is None else f"its trace is an older one: {place}"
+            why = f"it had asked something, and {lost}"
+        elif trace is None and self.plan.file is not None and (other := next(_lost_of(parent), None)) is not None:
+            why = f"its trace is missing, and so is that of child run {other}, which has ended"
+        else:
+            return
+        raise ChildRunError(
+            f"child run {self.run_id} cannot be resumed: {why}; put its last trace in place and resume again, or fork "
+            f"the parent from state {self.step}, and the child starts anew"
+        )
 
     # a child at work
 
@@ -339,6 +343,19 @@ def _shown_for(record: Record, run_id: str) -> Iterator[str]:
     for request in record["requests"] if record.kind == "wait" else ():
         if (request.get("details") or {}).get("run") == run_id:
             yield request["id"]
+
+
+def _lost_of(parent: Trace) -> Iterator[str]:
+    """Yield the ids of ended children whose traces are missing."""
+    ended = {each["intent"] for each in parent.records if each.kind == "outcome" and not each.get("cancelled")}
+    found = [start.run_id for start in parent.children if start.record.seq in ended]
+    chosen = [each.get("chosen") or {} for each in parent.records if each.kind == "branch"]
+    found += [each["run"] for each in chosen if "run" in each]
+    for run_id in found:
+        try:
+            parent.relative(run_id)
+        except TraceNotFoundError:
+            yield run_id
 
 
 def _again(request: str, number: int) -> str:

@@ -176,6 +176,56 @@ def test_a_child_whose_trace_has_lost_its_request_pays_no_second_time(
     assert (engine.resume(path).final_result, DONE) == ("paid; receipt 7", ["paid"])
 
 
+def killed_in_its_second_child(module: type[Noting], folder: Path) -> Path:
+    """Return the trace of a run that was killed after its second child had paid."""
+    result = Engine(module(), traces=folder / "runs", on_wait=lambda request: "7").run("pay")
+    path = result.trace.path
+    assert (result.status, DONE, path is not None) == ("completed", ["paid", "paid"], True)
+    assert path is not None
+    *_, last = result.trace.children
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: last.record.seq + 1]))
+    own = branches_folder(path) / f"{last.run_id}.trace.jsonl"
+    lines = own.read_bytes().splitlines(keepends=True)
+    paid = next(number for number, line in enumerate(lines) if b'"kind":"outcome"' in line)
+    own.write_bytes(b"".join(lines[: paid + 1]))
+    return path
+
+
+class CallsTwice(Caller):
+    def decide(self, state: Notes) -> Decision:
+        return Decision.final(str(len(state.notes))) if len(state.notes) == 2 else Decision.act(Action("hand_on"))
+
+
+class ExploresTwice(Explorer):
+    branch = BestOfN(lambda state: len(state.notes), steps=1)
+
+    def decide(self, state: Notes) -> Decision:
+        if len(state.notes) == 2:
+            return Decision.final("2")
+        return Decision.branch([Decision.act(Action("pay"))])
+
+
+@pytest.mark.parametrize("module", [CallsTwice, ExploresTwice])
+def test_a_run_without_the_folder_of_its_family_pays_no_second_time(module: type[Noting], tmp_path: Path) -> None:
+    """Its first child has ended, so there was a folder, and the second child may have paid."""
+    path = killed_in_its_second_child(module, tmp_path)
+    engine = Engine(module(), traces=tmp_path / "runs", on_wait=lambda request: "7")
+    folder = branches_folder(path)
+    folder.rename(tmp_path / "away")
+    alone = path.read_bytes()
+    lost = engine.resume(path)
+    assert lost.error is not None
+    assert (lost.error.type, "and so is that of child run" in lost.error.message) == ("ChildRunError", True)
+    assert DONE == ["paid", "paid"]
+    (tmp_path / "away").rename(folder)
+    for child in folder.glob("*.trace.jsonl"):
+        if child.name.endswith(lost.trace.children[-1].run_id + ".trace.jsonl"):
+            child.unlink()  # killed before the child had a trace
+    path.write_bytes(alone)
+    assert (engine.resume(path).final_result, DONE) == ("2", ["paid", "paid", "paid"])
+
+
 def test_a_started_child_that_lost_its_trace_in_the_same_step_is_reported(tmp_path: Path) -> None:
     class AtOnce(Starter):
         async def start(self) -> str:
