@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from ...errors import ChildRunError, DivergenceError, EngineUsageError, StateError, TraceError
+from ...errors import ChildRunError, DivergenceError, EngineUsageError, RecordedValueError, StateError, TraceError
 from ...tasks import Task
 from ...traces import Trace
 from ..concurrency.tasks import Job, current_loop
@@ -186,7 +186,7 @@ class CalledChild(ChildRun):
                 f"child run {self.run_id} cannot be resumed: {error}; restore its code and resume again, or resume "
                 "with on_divergence='fork' or 'ignore'"
             ) from error
-        except (TraceError, EngineUsageError, StateError) as error:
+        except (TraceError, EngineUsageError, StateError, RecordedValueError) as error:
             raise ChildRunError(f"child run {self.run_id} cannot be started or resumed: {error}") from error
 
     def _belongs(self, trace: Trace) -> bool:

@@ -284,6 +284,8 @@ class ChildRun:
                 self._at_work.discard(child)
             if child.writer.failed is not None:
                 raise child.writer.failed
+            if child.unreadable is not None:
+                raise child.unreadable
             if child.diverged is not None:
                 raise self._diverged(child.diverged)
             if result.error is not None and result.error.type == ChildRunError.__name__:

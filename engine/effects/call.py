@@ -19,7 +19,15 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ...errors import CallClosedError, DivergenceError, EffectError, RunAbortedError, RunClosedError, StateValueError
+from ...errors import (
+    CallClosedError,
+    ChildRunError,
+    EffectError,
+    RefoldError,
+    RunAbortedError,
+    RunClosedError,
+    StateValueError,
+)
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
@@ -73,7 +81,7 @@ Tokens are released in any thread and by any run of the family, without a signal
 below the seconds of the model calls for which such a call waits.
 """
 _CUT_OFF = "the run was cancelled, or ran into a budget, before the call ended"
-_DIVERGED = "the code in the call has changed since the run was recorded; what the call returned does not count"
+_REFUSED = "the run could not continue inside the call; what the call returned or raised does not count"
 BLOB_FROM = 64 * 1024
 """Results of at least this many bytes (64 KiB) are stored as blobs beside the trace.
 
@@ -145,8 +153,8 @@ class Call:
     """Stops the work on this call; called if the enclosing hook or call ends first."""
     waited: Callable[[], float] | None = None
     """Returns the seconds that the run was blocked in this call, if the run waits inside it."""
-    diverged: DivergenceError | None = None
-    """The error of a resumed run whose changed code has made another request inside this call."""
+    refused: RefoldError | None = None
+    """The error, raised inside this call, that ends the run and says nothing about the call."""
 
     def __init__(
         self,
@@ -229,11 +237,12 @@ class Call:
 
         Returns the held value, its JSON bytes, and the outcome's number. The held value is in frozen JSON form, or is
         the value itself if its declared type is a state model. For a value without an exact JSON form, the outcome is
-        an error, which is raised as EffectError. A call in which the code has diverged has no outcome, whatever it
-        returns or raises: it is cancelled, and the DivergenceError is raised.
+        an error, which is raised as EffectError. A call in which the run could not continue (`refused`) has no outcome,
+        whatever it returns or raises: it is cancelled, and the error is raised again.
         """
         run = self.run
-        self._check_diverged(None)
+        if self.refused is not None:
+            self._refuse_outcome(None)
         try:
             spec, kind = self.spec, type(value)
             usage = self.charged
@@ -265,24 +274,27 @@ class Call:
     def fail(self, error: Exception) -> NoReturn:
         """Write the error as the outcome, and raise it as EffectError.
 
-        See `finish` for a call in which the code has diverged.
+        See `finish` for a call in which the run could not continue.
         """
-        self._check_diverged(error)
+        if self.refused is not None:
+            self._refuse_outcome(error)
         form = self.run.error_form(error)
         self._close({"error": form}, self.charged)
         raise EffectError(form["type"], form["message"], form.get("data")) from error
 
-    def diverges(self, error: DivergenceError) -> None:
+    def refuse(self, error: RefoldError) -> None:
         """Let this call, and all calls around it, have no outcome."""
         call: Call | None = self
         while call is not None:
-            call.diverged = error
+            call.refused = error
             call = call.frame.call
 
-    def _check_diverged(self, cause: Exception | None) -> None:
-        if self.diverged is not None:
-            self.cancelled(_DIVERGED)
-            raise self.diverged from (cause if cause is not self.diverged else None)
+    def _refuse_outcome(self, cause: Exception | None) -> NoReturn:
+        assert self.refused is not None
+        self.cancelled(_REFUSED)
+        if cause is self.refused:
+            raise cause
+        raise self.refused from cause
 
     def cancelled(self, why: str) -> None:
         """Record that the call was cancelled: its effect is unknown."""
@@ -418,6 +430,8 @@ async def carry_out(
                     value = await work
     except (Exception, SystemExit) as error:
         if _is_cut_off(error):
+            if isinstance(error, ChildRunError) and call.frame.call is not None:
+                call.frame.call.refuse(error)  # otherwise a tool that catches it could return a result
             call.cancelled(_CUT_OFF)
             raise
         if is_cancelled() or (not alone and cancel_requests() > before):

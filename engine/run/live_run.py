@@ -10,8 +10,9 @@ Every effect enters through `begin`, which decides where its outcome comes from:
 The journal exists only while a resumed run repeats its unfinished step; the commit drops the journal. If the code makes
 another request than the recorded one, the run ends with DivergenceError, so that no effect runs again under a new name.
 
-Four fields say why a run does no more: `stopping` (a budget is used up), `diverged` (the code has changed),
-`suspended` (it waits for an answer; open calls stay open) and `closed` (its end is being written).
+Five fields say why a run does no more: `stopping` (a budget is used up), `diverged` (the code has changed),
+`unreadable` (a recorded value is lost), `suspended` (it waits for an answer; open calls stay open) and `closed` (its
+end is being written).
 
 Hooks and tools may run in worker threads, so `begin`, `open`, `close`, `write` and `charge` may be called from any
 thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
@@ -28,7 +29,17 @@ from typing import Any
 import orjson
 
 from ...endings import StopReason
-from ...errors import BudgetExceededError, CallClosedError, DivergenceError, EffectError, RunClosedError
+from ...errors import (
+    BudgetExceededError,
+    CallClosedError,
+    DivergenceError,
+    EffectError,
+    RecordedValueError,
+    RefoldError,
+    RunClosedError,
+    TraceError,
+    TraceWriteError,
+)
 from ...printable import message_of, repr_of
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
@@ -85,6 +96,8 @@ class LiveRun:
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """The error of a resumed step whose code makes another request than the recorded one."""
+        self.unreadable: RecordedValueError | None = None
+        """The error of a recorded value that the run needs and cannot read."""
         self.diverged_below: DivergenceError | None = None
         """The error of a child run whose code has changed; of several children, that of the first step."""
         self.open_calls: dict[int, Call] = {}
@@ -214,8 +227,8 @@ class LiveRun:
 
     def commit(self, members: dict[str, Any], state: StateSchema) -> None:
         """Write the commit of a step that ends with `state`."""
-        if self.diverged is not None:
-            raise self.diverged
+        if (error := self.broken) is not None:
+            raise error
         before = self.writer.size
         members["seconds"] = int(self.elapsed * 1e6 + 0.5) / 1e6
         self.write("commit", self.step, members)
@@ -262,7 +275,12 @@ class LiveRun:
                 lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
         else:
             assert asked is not None
-            call, found = self._looked_up(frame, spec, asked, action, members)
+            try:
+                call, found = self._looked_up(frame, spec, asked, action, members)
+            except TraceWriteError:
+                raise
+            except TraceError as error:
+                raise self._unreadable(frame, error) from error
             if call.recorded is not None:
                 return call
         if action is None:
@@ -311,22 +329,36 @@ class LiveRun:
         if self.diverged is None and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
-        self._refuse_diverged(frame)
+        self._refuse_broken(frame)
 
-    def _refuse_diverged(self, frame: Frame) -> None:
-        """Raise for a request after the code has diverged, there or elsewhere."""
-        if self.diverged is not None:
+    def _unreadable(self, frame: Frame, error: TraceError) -> RecordedValueError:
+        """End the run for a lost value; return the error to raise."""
+        self.unreadable = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
+        self.cancel_work()
+        if frame.call is not None:
+            frame.call.refuse(self.unreadable)
+        return self.unreadable
+
+    @property
+    def broken(self) -> RefoldError | None:
+        """The error for which the run cannot continue, or None."""
+        return self.diverged or self.unreadable
+
+    def _refuse_broken(self, frame: Frame) -> None:
+        """Raise for a request of a run that cannot continue."""
+        error = self.broken
+        if error is not None:
             if frame.call is not None:
-                frame.call.diverges(self.diverged)
-            raise self.diverged
+                frame.call.refuse(error)
+            raise error
 
     def all_asked_for(self, phase: str) -> None:
         """End the run if a resumed hook left out a recorded request."""
         checked = self.journal if self.plan.options.on_divergence != "ignore" else None
         if checked is not None and (left := checked.left(phase)):
             self._diverge(left, phase, None)
-        if self.diverged is not None:
-            raise self.diverged
+        if (error := self.broken) is not None:
+            raise error
 
     def _diverge(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
         expected = [{"effect": effect.name, "args": effect.args} for effect in left]
@@ -389,7 +421,8 @@ class LiveRun:
         if self.stopping is not None:
             raise self.stopping
         frame = call.frame
-        self._refuse_diverged(frame)
+        if self.diverged is not None or self.unreadable is not None:
+            self._refuse_broken(frame)
         span = frame.within or frame
         if span.over or self.closed or self.suspended:
             self._refuse_late(frame, call.spec.name)

@@ -187,8 +187,8 @@ class Runner:
         run = self.run
         if isinstance(raised, KeyboardInterrupt):
             return self._cancelled(raised)
-        if run.diverged is not None:
-            return Outcome(StopReason.unrecoverable_error, RunFailure.of(run.diverged, run.step, self.phase))
+        if run.broken is not None:
+            return Outcome(StopReason.unrecoverable_error, RunFailure.of(run.broken, run.step, self.phase))
         if self._beat.lost is not None:
             raised = self._beat.lost
         if run.suspended:
@@ -336,7 +336,7 @@ class Runner:
                 raise  # if the thread has started the tool, `act` raises this error again when it awaits the tool
         if self._begun is not None:
             return self._begun[0]
-        if run.journal is not None or run.diverged is not None:
+        if run.journal is not None or run.broken is not None:
             run.all_asked_for("decide")
         return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
@@ -349,7 +349,7 @@ class Runner:
         known = run.tools.get(name)
         if known is None or known[0] is not tools.get(name) or known[1].is_async or known[1].marks.timeout is not None:
             return
-        ends = run.stopping is not None or run.diverged is not None or run.closed
+        ends = run.stopping is not None or run.broken is not None or run.closed
         if deciding.open or ends or self._may_be_cancelled():
             return
         deciding.over = True
@@ -406,7 +406,7 @@ class Runner:
         offered = {"state": want.state, "decision": want.decision}
         kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
         value = await self._call(Frame(run, run.step, "act"), self.module.act, kwargs)
-        if run.journal is not None or run.diverged is not None:
+        if run.journal is not None or run.broken is not None:
             run.all_asked_for("act")
         try:
             return own_observation(value, run.redactor)

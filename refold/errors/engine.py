@@ -158,6 +158,13 @@ class ChildRunError(RunAbortedError, RuntimeError):
     """
 
 
+class RecordedValueError(RunAbortedError, RuntimeError):
+    """A recorded value that the run needs cannot be read.
+
+    Its blob is missing or corrupt. The run fails, and can be resumed once the blob is in place.
+    """
+
+
 class NoThreadError(RunAbortedError, RuntimeError):
     """The process can start no thread, and none will become free.
 
