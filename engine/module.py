@@ -244,6 +244,11 @@ def import_path(thing: type) -> str:
     return f"{name}:{thing.__qualname__}"
 
 
+def hook_arguments(module: Module[Any], hook: str, **offered: Any) -> dict[str, Any]:
+    """Return those of the engine's arguments that a hook takes."""
+    return {name: offered[name] for name in module._hook_names[hook]}
+
+
 async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     """Return a hook's result; a sync hook runs in a worker thread."""
     value = hook(**kwargs) if inspect.iscoroutinefunction(hook) else await in_thread(hook, kwargs)

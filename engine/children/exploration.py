@@ -1,10 +1,8 @@
 """The exploration of one branch: the tree on which a strategy works.
 
-A node is a state that the exploration has reached. Its place is the path of candidate numbers that leads there:
-
-    ""      the state of the run itself, with the candidates of its branch decision
-    "1"     the end of the child run that carries out candidate 1
-    "1.0"   the end of a child of "1", if "1" has stopped at a branch decision itself
+`strategies.protocol` explains the tree and its places. The root is the state of the run itself. Each other node is the
+end of a child run, which has carried out a candidate of its parent node; it has candidates of its own if the child has
+stopped at a branch decision.
 
 The strategy calls `weigh` (score candidates without running them), `grow` (run candidates as child runs) and `rate`
 (score nodes). It returns the number of a candidate, which the run then carries out itself, or a node, whose state and
@@ -41,7 +39,7 @@ from ..run.drive import with_reason
 from ..run.live_run import LiveRun
 from ..run.start.plan import Limit
 from ..state.model import StateSchema
-from ..strategies.choice import checked_choice, in_order, verdict
+from ..strategies.choice import best_of, checked_choice, in_order, score_of, verdict
 from ..strategies.protocol import BranchStrategy, CandidateScore, Node, Score
 from .candidate_child import BranchPoint, CandidateChild, Earlier
 from .environments import Worlds
@@ -170,7 +168,7 @@ class Exploration:
 
         asked = {node.place: (node.state,) for node in nodes if node.score is None and node.lost is None}
         await self._ask(score, asked, take)
-        return [node.score if node.score is not None else float("-inf") for node in nodes]
+        return [score_of(node) for node in nodes]
 
     async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
         """See Branch.weigh."""
@@ -302,7 +300,7 @@ class Exploration:
             exceeded = BudgetExceededError(self._cut, why)
             self._run.note_stop(exceeded)
             raise exceeded
-        return max(finished, key=lambda node: node.score if node.score is not None else float("-inf"))
+        return best_of(finished)
 
     async def _carried_out(self, strategy: BranchStrategy, chosen: Any) -> int | Adopted:
         """Check and write the choice; return the candidate's number or state."""

@@ -34,7 +34,7 @@ from ..effects.context import Frame, named_lanes
 from ..effects.journal.redacted_match import fits
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
-from ..module import Module, call_hook, first_state, kind_of
+from ..module import Module, call_hook, first_state, hook_arguments, kind_of
 from ..state.model import StateSchema, dump
 from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun
@@ -172,10 +172,8 @@ class _Verification:
         """Call `decide`, for a candidate or for the decision itself, and compare."""
 
         async def decide() -> Any:
-            offered = {"state": state, "candidate": candidate}
-            decision = await call_hook(
-                self.module.decide, {name: offered[name] for name in self.module._hook_names["decide"]}
-            )
+            arguments = hook_arguments(self.module, "decide", state=state, candidate=candidate)
+            decision = await call_hook(self.module.decide, arguments)
             if not isinstance(decision, Decision):
                 return f"decide returned {kind_of(decision)}"
             return orjson.loads(dump((decision.with_ids(step.index) if candidate is None else decision).to_dict()))

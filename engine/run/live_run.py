@@ -44,7 +44,7 @@ from ...printable import message_of, repr_of
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
-from ..concurrency.tasks import current_loop
+from ..concurrency.tasks import current_loop, soon
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
 from ..effects.arguments_json import Asked, StateRefs, asked_for, request_digest
@@ -93,6 +93,8 @@ class LiveRun:
         self.closed = False
         self.suspended = False
         """Whether the run is suspended; its open calls stay open."""
+        self.is_cut = False
+        """Whether the engine has cancelled the work, through `cancel_work`."""
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """The error of a resumed step whose code makes another request than the recorded one."""
@@ -140,24 +142,27 @@ class LiveRun:
     def attach(
         self,
         work: Any,
-        in_loop: Callable[[Callable[[], Any]], Any],
         cancel: Callable[[], Any],
-        suspend: Callable[[], Any],
         unblocked: Callable[[], Any],
     ) -> None:
         """Connect the coroutine that does the run's work, before it starts.
 
-        `in_loop` schedules a call in the run's event loop, from any thread. In the loop, `cancel` cancels the work,
-        `suspend` cancels the work of a suspended run, and `unblocked` is called when the run is no longer blocked.
+        `cancel` cancels the work; `unblocked` is called when the run is no longer blocked. Both are called in the
+        running event loop.
         """
 
-        def suspended() -> None:
-            self.suspended = True
-            suspend()
+        def cut() -> None:
+            self.is_cut = True
+            cancel()
 
+        def suspend() -> None:
+            self.suspended = True
+            cancel()
+
+        in_loop = soon()
         self.context, self.loop = copy_context(), current_loop()
-        self._work, self._cancel = work, lambda: in_loop(cancel)
-        self.waits.attach(in_loop, suspended, unblocked)
+        self._work, self._cancel = work, lambda: in_loop(cut)
+        self.waits.attach(in_loop, suspend, unblocked)
 
     # the `Meter` that stop criteria read
 

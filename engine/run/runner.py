@@ -37,7 +37,7 @@ from ...endings import RunStatus, StopReason, status_of
 from ...errors import DecisionError, StateValueError, TraceWriteError
 from ...tasks import Environment
 from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.tasks import several, soon
+from ..concurrency.tasks import several
 from ..concurrency.threads import Job, Then, in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..effects.call import Call, leave
@@ -47,7 +47,7 @@ from ..effects.tools import act, begin
 from ..loop.decision import ActionResult, Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..loop.stop_criteria import FinalResultCriteria
-from ..module import Module, first_state, kind_of
+from ..module import Module, first_state, hook_arguments, kind_of
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
 from .live_run import LiveRun
@@ -111,8 +111,6 @@ class Runner:
         self._beat = Beat(run)
         self._working: asyncio.Task[Any] | None = None
         """The task of the work, on asyncio."""
-        self._is_cut = False
-        """Whether the engine has cancelled the work, through `LiveRun.cancel_work`."""
         self._only_state = self.module._hook_names["decide"] == ("state",)
         """Whether `decide` takes the state alone, as most do."""
         self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
@@ -145,12 +143,7 @@ class Runner:
 
         try:
             async with anyio.create_task_group() as group:
-
-                def cut() -> None:
-                    self._is_cut = True
-                    group.cancel_scope.cancel()
-
-                run.attach(work, soon(), cut, group.cancel_scope.cancel, limit.watch)
+                run.attach(work, group.cancel_scope.cancel, limit.watch)
                 limit.watch()
                 self._beat.start(group.cancel_scope.cancel)
                 group.start_soon(whole)
@@ -195,7 +188,7 @@ class Runner:
             return Outcome(StopReason.waiting)
         if run.stopping is not None:
             return Outcome(StopReason(run.stopping.reason))
-        if self._is_cut:
+        if run.is_cut:
             return Outcome(StopReason.budget_time)
         if isinstance(raised, anyio.get_cancelled_exc_class()):
             raised = stray(self.phase, raised)
@@ -260,10 +253,8 @@ class Runner:
 
     def _may_be_cancelled(self) -> bool:
         """Return whether the work may be cancelled; on trio, always."""
-        task = self._working
-        return (
-            task is None or task.cancelling() > 0 or self._is_cut or self.run.suspended or self._beat.lost is not None
-        )
+        task, run = self._working, self.run
+        return task is None or task.cancelling() > 0 or run.is_cut or run.suspended or self._beat.lost is not None
 
     # the phases
 
@@ -327,7 +318,8 @@ class Runner:
             return self._write_decision(candidate.decision, candidate=candidate.number)
         run = self.run
         frame = Frame(run, run.step, "decide")
-        kwargs = {"state": state} if self._only_state else self._decide_arguments(state, None)
+        offered = {"state": state}
+        kwargs = offered if self._only_state else hook_arguments(self.module, "decide", **offered, candidate=None)
         then = partial(self._begin_tool, frame) if self._goes_on and run.journal is None and run.reuse is None else None
         try:
             value = await self._call(frame, self.module.decide, kwargs, then)
@@ -364,10 +356,6 @@ class Runner:
             begun.at_work(job.go_on(begun.fn, begun.kwargs))
         self._begun = decision, frame, begun
 
-    def _decide_arguments(self, state: StateSchema, candidate: int | None) -> dict[str, Any]:
-        offered = {"state": state, "candidate": candidate}
-        return {name: offered[name] for name in self.module._hook_names["decide"]}
-
     def _write_decision(self, decision: Decision, **members: Any) -> Decision:
         """Write a decision; return it with ids and without secrets."""
         run = self.run
@@ -392,7 +380,8 @@ class Runner:
 
         async def ask(number: int) -> None:
             frame = Frame(self.run, self.run.step, "decide", prefix=f"candidate {self._nest}.{number}|".encode())
-            value = await self._call(frame, self.module.decide, self._decide_arguments(want.state, number))
+            kwargs = hook_arguments(self.module, "decide", state=want.state, candidate=number)
+            value = await self._call(frame, self.module.decide, kwargs)
             found[number] = as_decision(self.module, value, number)
 
         await several([partial(ask, number) for number in range(count)], self.plan.options.max_children)
@@ -403,8 +392,7 @@ class Runner:
         """Ask the module's own `act` for the observation of a step."""
         run = self.run
         self.phase = "act"
-        offered = {"state": want.state, "decision": want.decision}
-        kwargs = {name: offered[name] for name in self.module._hook_names["act"]}
+        kwargs = hook_arguments(self.module, "act", state=want.state, decision=want.decision)
         value = await self._call(Frame(run, run.step, "act"), self.module.act, kwargs)
         if run.journal is not None or run.broken is not None:
             run.all_asked_for("act")

@@ -131,7 +131,10 @@ class Waits:
     def attach(
         self, in_loop: Callable[[Callable[[], Any]], Any], suspend: Callable[[], Any], unblocked: Callable[[], Any]
     ) -> None:
-        """Connect the run's work; `LiveRun.attach` explains the arguments."""
+        """Connect the run's work; see `LiveRun.attach`.
+
+        `in_loop` schedules a call in the run's event loop, from any thread. There, `suspend` suspends the run.
+        """
         self.in_loop, self._suspend, self._unblocked = in_loop, suspend, unblocked
 
     @property
@@ -161,8 +164,7 @@ class Waits:
 
     def committed(self) -> None:
         """Drop the requests of a committed step."""
-        if self.shown:
-            self.shown, self.answers, self.expired = {}, {}, set()
+        self.shown, self.answers, self.expired = {}, {}, set()
 
     @contextmanager
     def child_at_work(self) -> Iterator[None]:
@@ -207,11 +209,7 @@ class Waits:
             return self.answers[request.id]
         if self._run.closed:
             raise RunClosedError(f"run {self._run.run_id} has ended; it no longer asks {request.prompt!r}")
-        shown = self.shown.get(request.id)
-        if shown is None:
-            shown = self._without_secrets(request)
-            self._run.write("wait", self._run.step, {"requests": [shown.to_dict()]})
-            self.shown[request.id] = shown
+        shown = self._show(request)
         asking = _Asking(calls if call is None else (call,))
         self.asking.append(asking)
         self._recheck()
@@ -223,9 +221,7 @@ class Waits:
 
     def give(self, request: WaitRequest, value: Any) -> Any:
         """Write a request with the source's answer, and return the answer."""
-        self._run.write("wait", self._run.step, {"requests": [request.to_dict()]})
-        self.shown[request.id] = request
-        self._write_answer(request, json_value(value, "the answer"), {"reused": True})
+        self._write_answer(self._show(request), json_value(value, "the answer"), {"reused": True})
         return self.answers[request.id]
 
     async def _answered(
@@ -279,9 +275,15 @@ class Waits:
         data = left_open(request, event, problem, self._run.redactor)
         self._run.write("event", self._run.step, {"name": event, "data": data})
 
-    def _without_secrets(self, request: WaitRequest) -> WaitRequest:
-        redactor = self._run.redactor
-        return request if redactor is None else WaitRequest.from_dict(redactor.value(request.to_dict()))
+    def _show(self, request: WaitRequest) -> WaitRequest:
+        """Write a new request; return the request as the trace has it."""
+        shown = self.shown.get(request.id)
+        if shown is None:
+            redactor = self._run.redactor
+            shown = request if redactor is None else WaitRequest.from_dict(redactor.value(request.to_dict()))
+            self._run.write("wait", self._run.step, {"requests": [shown.to_dict()]})
+            self.shown[request.id] = shown
+        return shown
 
     def _write_answer(self, request: WaitRequest, value: Any, members: dict[str, Any]) -> None:
         members = {"answers": {request.id: value}, **members, "waited": self.waited()}

@@ -1,4 +1,4 @@
-"""Validates a strategy's choice and formats it for the trace."""
+"""Compares nodes, validates a strategy's choice, and formats it for the trace."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import Field, fields, is_dataclass
@@ -56,6 +56,16 @@ def verdict(
         "lost": {node.place: node.lost for node in tree if node.lost is not None},
         "cut": cut,
     }
+
+
+def score_of(node: Node) -> float:
+    """Return a node's score, minus infinity without one."""
+    return node.score if node.score is not None else float("-inf")
+
+
+def best_of(nodes: Collection[Node]) -> Node:
+    """Return the highest-scored node, the first of equals; `nodes` is not empty."""
+    return max(nodes, key=score_of)
 
 
 def in_order(nodes: Any) -> list[Node]:

@@ -14,6 +14,7 @@ from math import log, sqrt
 from typing import Any
 
 from ...errors import EngineUsageError
+from .choice import best_of
 from .protocol import Branch, CandidateScore, Node, Score
 
 
@@ -28,11 +29,6 @@ def _check(strategy: Any, *whole: str) -> None:
         value = getattr(strategy, each)
         if value is not None and (type(value) is not int or value < 1):
             raise EngineUsageError(f"{each} of {name} must be a whole number of at least 1, got {value!r}")
-
-
-def _best(nodes: list[Node]) -> Node:
-    """Return the highest-scored node, the first of equals; `nodes` is not empty."""
-    return max(nodes, key=lambda node: node.score if node.score is not None else float("-inf"))
 
 
 async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
@@ -83,7 +79,7 @@ class BestOfN:
         """See BranchStrategy."""
         nodes = await branch.grow(branch.root, steps=self.steps, to_next_branch=False)
         kept = await _rated(branch, nodes, self.score)
-        return _best(kept) if kept else branch.root
+        return best_of(kept) if kept else branch.root
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,7 @@ class MonteCarloTreeSearch:
             if branch.root.place in search.closed:
                 break
             await search.roll()
-        return _best(search.reached) if search.reached else branch.root
+        return best_of(search.reached) if search.reached else branch.root
 
 
 class _Rollouts:

@@ -116,10 +116,9 @@ class _Preparation:
         self.clock = options.clock
         self.redactor = options.redactor
         self.steps = len(trace.steps)
-        self.said = False  # whether the `resume` record is written
         self.waited = 0.0  # seconds in `on_wait`, until a record reports them
         self.secrets: list[tuple[str, str]] = []
-        self.written: list[Record] = []
+        self.written: list[Record] = []  # the first is the `resume` record
 
     async def prepare(self, value: Any, request: str | None, expired: Collection[str]) -> RunPlan:
         trace, on_wait = self.trace, self.options.on_wait
@@ -149,7 +148,7 @@ class _Preparation:
         # a run that was killed while it waited is resumed, since other work of its step may be left
         suspended = status == RunStatus.waiting and trace.ending.record is not None
         late = any(r.deadline is not None and r.deadline <= now for r in waiting)
-        if suspended and waiting and not (self.said or late or on_wait is not None):
+        if suspended and waiting and not (self.written or late or on_wait is not None):
             return self._wait(waiting)
         state = self._say()
         return self._plan(state, _position(self.writer.trace(), again, answers, self.secrets))
@@ -225,9 +224,8 @@ class _Preparation:
         if state is not None and state.max_steps != self.budget.max_steps:
             limit = max(self.budget.max_steps, state.current_step)
             state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
-        if self.said:
+        if self.written:
             return state
-        self.said = True
         members: dict[str, Any] = {
             "attempt": 2 + sum(1 for r in trace.records if r.kind == "resume"),
             "versions": versions(),
