@@ -1,4 +1,4 @@
-"""The result of a run, its error and its open requests."""
+"""The end of a run: its result, error and open requests."""
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Self
 from typing_extensions import TypeVar
 
 from ..endings import RunStatus, StopReason, predicate
-from ..errors import RunNotCompletedError, TraceCorruptError
+from ..errors import ChildRunError, DivergenceError, RecordedValueError, RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
 from ..notebook_card import Block, Card, block_of
 from ..printable import message_of
@@ -98,6 +98,11 @@ class RunFailure:
         return cls(type(error).__name__, message_of(error), text, step, phase)
 
 
+BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))
+"""The stop reasons of a child that may continue, since the budget may be larger now."""
+_OVER = (RunStatus.completed, RunStatus.stopped, RunStatus.failed)
+_RESUMABLE = (ChildRunError.__name__, DivergenceError.__name__, RecordedValueError.__name__)
+"""Errors that say nothing about a run's work: its own child could not run, its code had changed, a value was lost."""
 _PASSED = {True: "passed", False: "failed", None: "not known"}
 S = TypeVar("S", default=Any)
 
@@ -202,6 +207,13 @@ def stop_reason_of(trace: Trace) -> StopReason | None:
         problem = f"the end record's stop_reason {reason!r:.80} is none that this refold knows"
         raise TraceCorruptError(problem, trace.end["seq"] + 1, path=trace.path)
     return StopReason(reason)
+
+
+def has_ended(trace: Trace) -> bool:
+    """Return whether a child run is not resumed with its parent."""
+    if trace.status not in _OVER or (trace.end.get("error") or {}).get("type") in _RESUMABLE:
+        return False
+    return not (trace.status == RunStatus.stopped and trace.stop_reason in BUDGETS)
 
 
 def told_live(trace: Trace) -> Iterator[Record]:

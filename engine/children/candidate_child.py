@@ -13,12 +13,12 @@ from ...tasks import Environment
 from ...traces import Trace
 from ..effects.redaction import Redactor
 from ..loop.decision import Decision
-from ..replay.child_ends import BUDGETS
 from ..replay.reuse import Reuse
+from ..result import BUDGETS
 from ..run.live_run import LiveRun
 from ..run.start.plan import STATES, Candidate, Limit, Parent, RunPlan
 from ..state.model import StateSchema, dump
-from .start_or_resume import ChildRun, child_id
+from .start_or_resume import ChildRun, child_id, is_linked
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,11 @@ class CandidateChild(ChildRun):
         return self.point.redactor
 
     def _belongs(self, trace: Trace) -> bool:
-        link = trace.header["parent"] or {}
-        origin = self._family().relative(self.point.run_id)
+        origin, hash_ = self._family().relative(self.point.run_id), (trace.parent or {}).get("hash")
         first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
         wanted = orjson.loads(dump(self.decision.with_ids(0).to_dict()))
-        same = all(link.get(name) == value for name, value in self.link.items() if name != "hash")
-        return same and first in (None, wanted) and any(record.hash == link.get("hash") for record in origin.records)
+        known = first in (None, wanted) and any(record.hash == hash_ for record in origin.records)
+        return known and is_linked(trace, self.link)
 
     def _runs_again(self, trace: Trace) -> bool:
         # a candidate that failed before it had a state, or with the whole run

@@ -57,9 +57,7 @@ class _Cut(Exception):
 class Exploration:
     """One branch under exploration: the `Branch` that a strategy receives."""
 
-    def __init__(
-        self, run: LiveRun, state: StateSchema, decision: Decision, nest: int, again: bool, worlds: Worlds
-    ) -> None:
+    def __init__(self, run: LiveRun, state: StateSchema, decision: Decision, nest: int, worlds: Worlds) -> None:
         assert not isinstance(decision.candidates, int)
         self._run = run
         self._worlds = worlds
@@ -71,7 +69,8 @@ class Exploration:
         self._points = {"": BranchPoint.of(run, state)}
         self._weights: dict[str, float] = {}
         self._growing: dict[str, anyio.Event] = {}
-        self._earlier = Earlier.of(run.writer.trace()) if again else Earlier()
+        at = run.plan.position
+        self._earlier = Earlier.of(run.writer.trace()) if at.again and at.step == run.step else Earlier()
         self._at_work = set[LiveRun]()
         """The candidates' runs at work."""
         self._family = cache(run.writer.trace)
@@ -133,8 +132,7 @@ class Exploration:
         if self._cut is not None:
             raise _Cut
         asked = None if candidates is None else list(candidates)
-        for node in nodes:
-            self._check_known(node)
+        self._check_known(*nodes)
         wanted = [(node, n) for node in nodes for n in (range(len(node.candidates)) if asked is None else asked)]
         for node, number in wanted:
             if not 0 <= number < len(node.candidates):
@@ -160,8 +158,7 @@ class Exploration:
 
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
         """See Branch.rate."""
-        for node in nodes:
-            self._check_known(node)
+        self._check_known(*nodes)
 
         def take(place: str, value: float) -> None:
             self._nodes[place].score = value
@@ -200,15 +197,16 @@ class Exploration:
             for place, args in asked.items():
                 await ask(place, args)
 
-    def _check_known(self, node: Node) -> None:
-        if self._chosen:
-            raise DecisionError("this branch has been decided; use the branch that choose() was called with")
-        if not isinstance(cast(object, node), Node):
-            raise DecisionError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
-        if self._nodes.get(node.place) is not node:
-            raise DecisionError(
-                f"the node at {node.place!r} is not of this branch; use nodes that its grow() has returned"
-            )
+    def _check_known(self, *nodes: Node) -> None:
+        for node in nodes:
+            if self._chosen:
+                raise DecisionError("this branch has been decided; use the branch that choose() was called with")
+            if not isinstance(cast(object, node), Node):
+                raise DecisionError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
+            if self._nodes.get(node.place) is not node:
+                raise DecisionError(
+                    f"the node at {node.place!r} is not of this branch; use nodes that its grow() has returned"
+                )
 
     # children
 

@@ -18,8 +18,8 @@ from ..effects.call import Call
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..module import Module
-from ..replay.child_ends import has_ended
 from ..replay.reuse import linked
+from ..result import has_ended
 from ..run.live_run import LiveRun
 from ..run.start.resume import result_of
 from ..run.start.usage import background_of, relative_or_none, used_so_far
@@ -48,13 +48,13 @@ class ChildRegistry:
     # candidates
 
     async def choose(
-        self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
+        self, state: StateSchema, decision: Decision, nest: int, environment: Environment | None
     ) -> int | Adopted:
         """See Children.choose."""
         options = self._run.plan.options
         async with AsyncExitStack() as forks:
             worlds = Worlds(environment, forks, shared=options.shared_env)
-            self._exploration = Exploration(self._run, state, decision, nest, again, worlds)
+            self._exploration = Exploration(self._run, state, decision, nest, worlds)
             try:
                 return await self._exploration.decide(options.branch)
             finally:

@@ -29,9 +29,8 @@ from ...traces import Record, Trace
 from ..effects.call import Call
 from ..effects.redaction import Redactor
 from ..replay.answers import answered
-from ..replay.child_ends import has_ended
 from ..replay.reuse import Reuse
-from ..result import UNANSWERED, RunResult, WaitRequest
+from ..result import UNANSWERED, RunResult, WaitRequest, has_ended
 from ..run.drive import drive, opened
 from ..run.live_run import LiveRun
 from ..run.runner import Runner
@@ -328,11 +327,15 @@ class ChildRun:
         """Raise an error if the child's end is not its result."""
 
 
+def is_linked(trace: Trace, link: Mapping[str, Any]) -> bool:
+    """Return whether a trace has this link, whatever the hash."""
+    found = trace.parent or {}
+    return all(found.get(name) == value for name, value in link.items() if name != "hash")
+
+
 def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
     """Raise ChildRunError if a recorded child's trace is another run's."""
-    found = trace.parent or {}
-    same = all(found.get(name) == value for name, value in link.items() if name != "hash")
-    if trace.header.get("run_id") != run_id or not same:
+    if trace.header.get("run_id") != run_id or not is_linked(trace, link):
         raise ChildRunError(
             f"the trace at the place of child run {run_id} is of another run ({trace.header.get('run_id')}): "
             f"{trace.path or trace.place or 'in memory'}; put the child's own trace there, or fork the parent from an "

@@ -149,7 +149,7 @@ class Frame(Lane):
     too, which names its lane. The frame is also the lane of its hook or call, and, without a `span`, its span.
     """
 
-    __slots__ = ("_rngs", "call", "host", "open", "over", "parent", "phase", "prefix", "step", "within")
+    __slots__ = ("call", "host", "open", "over", "parent", "phase", "prefix", "rngs", "step", "within")
 
     def __init__(
         self,
@@ -178,19 +178,13 @@ class Frame(Lane):
         self.open: set[Any] | None = None
         self.within = span
         """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
-        self._rngs: dict[tuple[str, str], Random] | None = None
+        self.rngs: dict[tuple[str, str], Random] = {}
+        """The random streams in use, by lane and name."""
 
     @property
     def span(self) -> Span:
         """The hook or call with which the calls made here end."""
         return self if self.within is None else self.within
-
-    @property
-    def rngs(self) -> dict[tuple[str, str], Random]:
-        """The random streams in use, by lane and name."""
-        if self._rngs is None:
-            self._rngs = {}
-        return self._rngs
 
     def derive(self, what: str) -> bytes:
         """Return 16 bytes from the seed, the fork path and this place."""

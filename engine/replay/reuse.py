@@ -34,10 +34,9 @@ from ..effects.arguments_json import Learn, part_at, pointers
 from ..effects.call import LAST, Recorded
 from ..effects.journal.journal import Entry, Journal, Request, is_entered_again
 from ..effects.journal.redacted_match import fits
-from ..result import WaitRequest, told_live
+from ..result import WaitRequest, has_ended, told_live
 from ..state.digest import value_digest
 from .answers import answers_in, each_effect, fate_id, outcome_told
-from .child_ends import has_ended
 
 T = TypeVar("T")
 Tell = Callable[[int, str, str, bytes, str, bool], None]

@@ -104,8 +104,6 @@ class Runner:
         """The candidate whose decision comes next and is not in the trace yet; otherwise None."""
         self._recorded_decision = plan.position.decision
         self._recorded_choice = plan.position.choice
-        self._again = plan.position.again
-        """Whether an earlier attempt started the current step."""
         self._nest = plan.position.nest
         """How many branches the current step has resolved."""
         self._beat = Beat(run)
@@ -433,7 +431,7 @@ class Runner:
         nest, self._nest = self._nest, self._nest + 1
         chosen: int | Adopted
         if recorded is None:
-            chosen = await run.children.choose(state, decision, nest, self._again, self.environment)
+            chosen = await run.children.choose(state, decision, nest, self.environment)
         else:
             chosen = recorded["candidate"] if "candidate" in recorded else await run.children.adopt(recorded)
         if isinstance(chosen, Adopted):
@@ -457,7 +455,7 @@ class Runner:
             raise run.stopping
         run.commit(members, want.state)
         self.state = want.state
-        self._again, self._nest = False, 0
+        self._nest = 0
         if run.patch_bytes > SNAPSHOT_AFTER * run.snapshot_bytes:
             run.snapshot(dump(want.state))
         run.warn_time()

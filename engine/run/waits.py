@@ -272,8 +272,7 @@ class Waits:
         return (exact,)
 
     def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
-        data = left_open(request, event, problem, self._run.redactor)
-        self._run.write("event", self._run.step, {"name": event, "data": data})
+        self._run.write("event", self._run.step, left_open(request, event, problem, self._run.redactor))
 
     def _show(self, request: WaitRequest) -> WaitRequest:
         """Write a new request; return the request as the trace has it."""
@@ -349,11 +348,11 @@ class Waits:
 
 
 def left_open(request: WaitRequest, event: str, problem: str, redactor: Redactor | None) -> dict[str, Any]:
-    """Log why a handler left a request open; return the event's data."""
+    """Log why a handler left a request open; return the event's members."""
     data = {"request": request.id, "problem": problem}
     data = data if redactor is None else redactor.value(data)
     log.warning("%s: %s; request %s (%r) stays open", event, data["problem"], request.id, request.prompt)
-    return data
+    return {"name": event, "data": data}
 
 
 async def called(on_wait: OnWait, request: WaitRequest) -> Any:

@@ -55,11 +55,11 @@ class Children(Protocol):
     """Whether the run has had background children, so that its commits record their usage."""
 
     async def choose(
-        self, state: StateSchema, decision: Decision, nest: int, again: bool, environment: Environment | None
+        self, state: StateSchema, decision: Decision, nest: int, environment: Environment | None
     ) -> int | Adopted:
         """Return the chosen candidate's number, or the state adopted from its run.
 
-        `nest` counts the step's branches before. If `again`, an earlier attempt may have started the candidates' runs.
+        `nest` counts the step's branches before.
         """
 
     async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:

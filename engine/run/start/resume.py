@@ -50,10 +50,9 @@ from ...effects.redaction import Redactor
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.answers import Answers, expired_in
-from ...replay.child_ends import has_ended
 from ...replay.divergence import OTHER_VERSION, Divergence
 from ...replay.verify import find_divergences
-from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, stop_reason_of, unfinished
+from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, has_ended, stop_reason_of, unfinished
 from ...state.model import StateSchema
 from ..waits import OnWait, called, left_open
 from .fork import forked_state
@@ -187,8 +186,7 @@ class _Preparation:
         return told
 
     def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
-        data = left_open(request, event, problem, self.redactor)
-        self._write_after_saying("event", {"name": event, "data": data})
+        self._write_after_saying("event", left_open(request, event, problem, self.redactor))
 
     def _learn(self, name: str, secret: str) -> None:
         """Add a secret of an earlier attempt, before anything is written."""
