@@ -3,7 +3,6 @@
 threads            run sync code in threads that a deadline can abandon
 processes          kill the processes for which abandoned code waits
 forked_processes   end a process that user code has forked where its function ends
-cancellation       tell the cancellation of a run from that of a task inside it
-tasks              call a function soon or later, start a task, and run several at a time
+tasks              call a function soon or later, start a task, run several at a time, and tell whose a cancellation is
 signals            run async work from a script or a notebook's cell, with Ctrl-C and SIGTERM as cancellation
 """

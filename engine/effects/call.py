@@ -30,8 +30,8 @@ from ...errors import (
 )
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
-from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.forked_processes import ForksEnd
+from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict

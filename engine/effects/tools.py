@@ -9,8 +9,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
 from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
-from ..concurrency.cancellation import is_cancelled, stray
-from ..concurrency.tasks import the_one_of
+from ..concurrency.tasks import is_cancelled, stray, the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from .arguments_json import request_digest

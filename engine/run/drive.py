@@ -32,7 +32,7 @@ from ...tasks import (
     open_environment,
     use_environment,
 )
-from ..concurrency.cancellation import cancel_requests
+from ..concurrency.tasks import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict

@@ -36,8 +36,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ...endings import RunStatus, StopReason, status_of
 from ...errors import DecisionError, StateValueError, TraceWriteError
 from ...tasks import Environment
-from ..concurrency.cancellation import cancel_requests, is_cancelled, own_task, stray, withdraw
-from ..concurrency.tasks import several
+from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, several, stray, withdraw
 from ..concurrency.threads import Job, Then, in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..effects.call import Call, leave
@@ -153,7 +152,7 @@ class Runner:
             from_outside = error
         finally:
             limit.forget()
-            self._beat.stop()
+            self._beat.forget()
             for cancel in run.background:
                 cancel()
             await run.children.stop()

@@ -25,19 +25,14 @@ class TimeLimit:
     def __init__(self, run: LiveRun, seconds: float | None) -> None:
         self._run = run
         self._seconds = seconds
-        self._forget: Callable[[], Any] | None = None
+        self.forget: Callable[[], Any] = lambda: None
+        """Removes the timer."""
 
     def watch(self) -> None:
         """Set the timer, again whenever the run is unblocked."""
         self.forget()
         if self._seconds is not None and not self._run.waits.is_blocked:
-            self._forget = later(max(0.0, self._seconds - self._run.elapsed), self._expire)
-
-    def forget(self) -> None:
-        """Remove the limit."""
-        if self._forget is not None:
-            self._forget()
-            self._forget = None
+            self.forget = later(max(0.0, self._seconds - self._run.elapsed), self._expire)
 
     def _expire(self) -> None:
         run = self._run
@@ -54,20 +49,20 @@ class Beat:
     def __init__(self, run: LiveRun) -> None:
         self.lost: TraceWriteError | None = None
         """The error of a beat that could not be written: the run has lost its trace."""
+        self.forget: Callable[[], Any] = lambda: None
+        """Removes the timer."""
         self._run = run
+        self._end: Callable[[], Any] = lambda: None
         self._seen = -1
-        self._end: Callable[[], Any] | None = None
-        self._forget: Callable[[], Any] | None = None
 
     def start(self, end: Callable[[], Any]) -> None:
         """Write beats from here on; call `end` if one cannot be written."""
-        self._end, self._seen = end, self._run.writer.position
-        self._forget = later(BEAT_SECONDS, self._beat)
+        self._end = end
+        self._wait()
 
-    def stop(self) -> None:
-        """Write no more beats."""
-        if self._forget is not None:
-            self._forget()
+    def _wait(self) -> None:
+        self._seen = self._run.writer.position
+        self.forget = later(BEAT_SECONDS, self._beat)
 
     def _beat(self) -> None:
         run = self._run
@@ -76,8 +71,6 @@ class Beat:
                 run.write("event", run.step, {"name": BEAT, "data": {}})
             except TraceWriteError as error:
                 self.lost = error
-                assert self._end is not None
                 self._end()
                 return
-        self._seen = run.writer.position
-        self._forget = later(BEAT_SECONDS, self._beat)
+        self._wait()
