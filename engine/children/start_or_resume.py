@@ -162,7 +162,7 @@ class ChildRun:
         async def ask(request: WaitRequest) -> None:
             details = {**request.details, **self._shown, **shown.get(request.id, {})}
             asked = replace(request, details=details)
-            value = await run.waits.answer(asked, handled=False, calls=self.awaited_by)  # the child tried them
+            value = await run.waits.answer(asked, self.awaited_by)  # without handlers: the child has tried them
             given[request.id] = _EXPIRED if request.id in run.waits.expired else value
             group.cancel_scope.cancel()
 

@@ -73,14 +73,14 @@ async def ask(
         DecisionError: `prompt` is not text, `schema` is not a schema or type, or `seconds` is not a valid time.
         RunClosedError, CallClosedError: the run, or the hook or call that asks, has ended.
     """
-    question = _Question(prompt, schema, seconds, details)
+    question = _Question(prompt, schema, seconds, details, on_wait)
     while True:
-        answer = question.typed(await _asked(question, on_wait))
+        answer = question.typed(await _asked(question))
         if answer is not UNANSWERED:
             return answer
 
 
-async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
+async def _asked(question: "_Question") -> Any:
     """Ask once, and return the answer as JSON."""
     call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
@@ -89,11 +89,10 @@ async def _asked(question: "_Question", on_wait: OnWait | None) -> Any:
     if call.order is not None:
         await call.order.turn()
     started(call, (), {})  # a call that needs no tokens never has to wait for them
-    waits = _live(call).waits
     try:
         with anyio.CancelScope() as scope:
-            call.on_left(partial(waits.in_loop, scope.cancel))
-            value = await waits.answer(question.request(call), call, first=on_wait, refusal=question.refusal)
+            call.on_left(partial(_live(call).waits.in_loop, scope.cancel))
+            value = await question.answered(call)
             call.finish(value)
             return value
     except BaseException:
@@ -127,14 +126,14 @@ def ask_sync(
 
     The engine runs sync hooks and tools in worker threads.
     """
-    question = _Question(prompt, schema, seconds, details)
+    question = _Question(prompt, schema, seconds, details, on_wait)
     while True:
-        answer = question.typed(_asked_sync(question, on_wait))
+        answer = question.typed(_asked_sync(question))
         if answer is not UNANSWERED:
             return answer
 
 
-def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
+def _asked_sync(question: "_Question") -> Any:
     call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
         question.frame.host.turn_in_thread(call)
@@ -143,11 +142,10 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
         call.order.turn_in_thread()
     started(call, (), {})
     run, answered, given = _live(call), threading.Event(), list[Any]()
-    request = question.request(call)
 
     async def wait() -> None:
         try:
-            given.append(await run.waits.answer(request, call, first=on_wait, refusal=question.refusal))
+            given.append(await question.answered(call))
         except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
             given.append(error)
         finally:
@@ -175,8 +173,10 @@ def _asked_sync(question: "_Question", on_wait: OnWait | None) -> Any:
     if not given:
         call.cancelled("the run ended before there was an answer")
         if run.suspended:
-            raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {request.prompt!r}")
-        raise RunClosedError(f"run {run.run_id} has ended; it no longer waits for the answer to {request.prompt!r}")
+            raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {question.named['prompt']!r}")
+        raise RunClosedError(
+            f"run {run.run_id} has ended; it no longer waits for the answer to {question.named['prompt']!r}"
+        )
     if isinstance(given[0], Exception):
         call.fail(given[0])
     call.finish(given[0])
@@ -194,7 +194,7 @@ class _SuspendedError(BaseException):
 class _Question:
     """A checked question, and why the type refused the last answer."""
 
-    def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any) -> None:
+    def __init__(self, prompt: str, schema: Any, seconds: float | None, details: Any, on_wait: OnWait | None) -> None:
         frame = frame_or_none()
         if frame is None:
             raise NoRunError("ask() belongs inside a run; call it in decide(), act() or a tool of the run")
@@ -209,9 +209,16 @@ class _Question:
         if details is not None:
             named["details"] = json_result(details, None, "the details")
         self.named = named
+        self._on_wait = on_wait
         self._refused: str | None = None
 
-    def request(self, call: Call) -> WaitRequest:
+    async def answered(self, call: Call) -> Any:
+        """Return the answer of a handler, or of a later `resume`."""
+        run = _live(call)
+        handlers = [self._on_wait, run.plan.options.on_wait]
+        return await run.waits.answer(self._request(call), [call], handlers=handlers, refusal=self._refusal)
+
+    def _request(self, call: Call) -> WaitRequest:
         """Return the request, whose details name the asking hook or tool."""
         named, outer, seconds = self.named, call.frame.call, self.named.get("seconds")
         shown = {"in": call.frame.phase if outer is None else outer.spec.name}
@@ -226,7 +233,7 @@ class _Question:
             details=shown,
         )
 
-    def refusal(self, value: Any) -> str | None:
+    def _refusal(self, value: Any) -> str | None:
         """Return why the type refuses an answer, or None."""
         try:
             self._validated(value)

@@ -117,7 +117,6 @@ class LiveRun:
         """Whether tokens or money are limited; only then do calls reserve tokens, and estimates count."""
         self.waits = Waits(
             self,
-            options.on_wait,
             parent.waits if parent is not None else None,
             parent.awaited_by if parent is not None else (),
             at.requests,

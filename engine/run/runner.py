@@ -420,7 +420,7 @@ class Runner:
             reused = run.reuse.answer(run.step, request)
             if reused is not None:
                 return Observation((), run.waits.give(request, reused[0]))
-        return Observation((), await run.waits.answer(request, timer=timer))
+        return Observation((), await run.waits.answer(request, handlers=[self.plan.options.on_wait], timer=timer))
 
     async def _choose(self, state: StateSchema, decision: Decision) -> Decision | Adopted:
         """Resolve a branch, or repeat the choice of an earlier attempt."""

@@ -3,7 +3,7 @@
 Each request passes these stations (`Waits.answer`):
 
     `wait` record         written before any handler sees the request
-    handlers              `first`, then the run's `on_wait`; each may answer or leave the request open
+    handlers              that of an `ask`, then the run's `on_wait`; each may answer or leave the request open
     parked                no handler in this process will answer; only the deadline can still end the wait
     `input` record        written before the caller sees the answer; at the deadline, it says "expired"
 
@@ -89,7 +89,6 @@ class Waits:
     def __init__(
         self,
         run: WaitingRun,
-        on_wait: OnWait | None,
         parent: "Waits | None" = None,
         awaited_by: Sequence[Call | None] = (),
         requests: Iterable[WaitRequest] = (),
@@ -102,7 +101,6 @@ class Waits:
         are those that the trace of a resumed run has for its current step.
         """
         self._run = run
-        self._on_wait = on_wait
         self.asking: list[_Asking] = []
         """The requests with a waiting caller."""
         self._version = 0
@@ -188,20 +186,17 @@ class Waits:
     async def answer(
         self,
         request: WaitRequest,
-        call: Call | None = None,
-        *,
-        timer: bool = False,
-        first: OnWait | None = None,
-        handled: bool = True,
         calls: Sequence[Call | None] = (),
+        *,
+        handlers: Sequence[OnWait | None] = (),
+        timer: bool = False,
         refusal: Refusal | None = None,
     ) -> Any:
         """Record and return the answer to a request.
 
-        Returns None once the request's deadline has passed. `call` is the waiting `ask`, if there is one; for a child's
-        request, `calls` is the `awaited_by` of the child. `first` is tried before the run's `on_wait`; with
-        `handled=False` neither is tried. A request with `timer` does not suspend the run. `refusal` checks a handler's
-        answer beyond the schema.
+        Returns None once the request's deadline has passed. `calls` is the waiting `ask`, or the `awaited_by` of the
+        child with the request. The `handlers` are tried in their order. A request with `timer` does not suspend the
+        run. `refusal` checks a handler's answer beyond the schema.
 
         Raises RunClosedError if the run has ended.
         """
@@ -210,11 +205,11 @@ class Waits:
         if self._run.closed:
             raise RunClosedError(f"run {self._run.run_id} has ended; it no longer asks {request.prompt!r}")
         shown = self._show(request)
-        asking = _Asking(calls if call is None else (call,))
+        asking = _Asking(calls)
         self.asking.append(asking)
         self._recheck()
         try:
-            return await self._answered(shown, asking, timer, (first, self._on_wait) if handled else (), refusal)
+            return await self._answered(shown, asking, timer, handlers, refusal)
         finally:
             self.asking.remove(asking)
             self._recheck()
@@ -229,7 +224,7 @@ class Waits:
         request: WaitRequest,
         asking: _Asking,
         timer: bool,
-        handlers: tuple[OnWait | None, ...],
+        handlers: Sequence[OnWait | None],
         refusal: Refusal | None,
     ) -> Any:
         """Return a handler's answer, or None at the request's deadline."""

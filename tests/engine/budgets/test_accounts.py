@@ -177,7 +177,7 @@ def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:
 def test_a_call_that_ends_while_only_children_are_blocked_is_looked_at() -> None:
     """Unit: what `changed` schedules."""
     run: Any = SimpleNamespace(clock=SimpleNamespace(monotonic=lambda: 0.0), open_calls={})
-    waits, child = Waits(run, None), Waits(run, None)
+    waits, child = Waits(run), Waits(run)
     looked: list[Any] = []
     waits.in_loop = looked.append
     waits.changed()
