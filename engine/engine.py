@@ -33,7 +33,7 @@ from .replay.divergence import Divergence
 from .replay.verify import find_divergences
 from .result import UNANSWERED, RunResult
 from .run.clock import Clock, SystemClock
-from .run.drive import execute, logged
+from .run.drive import execute
 from .run.start.fork import Edit, plan_of_fork
 from .run.start.plan import Observer, RunOptions, RunPlan
 from .run.start.resume import prepare_resume
@@ -232,10 +232,8 @@ class Engine(Generic[S]):
         run_options = replace(self._options(), on_divergence=on_divergence)
         try:
             plan = await prepare_resume(self.module, source, run_options, budget, value, request)
-            return logged(await execute(plan))
+            return await execute(plan)
         except DivergenceError as error:
-            if error.result is not None:
-                logged(error.result)
             if on_divergence != "fork":
                 raise
             first, at = error.divergences[0], error.fork_at
@@ -267,7 +265,7 @@ class Engine(Generic[S]):
             folder = trace.path.parent
         wanted, module = self._options(), self.module
         plan = plan_of_fork(module, trace, at, None, budget, wanted, folder, reuse_effects=True, answers=answers)
-        return await self._carried_out(plan)
+        return await execute(plan)
 
     def fork(
         self,
@@ -317,7 +315,7 @@ class Engine(Generic[S]):
         loaded = source if isinstance(source, Trace) else Trace.load(source)
         wanted, home = self._options(), self.traces
         plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, reuse_effects=reuse_effects)
-        return await self._carried_out(plan)
+        return await execute(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
         """Run a trace's hooks with its recorded outcomes; return the divergences."""
@@ -381,11 +379,7 @@ class Engine(Generic[S]):
 
     async def _begun(self, task: Task, run_options: RunOptions) -> RunResult[S]:
         budget = self.budget.under(task.budget)
-        return await self._carried_out(RunPlan.fresh(self.module, task, budget, run_options, self.traces, self.seed))
-
-    async def _carried_out(self, plan: RunPlan) -> RunResult[S]:
-        refuse_while_importing()
-        return logged(await execute(plan))
+        return await execute(RunPlan.fresh(self.module, task, budget, run_options, self.traces, self.seed))
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         return run_blocking(work, f"await engine.{twin}(...)")

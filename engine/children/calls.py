@@ -22,9 +22,9 @@ from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools
 from ..loop.decision import check_wait
 from ..loop.stop_criteria import StopCriteria
-from ..module import Module, refuse_while_importing
+from ..module import Module
 from ..result import RunResult
-from ..run.drive import execute, logged
+from ..run.drive import execute
 from ..run.live_run import LiveRun
 from ..run.start.plan import RunOptions, RunPlan
 from .called_child import CalledChild, Place
@@ -156,11 +156,10 @@ async def _alone(
     module: Module[Any], task: Task, budget: RuntimeBudget, stop: Sequence[StopCriteria]
 ) -> RunResult[Any]:
     """Run a module outside of any run, by an Engine's defaults."""
-    refuse_while_importing()
     check_tools(module.tools)
     redactor = make_redactor(True)
     options = RunOptions(children=ChildRegistry, stop=tuple(stop), branch=module.branch, redactor=redactor)
-    return logged(await execute(RunPlan.fresh(module, task, budget, options)))
+    return await execute(RunPlan.fresh(module, task, budget, options))
 
 
 def _checked(

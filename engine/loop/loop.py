@@ -127,6 +127,13 @@ def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason
         state = commit.state
 
 
+def final_reason(state: StateSchema) -> StopReason | None:
+    """Return why every run ends at this state, or None."""
+    if state.stop_reason is not None:
+        return StopReason(state.stop_reason)
+    return StopReason.final if state.final_result is not None else None
+
+
 def reduce_step(
     module: Reducer, state: StateSchema, decision: Decision, observation: Observation
 ) -> tuple[StateSchema, list[Op]]:

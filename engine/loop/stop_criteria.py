@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from ...endings import StopReason
 from ..state.model import dump
+from .loop import final_reason
 
 
 class Meter(Protocol):
@@ -47,9 +48,7 @@ class FinalResultCriteria:
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
         """See StopCriteria."""
-        if state.stop_reason is not None:
-            return StopReason(state.stop_reason)
-        return StopReason.final if state.final_result is not None else None
+        return final_reason(state)
 
 
 @dataclass(frozen=True)

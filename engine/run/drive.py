@@ -36,7 +36,7 @@ from ..concurrency.tasks import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
-from ..module import input_issues
+from ..module import input_issues, refuse_while_importing
 from ..replay.answers import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble
@@ -52,13 +52,14 @@ _LEAST_SECONDS = 1.0
 async def execute(plan: RunPlan) -> RunResult[Any]:
     """Carry out a plan, and return the run's result.
 
-    Raises the cancellation or Ctrl-C that ended the run, and a DivergenceError; the error has the run's result as its
-    attribute `result`. The divergence of a called child run is raised only if the run is then to be forked.
+    A failed run and an unknown effect are logged. Raises the cancellation or Ctrl-C that ended the run, and a
+    DivergenceError; the error has the run's result as its attribute `result`. The divergence of a called child run is
+    raised only if the run is then to be forked.
     """
+    refuse_while_importing()
     with opened(plan) as runner:
-        if plan.done is not None:
-            return plan.done
-        result = await drive(runner)
+        result = await drive(runner) if plan.done is None else plan.done
+        _log(result)
         diverged = runner.run.diverged
         if diverged is None and plan.options.on_divergence == "fork" and result.status is RunStatus.failed:
             diverged = runner.run.diverged_below
@@ -68,8 +69,8 @@ async def execute(plan: RunPlan) -> RunResult[Any]:
         return result
 
 
-def logged(result: RunResult[Any]) -> RunResult[Any]:
-    """Return the result, and log a failed run or an unknown effect.
+def _log(result: RunResult[Any]) -> None:
+    """Log a failed run or an unknown effect.
 
     Neither case raises an error, so without the warning (on the logger `refold.runs`) a caller who drops the result
     would not notice.
@@ -86,7 +87,6 @@ def logged(result: RunResult[Any]) -> RunResult[Any]:
             ", ".join(fates),
             f" {place}" if place is not None else "",
         )
-    return result
 
 
 @contextmanager

@@ -44,8 +44,7 @@ from ..effects.context import Frame, frame_inside, named_lanes
 from ..effects.json_values import own_observation
 from ..effects.tools import act, begin
 from ..loop.decision import ActionResult, Decision, Observation
-from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
-from ..loop.stop_criteria import FinalResultCriteria
+from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, final_reason, fold
 from ..module import Module, first_state, hook_arguments, kind_of
 from ..result import RunFailure, WaitRequest
 from ..state.model import StateSchema, dump
@@ -53,7 +52,6 @@ from .live_run import LiveRun
 from .start.plan import Limit
 from .time_limit import Beat, TimeLimit
 
-_ALWAYS = FinalResultCriteria()
 _BREATH_SECONDS = 0.005
 """How many seconds steps may run without a turn for the event loop."""
 SNAPSHOT_AFTER = 4
@@ -279,8 +277,8 @@ class Runner:
     def _check(self, state: StateSchema) -> StopReason | None:
         """Return why the run ends at this state, or None."""
         run = self.run
-        if state.stop_reason is not None or state.final_result is not None:
-            return _ALWAYS.should_stop(state, run)
+        if (final := final_reason(state)) is not None:
+            return final
         if self._limit.steps is not None and run.step >= self._limit.steps:
             return StopReason.max_steps
         if run.stopping is not None:
