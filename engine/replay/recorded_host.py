@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import orjson
 
 from ...errors import DivergenceError
-from ...traces import Effect
+from ...traces import Step
 from ..effects.arguments_json import Learn, StateRefs, asked_for
 from ..effects.call import Call
 from ..effects.context import Frame
@@ -35,10 +35,9 @@ class ServedRun:
         """Receives the secrets in arguments, and those that marks in the trace replace."""
         self._refs = StateRefs(None)
 
-    def enter(
-        self, effects: tuple[Effect, ...], events: list[dict[str, Any]], state: StateSchema | None, value: Any
-    ) -> None:
-        """Serve the effects of one step from here on."""
+    def enter(self, step: Step | None, state: StateSchema | None, value: Callable[[Any], Any]) -> None:
+        """Serve the effects of one step, if it exists, from here on."""
+        effects, events = (step.effects, step.events) if step is not None else ((), [])
         self.journal = Journal(effects, events, complete=True, value=value)
         self._refs = StateRefs(state)
         self.missing = None

@@ -122,7 +122,8 @@ class _Verification:
             return
         task = Task.from_dict(self.trace.header["task"])
         budget = RuntimeBudget.from_dict(self.trace.header["budget"])
-        self._enter(self.trace.steps[0] if len(self.trace.steps) else self.trace.unfinished, None)
+        step = self.trace.steps[0] if len(self.trace.steps) else self.trace.unfinished
+        self.host.enter(step, None, self.trace.value)
 
         async def init() -> dict[str, Any]:
             return (await first_state(self.module, task, budget)).to_dict()
@@ -153,7 +154,7 @@ class _Verification:
                 return self._committed(step, want)
 
     async def _decide(self, step: Step, state: StateSchema) -> Decision:
-        self._enter(step, state)
+        self.host.enter(step, state, self.trace.value)
         recorded = step.decided
         if recorded is None:  # the first decision of a candidate's run is its parent's
             if step.decision is None:
@@ -246,7 +247,3 @@ class _Verification:
     def _differs(self, step: int, phase: str, expected: Any, actual: Any) -> None:
         patch = make_patch(expected, actual) if isinstance(actual, dict) and isinstance(expected, dict) else []
         self.found.append(Divergence(step, phase, expected, actual, patch))
-
-    def _enter(self, step: Step | None, state: StateSchema | None) -> None:
-        effects = step.effects if step is not None else ()
-        self.host.enter(effects, step.events if step is not None else [], state, self.trace.value)

@@ -38,7 +38,7 @@ def used_so_far(trace: Trace) -> RunUsage:
         started += children_of(record)
     told = commit.get("background") or {}
     parts = [_read(commit.get("usage")), *map(RunUsage.of_call, since)]
-    parts += [used_so_far(child) for child in _relatives(trace, (c for c in started if not _is_background(c)))]
+    parts += [used_so_far(child) for child in _relatives(trace, (c for c in started if c.kind != "background"))]
     parts += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
     return replace(sum(parts, RunUsage()), steps=len(trace.steps), seconds=round(seconds_so_far(trace), 6))
 
@@ -82,12 +82,8 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
 
 def background_of(trace: Trace) -> list[ChildStart]:
     """Return the first start of each background child, in their order."""
-    found = {child.run_id: child for child in reversed(trace.children) if _is_background(child)}
+    found = {child.run_id: child for child in reversed(trace.children) if child.kind == "background"}
     return list(reversed(found.values()))
-
-
-def _is_background(child: ChildStart) -> bool:
-    return child.kind == "background"
 
 
 def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) -> float:
