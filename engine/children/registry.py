@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
 from ...endings import StopReason
-from ...errors import EngineUsageError, TraceNotFoundError, TraceWriteError
+from ...errors import ChildRunError, EngineUsageError, TraceNotFoundError, TraceWriteError
 from ...tasks import Environment, Task
 from ...traces import Trace
 from ..concurrency.tasks import several
@@ -90,7 +90,8 @@ class ChildRegistry:
     def _status_elsewhere(self, label: str, read: Reads) -> ChildResult:
         """Return the status of an abandoned or a fork source's child.
 
-        Its `value` is read if the module's `child_module` returns a module for it.
+        Its `value` is read if the module's `child_module` returns a module for it. Raises EngineUsageError if there is
+        no such child, and ChildRunError if its trace is lost.
         """
         near: Trace | None = self._run.writer.trace()
         seen = set[str]()  # a strange trace may name itself as its source
@@ -108,9 +109,9 @@ class ChildRegistry:
                 return ChildResult.of(result_of(trace, module), read)
             except TraceNotFoundError as error:
                 if any(start.run_id == run_id for start in background_of(near)):
-                    raise EngineUsageError(
-                        f"child {label!r} of run {near.run_id} has lost its trace: {error}; put it in place and resume "
-                        "the run"
+                    raise ChildRunError(
+                        f"child {label!r} of run {near.run_id} has lost its trace: {error}; put its last trace in "
+                        "place and resume the run"
                     ) from error
                 near = self._source(near, label)
         raise EngineUsageError(

@@ -166,10 +166,6 @@ def test_a_child_whose_trace_has_lost_its_request_pays_no_second_time(
         child.write_bytes(b"".join(own.splitlines(keepends=True)[:left]))
     lost = engine.resume(path, "7")
     assert DONE == ["paid"]
-    if module is Starter and not left:  # no call waits for this child, so the run can say so and go on
-        assert "has lost its trace" in str(lost.final_result)
-        assert any("its trace is missing" in str(r.get("data")) for r in lost.trace.records if r.kind == "event")
-        return
     assert lost.error is not None
     assert (lost.error.type, "put its last trace in place" in lost.error.message) == ("ChildRunError", True)
     child.write_bytes(own)
@@ -240,6 +236,8 @@ def test_a_started_child_that_lost_its_trace_in_the_same_step_is_reported(tmp_pa
     assert DONE == ["paid"]
     told = [str(record.get("data")) for record in lost.trace.records if record.kind == "event"]
     assert any("its trace is missing" in each for each in told)
+    assert lost.error is not None
+    assert (lost.error.type, "has lost its trace" in lost.error.message) == ("ChildRunError", True)
 
 
 def test_a_file_that_is_no_link_keeps_its_path(tmp_path: Path) -> None:
