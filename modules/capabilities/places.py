@@ -8,6 +8,7 @@ from .errors import CapabilityError
 from .health import Health
 from .manifest import MANIFEST
 
+OUTSIDE = "it leads out of the capability's folder"
 Wanted = Callable[[Path], bool]
 """Returns whether a file is of the kind to look for."""
 
@@ -32,7 +33,12 @@ class Places:
         found = []
         for text in paths:
             path = Path(os.path.normpath(self.root / text))
-            if not path.is_relative_to(self.root) or not self._is_inside(path):
+            try:
+                is_inside = path.is_relative_to(self.root) and self.is_inside(path)
+            except ValueError as error:  # a NUL, or half a surrogate pair
+                told = f"{kind}: {text!r} cannot be a path: {error}"
+                raise CapabilityError(self.root / MANIFEST, told) from None
+            if not is_inside:
                 raise CapabilityError(self.root / MANIFEST, f"{kind}: {text!r} leads out of the capability's folder")
             found.append(path)
         return found
@@ -62,8 +68,8 @@ class Places:
             self._health.left_out(kind, self.relative(path), f"it is not a file for {kind}")
 
     def _below(self, kind: str, folder: Path, wanted: Wanted) -> Iterator[Path]:
-        if not self._is_inside(folder):
-            self._health.left_out(kind, self.relative(folder), "it leads out of the capability's folder")
+        if not self.is_inside(folder):
+            self._health.left_out(kind, self.relative(folder), OUTSIDE)
             return
         for base, folders, names in os.walk(folder):
             folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
@@ -71,10 +77,11 @@ class Places:
                 path = Path(base) / name
                 if not wanted(path):
                     continue
-                if self._is_inside(path):
+                if self.is_inside(path):
                     yield path
                 else:
-                    self._health.left_out(kind, self.relative(path), "it leads out of the capability's folder")
+                    self._health.left_out(kind, self.relative(path), OUTSIDE)
 
-    def _is_inside(self, path: Path) -> bool:
+    def is_inside(self, path: Path) -> bool:
+        """Return whether a path, with its links resolved, is in the folder."""
         return path.resolve().is_relative_to(self._real)

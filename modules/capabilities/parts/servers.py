@@ -8,7 +8,7 @@ from ...mcp import MCPServers, ServerConfig, ServerConfigError, StdioServerConfi
 from ...mcp.config.variables import with_known
 from ..health import Health
 from ..manifest import Servers
-from ..places import Places
+from ..places import OUTSIDE, Places
 
 FILES = (".mcp.json", "mcp.json")
 ROOT = "CAPABILITY_ROOT"
@@ -47,6 +47,9 @@ def _in_files(wanted: Servers, places: Places, health: Health) -> dict[str, Any]
         return {}
     found: dict[str, Any] = {}
     usual = [path for path in (places.root / file for file in FILES) if path.exists()]
+    for path in [path for path in usual if not places.is_inside(path)]:
+        health.left_out("mcp", places.relative(path), OUTSIDE)
+    usual = [path for path in usual if places.is_inside(path)]
     for path in [*usual, *places.listed("mcp", wanted.files or ())]:
         try:
             entries = read_servers(path)

@@ -236,6 +236,13 @@ def test_listed_paths_do_not_leave_the_folder(tmp_path: Path, kind: str, path: s
         load_capability(folder)
 
 
+@pytest.mark.parametrize("path", [r"a\0b", r"a\ud800"])
+def test_a_listed_text_that_is_no_path_is_refused(tmp_path: Path, path: str) -> None:
+    folder = put(tmp_path / "cap", {"tools/a.py": LOOKUP}, f'{MANIFEST}tools: ["{path}"]')
+    with pytest.raises(CapabilityError):
+        load_capability(folder)
+
+
 def test_what_is_found_outside_by_a_link_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "out.py").write_text("raise SystemExit('it was run')")
     (tmp_path / "skills" / "recon").mkdir(parents=True)
@@ -243,9 +250,13 @@ def test_what_is_found_outside_by_a_link_is_left_out(tmp_path: Path) -> None:
     folder = put(tmp_path / "cap", {"tools/a.py": LOOKUP})
     (folder / "tools" / "b.py").symlink_to(tmp_path / "out.py")
     (folder / "skills").symlink_to(tmp_path / "skills")
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"one": {"command": "true"}}}')
+    for name in (".mcp.json", "mcp.json"):
+        (folder / name).symlink_to(tmp_path / "mcp.json")
     capability = load_capability(folder)
     assert names(capability) == ["intel__lookup"]
-    assert set(wrong(capability)) == {"tools tools/b.py", "skills skills"}
+    assert capability.mcp is None
+    assert set(wrong(capability)) == {"tools tools/b.py", "skills skills", "mcp .mcp.json", "mcp mcp.json"}
     assert all("leads out" in why for why in wrong(capability).values())
 
 
