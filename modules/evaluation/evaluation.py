@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from ...engine import AgentModule
-from ...errors import RefoldError
+from ...errors import RefoldError, TraceError
 from ...printable import message_of
 from ...tasks import Task
 from ...traces import Trace
@@ -215,10 +215,17 @@ class Evaluation:
         if found is None or found.run_id is None:
             status, error = (found.status, found.figures.error) if found is not None else ("missing", None)
             return Sample(row.id, repeat, key, None, status, error=error, columns=row.columns)
-        trace = Trace.load(RunRef(store, found.run_id))
+        try:
+            trace = Trace.load(RunRef(store, found.run_id))
+        except TraceError as error:  # one lost trace takes no other run's scores away
+            return Sample(row.id, repeat, key, found.run_id, "missing", error=_lost(error), columns=row.columns)
         plain = sample_of(trace, row, repeat, found.status)
         if not plain.is_scored:
             return plain
+        if trace.run_id != found.run_id:
+            return replace(plain, status="missing", error=_lost(f"its place has the trace of run {trace.run_id}"))
+        if trace.status == "interrupted":
+            return replace(plain, status="interrupted", error=_lost(f"run {trace.run_id} has lost its end"))
         return await score_sample(plain, EvaluatedRun(trace, row, repeat, folder), self.scorers, self.assert_scores)
 
 
@@ -244,6 +251,13 @@ async def score_sample(
     if names is None:
         names = [name for name in (each.name for each in scorers) if name in errors or scores[name].passed is not None]
     return replace(sample, scores=scores, score_errors=errors, passed=asserted(scores, errors, names))
+
+
+def _lost(why: object) -> str:
+    """Return the error of an ended run whose trace is not whole."""
+    return (
+        f"{why}. The run had ended before, so it is not run again: restore the trace from a copy, or use another folder"
+    )
 
 
 def _place(error: BaseException) -> str:

@@ -48,7 +48,7 @@ class Sample:
     @property
     def is_scored(self) -> bool:
         """True if the run ended, and not for reasons of the machine."""
-        return self.status not in ("errored", "waiting", "queued", "running", "cancelled", "missing")
+        return self.status not in ("errored", "waiting", "queued", "running", "cancelled", "interrupted", "missing")
 
     @property
     def metrics(self) -> dict[str, float]:

@@ -257,6 +257,32 @@ def test_groups_and_reports_hold_the_figures_and_escape_texts() -> None:
     assert json.loads(json.dumps(found.to_dict(["kind"])))["groups"]["kind"]["x"]["pass_rate"]["mean"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("damage", "status", "said"),
+    [
+        (lambda path, other: path.unlink(), "missing", "there is no trace at"),
+        (lambda path, other: path.write_bytes(path.read_bytes()[:-30]), "interrupted", "has lost its end"),
+        (lambda path, other: path.write_bytes(b""), "interrupted", "has lost its end"),
+        (lambda path, other: path.write_bytes(b"x\n" + path.read_bytes()), "missing", "line 1"),
+        (lambda path, other: path.write_bytes(other.read_bytes()), "missing", "has the trace of run"),
+    ],
+)
+def test_a_run_whose_trace_is_damaged_has_no_score(
+    damage: Callable[[Path, Path], object], status: str, said: str, tmp_path: Path
+) -> None:
+    """It is no wrong answer, and the other runs keep their scores."""
+    whole = evaluate(tmp_path)
+    place = {each.run_id: tmp_path / "runs" / f"{each.run_id}.trace.jsonl" for each in whole.samples}
+    lost, other = whole.samples[0], whole.samples[1]
+    damage(place[lost.run_id], place[other.run_id])
+    found = evaluate(tmp_path)
+    assert found.samples[1:] == whole.samples[1:]
+    assert (found.samples[0].status, found.samples[0].passed, found.samples[0].scores) == (status, None, {})
+    assert said in str(found.samples[0].error)
+    assert "restore the trace from a copy" in str(found.samples[0].error)
+    assert (found.is_complete, found.error_count) == (False, whole.error_count + 1)
+
+
 def test_a_comparison_says_what_changed_and_where_the_runs_part(tmp_path: Path) -> None:
     found = diff_results(evaluate(tmp_path / "a"), evaluate(tmp_path / "b", whisper))
     assert [(each.id, each.score, each.before, each.after) for each in found.changes if each.score == "passed"] == [
