@@ -15,12 +15,11 @@ from .commands.set.app import set_app
 from .commands.trace.app import trace_app
 from .commands.traces.app import traces_app
 from .exit_codes import CommandWithCodes
-from .input.find_trace import RUNS, find_run, find_runs
 
 app = typer.Typer(
     help="Run LLM agents. Every run leaves a trace that can be replayed, verified, compared, resumed and forked.",
-    add_completion=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.add_typer(trace_app, name="trace")
 app.add_typer(traces_app, name="traces")
@@ -59,7 +58,7 @@ def run(
     input: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An input of the task, as JSON or text. Repeatable.")
     ] = None,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
     seed: Annotated[
         int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
     ] = None,
@@ -104,7 +103,7 @@ def resume(
     module: o.Module = None,
     trust: o.Trust = None,
     yes: o.Yes = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -128,6 +127,7 @@ def resume(
     from .commands.resume import resume_trace
     from .commands.resume_and_fork import Resume
     from .commands.run import Manner
+    from .input.find_trace import find_run
     from .input.values import read_json
 
     wanted = Resume(
@@ -211,7 +211,7 @@ def view(
     trace: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FOLDER|URL|TRACE...]",
+            metavar="FOLDER|URL|TRACE",
             help="A folder of traces or the URL of a store, or traces of one of them.",
             show_default=False,
         ),
@@ -233,7 +233,7 @@ def view(
         ),
     ] = None,
     trust: o.Trust = None,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """View runs in the browser, including runs in progress.
 
@@ -258,7 +258,7 @@ def replay(
         bool, typer.Option("--plain", help="One page at a time, even if the extra `tui` is installed.")
     ] = False,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Step through a recorded run; ? shows the keys, q quits.
 
@@ -267,6 +267,7 @@ def replay(
     traces. Without a terminal, or with an option, steps are printed.
     """
     from .commands.replay.command import replay_trace
+    from .input.find_trace import find_run
 
     return replay_trace(find_run(trace, traces), step, all, full, json, plain)
 
@@ -276,13 +277,16 @@ def verify(
     trace: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TRACE]...", help="Trace files, run ids, folders (the newest), URL#RUN.", show_default=False
+            metavar="TRACE",
+            help="Trace files, run ids, folders (the newest), URL#RUN.",
+            show_default=False,
+            autocompletion=o.runs_named,
         ),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="Verify every trace of a folder, not only the newest.")] = False,
     module: o.Module = None,
     trust: o.Trust = None,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
@@ -292,6 +296,7 @@ def verify(
     newest in the folder of traces.
     """
     from .commands.verify import verify_traces
+    from .input.find_trace import find_runs
 
     return verify_traces(find_runs(trace or (), traces, all=all), module, trust or (), json)
 
@@ -299,8 +304,8 @@ def verify(
 @app.command()
 def top(
     folder: Annotated[
-        str, typer.Argument(metavar="[DIR|URL]", help="The folder of traces, or the URL of a store.")
-    ] = str(RUNS),
+        str, typer.Argument(metavar="DIR|URL", help="The folder of traces, or the URL of a store.")
+    ] = str(o.RUNS),
     once: Annotated[bool, typer.Option("--once", help="Print the present status of the runs, and end.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
     json: o.Json = False,
@@ -357,7 +362,10 @@ def export(
     trace: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TRACE]...", help="Trace files, run ids, folders (the newest), URL#RUN.", show_default=False
+            metavar="TRACE",
+            help="Trace files, run ids, folders (the newest), URL#RUN.",
+            show_default=False,
+            autocompletion=o.runs_named,
         ),
     ] = None,
     html: Annotated[str | None, _target("The page with the run in it, to open without a server.")] = None,
@@ -379,7 +387,7 @@ def export(
         bool, typer.Option("--content", help="Put prompts, arguments, results and error messages into spans.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Write a run in the format of another program.
 
@@ -388,6 +396,7 @@ def export(
     """
     from .commands.export import Options
     from .commands.export import export as export_runs
+    from .input.find_trace import find_runs
 
     paths = find_runs(trace or (), traces)
     wanted = {

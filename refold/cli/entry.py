@@ -20,6 +20,8 @@ from ..errors import RefoldError
 from . import errors as failures
 from .app import app
 
+_COMPLETE = "_REFOLD_COMPLETE"
+"""The variable by which a shell asks for completions."""
 _command = cache(get_command)
 """The command with its sub-commands. Building it takes longer than most command lines of one process."""
 
@@ -31,6 +33,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _unfailing(sys.stderr)
+    if _COMPLETE in os.environ:
+        _command(app)(prog_name="refold")  # prints what a shell asks for, and exits
     code = cli(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -5,12 +5,27 @@ from typing import Annotated, Literal
 
 import typer
 
+RUNS = Path("runs")
+"""The default folder of traces."""
+
+
+def runs_named(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of runs that complete what was typed.
+
+    A shell completes names of files itself if there are none.
+    """
+    from .input.run_ids import run_ids
+
+    return run_ids(str(context.params.get("traces") or RUNS), incomplete)
+
+
 TraceName = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
         help="A trace file, a run id in the folder of traces, a folder (its newest), or a run of a store: URL#RUN.",
         show_default=False,
+        autocompletion=runs_named,
     ),
 ]
 Traces = Annotated[

@@ -6,7 +6,6 @@ import typer
 
 from .. import options as o
 from ..exit_codes import CommandWithCodes
-from ..input.find_trace import RUNS
 from . import options as a
 
 
@@ -37,7 +36,7 @@ def agent(
     max_seconds: a.MaxSeconds = None,
     retries: a.Retries = None,
     continued: a.Continued = None,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
     seed: Annotated[
         int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
     ] = None,

@@ -12,9 +12,10 @@ from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
 from ...traces.stores.access import Access
 from ...traces.stores.store_url import is_url
+from .. import options as o
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
-from ..input.find_trace import RUNS, TracePlace, find_run, load_trace
+from ..input.find_trace import TracePlace, find_run, load_trace
 from ..input.values import strict_json
 from ..render.output import write_json
 from .resume import runner_of
@@ -86,12 +87,12 @@ def _source(named: str, traces: str | None) -> TracePlace:
     """
     access: Access = "write" if traces is None else "read"
     if traces is None or is_url(named):
-        return find_run(named, str(RUNS), access)
+        return find_run(named, str(o.RUNS), access)
     if is_url(traces):
         beside = not Path(named).exists() and open_store(traces).has(named)
     else:
         beside = (Path(traces) / f"{named}{SUFFIX}").exists()
-    return find_run(named, traces if beside else str(RUNS), access)
+    return find_run(named, traces if beside else str(o.RUNS), access)
 
 
 def _home(path: TracePlace, traces: str | None) -> Path | TraceStore:

@@ -16,8 +16,6 @@ from ...traces.stores.store_url import is_url, split_run
 from ..errors import InputError, one_line
 from ..render.text import clean
 
-RUNS = Path("runs")
-"""The default folder of traces."""
 _SQLITE = b"SQLite format 3\0"
 """The bytes with which the file of an SQLite database begins."""
 TracePlace = Path | RunRef

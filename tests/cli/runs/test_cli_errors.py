@@ -1,6 +1,7 @@
 """Bad input: one line that says what is wrong and what to do, exit code 2, never a traceback."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -165,13 +166,58 @@ def test_no_help_text_holds_words_that_rich_takes_for_markup() -> None:
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
 
 
+def usages(command: Any, path: str = "refold") -> Iterator[str]:
+    """Yield the first line of each command's help."""
+    context = command.make_context(path, [], resilient_parsing=True)
+    yield command.get_usage(context)
+    for name, each in getattr(command, "commands", {}).items():
+        yield from usages(each, f"{path} {name}")
+
+
+def test_a_usage_has_each_bracket_once() -> None:
+    found = list(usages(get_command(app)))
+    assert any(usage.endswith("[DIR|URL]") for usage in found)
+    assert [usage for usage in found if re.search(r"\[\[|\]\]|\{\[|\.\.\.\]", usage.replace("[ARGS]...", ""))] == []
+
+
+def test_each_argument_of_a_command_is_explained() -> None:
+    def arguments(command: Any) -> Iterator[Any]:
+        yield from (each for each in command.params if each.param_type_name == "argument")
+        for each in getattr(command, "commands", {}).values():
+            yield from arguments(each)
+
+    assert [each.name for each in arguments(get_command(app)) if not each.help] == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("tra", ["trace", "traces"]), ("trace show --rec", ["--records"]), ("verify coun", ["{run}"]), ("replay x", [])],
+)
+def test_a_shell_completes_commands_options_and_runs(
+    process: Command, trace: Path, typed: str, offered: list[str]
+) -> None:
+    (trace.parent / "count $(touch here).trace.jsonl").touch()
+    asked = {
+        "_REFOLD_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"refold {typed}",
+        "COMP_CWORD": f"{len(typed.split())}",
+    }
+    done = process(env={**os.environ, **asked})
+    run = trace.name.removesuffix(".trace.jsonl")
+    assert (done.returncode, done.stdout.split()) == (0, [each.format(run=run) for each in offered])
+
+
+def test_h_is_help_of_each_command(refold: Command) -> None:
+    assert refold("trace", "show", "-h").out == refold("trace", "show", "--help").out
+
+
 def test_replay_and_help_load_neither_engine_nor_models(trace: Path) -> None:
     code = """
 import sys
 from refold.cli import cli
 for argv in (["--help"], ["replay"], ["replay", "--json"], ["trace", "ls"], ["trace", "show"]):
     assert cli(argv + sys.argv[1:] * (argv[0] == "replay")) == 0, argv
-    heavy = ("refold.engine", "refold.tasks", "litellm", "mcp", "anyio")
+    heavy = ["refold.engine", "refold.tasks", "litellm", "mcp", "anyio"] + ["refold.traces"] * (argv == ["--help"])
     assert not [name for name in heavy if name in sys.modules], argv
 """
     subprocess.run([sys.executable, "-c", code, str(trace)], capture_output=True, check=True, timeout=250)

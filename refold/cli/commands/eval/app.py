@@ -102,8 +102,8 @@ def report(
 
 @eval_app.command("diff")
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A")],
-    after: Annotated[Path, typer.Argument(metavar="B")],
+    before: Annotated[Path, typer.Argument(metavar="A", help="The folder of an evaluation.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The evaluation to compare with A.")],
     traces: Traces = None,
     json: o.Json = False,
     traceback: o.Traceback = False,

@@ -12,7 +12,7 @@ set_app = typer.Typer(help="Many runs: run a set of tasks, list sets, show one, 
 
 Where = Annotated[
     str,
-    typer.Argument(metavar="[DIR|URL]", help="The folder of a set or of several, or the URL of a store."),
+    typer.Argument(metavar="DIR|URL", help="The folder of a set or of several, or the URL of a store."),
 ]
 Name = Annotated[str | None, typer.Option(help="The set's name, if the store has several.", show_default=False)]
 

@@ -16,8 +16,9 @@ from ....modules.run_sets.progress import RateMeter, SetProgress, progress_of
 from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
+from ... import options as o
 from ...errors import InputError, one_line
-from ...input.find_trace import RUNS, no_folder
+from ...input.find_trace import no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.text import brief, clean, count_text, seconds_text
 
@@ -32,7 +33,7 @@ _NUMBERS = (2, 3, 4, 5, 6)
 @contextmanager
 def _store(where: str) -> Iterator[TraceStore]:
     if "://" not in where and not Path(where).is_dir():
-        usual = RUNS / where
+        usual = o.RUNS / where
         hint = f"did you mean {usual}?" if usual.is_dir() else "name the folder or URL that the set is in"
         raise no_folder(where, hint)
     store = open_store(where, "read")

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from ... import options as o
-from ...input.find_trace import RUNS, find_run, find_runs
 
 trace_app = typer.Typer(help="Look into traces: ls, show, tree, blame, diff, check, repair.")
 
@@ -20,8 +19,8 @@ def _help(context: typer.Context) -> None:
 @trace_app.command("ls")
 def ls(
     folder: Annotated[
-        str, typer.Argument(metavar="[DIR|URL]", help="The folder of traces, or the URL of a store.")
-    ] = str(RUNS),
+        str, typer.Argument(metavar="DIR|URL", help="The folder of traces, or the URL of a store.")
+    ] = str(o.RUNS),
     json: o.Json = False,
 ) -> int:
     """List the runs of a folder or store.
@@ -40,12 +39,13 @@ def show(
     trace: o.TraceName = "",
     records: Annotated[bool, typer.Option("--records", help="Print the trace's lines unchanged.")] = False,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Show a run's facts and its steps.
 
     Without TRACE, show the newest in the folder of traces.
     """
+    from ...input.find_trace import find_run
     from .show import show_records, show_trace
 
     path = find_run(trace, traces)
@@ -57,13 +57,14 @@ def tree(
     trace: o.TraceName = "",
     full: Annotated[bool, typer.Option("--full", help="Draw everything, however large the family is.")] = False,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Draw a run's family: branches, candidates, child runs, forks, ancestors.
 
     An arrow marks the path to the chosen candidate. Without TRACE, draw the
     newest in the folder of traces.
     """
+    from ...input.find_trace import find_run
     from .tree import show_tree
 
     return show_tree(find_run(trace, traces), full, json)
@@ -72,8 +73,14 @@ def tree(
 @trace_app.command()
 def blame(
     trace: Annotated[
-        str, typer.Argument(metavar="[TRACE]", help="A trace file, a run id, a folder, URL#RUN.", show_default=False)
-    ],
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            help="A trace file, a run id, a folder, URL#RUN.",
+            show_default=False,
+            autocompletion=o.runs_named,
+        ),
+    ] = "",
     path: Annotated[
         str,
         typer.Argument(
@@ -84,13 +91,14 @@ def blame(
     ] = "",
     full: o.Full = False,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Show which decisions changed the values at a path.
 
     Each change is a line, with old and new value. Without TRACE, use the newest
     in the folder of traces.
     """
+    from ...input.find_trace import find_run
     from .blame import show_blame
 
     if not path and trace.startswith("/") and not Path(trace).is_file():
@@ -100,11 +108,22 @@ def blame(
 
 @trace_app.command()
 def diff(
-    left: Annotated[str, typer.Argument(metavar="A", show_default=False)],
-    right: Annotated[str, typer.Argument(metavar="B", show_default=False)],
+    left: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A trace file, a run id, a folder, URL#RUN.",
+            show_default=False,
+            autocompletion=o.runs_named,
+        ),
+    ],
+    right: Annotated[
+        str,
+        typer.Argument(metavar="B", help="The run to compare with A.", show_default=False, autocompletion=o.runs_named),
+    ],
     all: Annotated[bool, typer.Option("--all", help="Print all steps that differ, side by side.")] = False,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Show where two runs first differ, and how their states differ there.
 
@@ -112,6 +131,7 @@ def diff(
     settings (objective, model, budget), the output says so, and the steps are
     still compared. Exit 0 if the runs are equal, 1 if not.
     """
+    from ...input.find_trace import find_run
     from .diff import compare
 
     return compare(find_run(left, traces), find_run(right, traces), all, json)
@@ -121,16 +141,21 @@ def diff(
 def check(
     trace: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TRACE]...", help="Trace files, run ids, URL#RUN; all of a folder or a store."),
+        typer.Argument(
+            metavar="TRACE",
+            help="Trace files, run ids, URL#RUN; all of a folder or a store.",
+            autocompletion=o.runs_named,
+        ),
     ] = None,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Check every record: hashes, numbering, structure, snapshots.
 
     Exit 0 if all traces are sound, 1 if one is corrupt. Without TRACE, check
     all in the folder of traces.
     """
+    from ...input.find_trace import find_runs
     from .check import check_traces
 
     return check_traces(find_runs(trace or (), traces, all=True), json)
@@ -146,9 +171,10 @@ def repair(
         ),
     ] = False,
     json: o.Json = False,
-    traces: o.Traces = str(RUNS),
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Cut a torn last record off a trace."""
+    from ...input.find_trace import find_run
     from .check import repair_trace
 
     return repair_trace(find_run(trace, traces, "write"), truncate_at_corruption, json)
