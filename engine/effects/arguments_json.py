@@ -182,7 +182,7 @@ def _form(value: Any, learn: Learn, name: str) -> Any:
     if isinstance(value, Mapping):
         named = [(_key(key, learn), each) for key, each in value.items()]
         return {key: _form(each, learn, key) for key, each in named}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range | deque):
         return [_form(each, learn, name) for each in value]
     if isinstance(value, SecretStr | SecretBytes):
         plain = value.get_secret_value()
@@ -212,8 +212,6 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
         return str.__str__(value).encode("utf-8", "replace").decode()
     if isinstance(value, set | frozenset):
         return sorted((_form(each, learn, name) for each in value), key=lambda form: members_form({"": form}))
-    if isinstance(value, range | deque):
-        return [_form(each, learn, name) for each in value]
     if isinstance(value, bytes | bytearray | memoryview):
         try:
             return bytes(value).decode()

@@ -35,7 +35,7 @@ from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, stray, 
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
-from ..state.model import StateModel, dump, json_value
+from ..state.model import dump, json_value
 from ..state.serialization import SHALLOW, check_depth
 from .budget import Account, Usage
 from .context import Frame, Span, frame_inside, frame_or_none
@@ -355,11 +355,6 @@ def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
     if type(held) is spec.model:
         return held
     return orjson.loads(data) if spec.returns is None else spec.returns.validate_json(data)
-
-
-def plain(held: Any, data: bytes) -> Any:
-    """Return a value held by `finish` in frozen JSON form."""
-    return json_value(orjson.loads(data), "the result") if isinstance(held, StateModel) else held
 
 
 def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:

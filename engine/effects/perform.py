@@ -19,7 +19,7 @@ from .arguments_json import json_form
 from .budget import Usage
 from .call import CallInfo, carry_out_here, outcome_of, replayed, typed
 from .context import OUTSIDE, Frame, Lane, frame_or_none, in_event_loop, lane_in, next_lane, set_lane
-from .spec import EffectSpec, Marks, effect, is_async, spec_as, spec_of
+from .spec import Marks, effect, is_async, spec_as, spec_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +48,8 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if frame is None:
         return await fn(*args, **kwargs) if is_async(fn) else await in_thread(functools.partial(fn, *args), kwargs)
     spec = spec_of(fn)
-    return await _performed(frame, spec, spec.named(args, kwargs), fn, args, kwargs)
+    held, data, _ = await outcome_of(frame.host.begin(frame, spec, spec.named(args, kwargs)), fn, args, kwargs)
+    return typed(spec, data, held)
 
 
 async def perform_as(
@@ -81,19 +82,13 @@ async def perform_as(
         value = body() if is_async(body) else await in_thread(body, {})
         return await value if inspect.isawaitable(value) else value
     spec = spec_as(name, Marks(idempotent, timeout, usage, tokens), is_async(body), returns)
-    return await _performed(frame, spec, dict(request), body, (), {})
+    held, data, _ = await outcome_of(frame.host.begin(frame, spec, dict(request)), body, (), {})
+    return typed(spec, data, held)
 
 
 def in_run() -> bool:
     """Return whether this code runs inside a run, or inside `reduce`."""
     return frame_variable.get() not in (None, OUTSIDE)
-
-
-async def _performed(
-    frame: Frame, spec: EffectSpec, named: dict[str, Any], fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
-) -> Any:
-    held, data, _ = await outcome_of(frame.host.begin(frame, spec, named), fn, args, kwargs)
-    return typed(spec, data, held)
 
 
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

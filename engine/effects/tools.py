@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import anyio
+import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
@@ -12,8 +13,9 @@ from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefini
 from ..concurrency.tasks import is_cancelled, stray, the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
+from ..state.model import json_value
 from .arguments_json import request_digest
-from .call import Call, carry_out, leave, plain, replayed, reserve
+from .call import Call, carry_out, leave, replayed, reserve
 from .context import Frame, frame_or_none, lane_in
 from .spec import spec_of
 
@@ -151,8 +153,8 @@ async def _run(call: Call | ActionResult) -> ActionResult:
             if call.work is None:  # otherwise, the thread of `decide` has started it
                 await reserve(call, (), kwargs)
             output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
-            if spec.model is not None:
-                output = plain(output, data)
+            if spec.model is not None:  # `finish` holds a state model as it is
+                output = json_value(orjson.loads(data), "the result")
     except EffectError as error:
         problem = error.message or error.error_type
         return ActionResult(call.action_id, spec.name, None, problem, error.error_type, call.outcome)

@@ -203,17 +203,8 @@ class Freezer(list[Any]):
         """The frozen values of drafts, by the draft's `id`."""
         return {}
 
-    def enter(self, value: object) -> None:
-        """Enter a container; raise the error of `too_deep` at the limit.
-
-        A cycle has no end, so the limit finds cycles, too.
-        """
-        self.append(value)
-        if len(self) > MAX_DEPTH:
-            raise self.too_deep()
-
     def too_deep(self) -> StateValueError:
-        """Return the error for too deep a stack, or a cycle."""
+        """Return the error for a stack beyond `MAX_DEPTH`, perhaps a cycle."""
         first: dict[int, int] = {}
         for level, value in enumerate(self):
             if id(value) in first:

@@ -29,7 +29,7 @@ from ...printable import message_of
 from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
-from .shapes.containers import DRAFT_RESOLVERS, AnyShape, Shape, freeze_dict
+from .shapes.containers import AnyShape, Shape, freeze_dict
 from .shapes.fields import field_shapes, has_exact_default, plain_types, refuse_types
 from .shapes.scalars import first_problem
 
@@ -266,27 +266,6 @@ class StateModel(BaseModel):
         Call the class instead.
         """
         raise TypeError(f"model_construct skips validation, which a state cannot do without; call {cls.__name__}(...)")
-
-    @classmethod
-    def __refold_coerce__(cls, value: Any, freezer: Freezer) -> Any:
-        """Return an instance of this very class, from a draft or dict.
-
-        Called by the shapes. Raises StateValueError for any other value, including instances of subclasses: a document
-        does not name the class, so loading it would lose the subclass's fields.
-        """
-        if isinstance(value, StateModel) and (resolver := DRAFT_RESOLVERS.get(type(value))):
-            value = resolver(value, None, freezer)
-        if type(value) is cls:
-            return value
-        if isinstance(value, dict):
-            try:
-                return cls.model_validate(thaw(value), by_name=True, by_alias=True)
-            except ValidationError as error:
-                raise StateValueError(first_problem(error)) from None
-        hint = ""
-        if isinstance(value, cls):
-            hint = f"; the fields of {type(value).__name__} would be lost on reload, name both in a tagged union"
-        raise StateValueError(f"expected {cls.__name__}, got {type(value).__name__}{hint}")
 
     def to_dict(self) -> Document:
         """Return the state's document: plain JSON values under Python field names."""

@@ -188,15 +188,9 @@ def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops:
         freeze = item_shape.freeze
         if node.moved is None:
             end = f"{path}/-"
-            # New models are frozen already, and plain text is its own frozen form.
-            cls = item_shape.cls if type(item_shape) is ModelShape else None
-            takes_text = type(item_shape) is ScalarShape and item_shape.kind is str
             for j in range(size, new_size):
-                frozen = _get_item(work, j)
-                kind = type(frozen)
-                if kind is not cls and not (takes_text and kind is str and frozen.isascii()):
-                    frozen = freeze(frozen, freezer)
-                    _set_item(work, j, frozen)
+                frozen = freeze(_get_item(work, j), freezer)
+                _set_item(work, j, frozen)
                 changed.append(frozen)
                 ops.append({"op": "add", "path": end, "value": frozen})
             return changed if changed else None

@@ -73,10 +73,6 @@ def refuse_class(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
             f"{cls.__name__}.model_post_init",
             "it would run for instances made by a call and not for committed ones; use @model_validator(mode='after')",
         )
-    _refuse_config(cls, model_base)
-
-
-def _refuse_config(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
     for name, wanted in _KEPT.items():
         if cls.model_config.get(name) != wanted:
             raise StateDefinitionError(

@@ -143,7 +143,9 @@ class TupleShape:
         if len(value) < len(self.items) or (self.rest is None and len(value) > len(self.items)):
             raise StateValueError(f"expected a tuple of {len(self.items)} values, got {len(value)}")
         held: list[Any] = []
-        freezer.enter(value)
+        freezer.append(value)
+        if len(freezer) > MAX_DEPTH:
+            raise freezer.too_deep()
         try:
             for i, item in enumerate(value):
                 shape = self.items[i] if i < len(self.items) else self.rest

@@ -6,8 +6,6 @@ field shows before any run.
 
 import types
 from collections import abc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -17,16 +15,16 @@ from typing import Annotated, Any, ForwardRef, Literal, NewType, TypeVar, Union,
 from uuid import UUID
 
 from annotated_types import BaseMetadata, GroupedMetadata
-from pydantic import BaseModel, JsonValue, SecretBytes, SecretStr, TypeAdapter
+from pydantic import BaseModel, JsonValue, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
 from typing_extensions import TypeAliasType
 
 from ....errors import StateDefinitionError, StateValueError
-from ..frozen import Freezer
+from ..frozen import Freezer, thaw
 from .class_rules import field_validator, refuse_class, validated_fields
-from .containers import AnyShape, DictShape, ListShape, Shape, TupleShape
-from .scalars import LeafShape, ScalarShape
+from .containers import DRAFT_RESOLVERS, AnyShape, DictShape, ListShape, Shape, TupleShape
+from .scalars import LeafShape, ScalarShape, first_problem
 from .unions import CheckedShape, UnionShape
 
 _SCALARS: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
@@ -41,11 +39,14 @@ _ADVICE = {
     SecretStr: "a state is written to the trace, which must not hold a secret; read it in the effect that needs it",
     SecretBytes: "a state is written to the trace, which must not hold a secret; read it in the effect that needs it",
 }
-_CONTAINS_ITSELF = "{} contains itself; write Any, or a StateModel that does"
 
 
 class ModelShape:
-    """A nested state model of the class `cls`, loaded from plain dicts."""
+    """A nested state model of the very class `cls`.
+
+    An instance of a subclass is refused: a document does not name the class, so loading it would lose the subclass's
+    fields.
+    """
 
     holds_models = True
 
@@ -54,10 +55,23 @@ class ModelShape:
         self.cls = cls
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
-        """See Shape.freeze."""
-        if type(value) is self.cls:
+        """See Shape.freeze; takes drafts and plain dicts as well."""
+        kind, cls = type(value), self.cls
+        if kind is cls:
             return value
-        return self.cls.__refold_coerce__(value, freezer)  # type: ignore[attr-defined]
+        if hasattr(kind, "__refold_shapes__") and (resolver := DRAFT_RESOLVERS.get(kind)):
+            value = resolver(value, None, freezer)
+        if type(value) is cls:
+            return value
+        if isinstance(value, dict):
+            try:
+                return cls.model_validate(thaw(value), by_name=True, by_alias=True)
+            except ValidationError as error:
+                raise StateValueError(first_problem(error)) from None
+        hint = ""
+        if isinstance(value, cls):
+            hint = f"; the fields of {type(value).__name__} would be lost on reload, name both in a tagged union"
+        raise StateValueError(f"expected {cls.__name__}, got {type(value).__name__}{hint}")
 
 
 class _Builder:
@@ -76,10 +90,12 @@ class _Builder:
         if annotation is Any or annotation is object or annotation is JsonValue:
             return AnyShape(label)
         if isinstance(annotation, TypeAliasType):
-            if isinstance(annotation.__value__, str):
-                raise StateDefinitionError(label, _CONTAINS_ITSELF.format(annotation))
-            with self.within(annotation, label):
-                return self.build(annotation.__value__, label)
+            if isinstance(annotation.__value__, str) or annotation in self.aliases:
+                raise StateDefinitionError(label, f"{annotation} contains itself; write Any, or a StateModel that does")
+            self.aliases.append(annotation)
+            shape = self.build(annotation.__value__, label)
+            self.aliases.pop()
+            return shape
         if isinstance(annotation, NewType):
             return self.build(annotation.__supertype__, label)
         if isinstance(annotation, TypeVar):
@@ -106,14 +122,6 @@ class _Builder:
         if kind is tuple:
             return self.places(args, label)
         return self.leaf(annotation, kind, label)
-
-    @contextmanager
-    def within(self, alias: TypeAliasType, label: str) -> Iterator[None]:
-        if alias in self.aliases:
-            raise StateDefinitionError(label, _CONTAINS_ITSELF.format(alias))
-        self.aliases.append(alias)
-        yield
-        self.aliases.pop()
 
     def leaf(self, annotation: Any, kind: Any, label: str) -> Shape:
         if not isinstance(kind, type):
