@@ -100,6 +100,8 @@ class LiveRun:
         """The error of a resumed step whose code makes another request than the recorded one."""
         self.unreadable: RecordedValueError | None = None
         """The error of a recorded value that the run needs and cannot read."""
+        self.broken: RefoldError | None = None
+        """The error for which the run cannot continue: `diverged`, else `unreadable`."""
         self.diverged_below: DivergenceError | None = None
         """The error of a child run whose code has changed; of several children, that of the first step."""
         self.open_calls: dict[int, Call] = {}
@@ -338,15 +340,11 @@ class LiveRun:
     def _unreadable(self, frame: Frame, error: TraceError) -> RecordedValueError:
         """End the run for a lost value; return the error to raise."""
         self.unreadable = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
+        self.broken = self.broken or self.unreadable
         self.cancel_work()
         if frame.call is not None:
             frame.call.refuse(self.unreadable)
         return self.unreadable
-
-    @property
-    def broken(self) -> RefoldError | None:
-        """The error for which the run cannot continue, or None."""
-        return self.diverged or self.unreadable
 
     def _refuse_broken(self, frame: Frame) -> None:
         """Raise for a request of a run that cannot continue."""
@@ -367,7 +365,7 @@ class LiveRun:
     def _diverge(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
         expected = [{"effect": effect.name, "args": effect.args} for effect in left]
         actual = "no such effect was requested" if asked is None else {"effect": asked[0], "args": asked[1]}
-        self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
+        self.broken = self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
         self.cancel_work()
 
     def diverges_below(self, error: DivergenceError, *, ends: bool) -> None:
@@ -379,7 +377,7 @@ class LiveRun:
         if known is None or (error.fork_at or 0) < (known.fork_at or 0):
             self.diverged_below = error
         if ends and self.diverged is None:
-            self.diverged = error
+            self.broken = self.diverged = error
 
     def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
         """Write the intent of a call whose outcome comes from another run.
