@@ -230,7 +230,7 @@ class Account:
         self.budget = budget
         self._parent = parent
         self.used = RunUsage()
-        """The usage of all calls that have ended; its steps and seconds mean nothing."""
+        """The usage booked so far; its steps and seconds mean nothing."""
         self._reserved = 0
         limited = budget.max_tokens is not None or budget.max_cost_usd is not None
         self.is_limited: bool = limited or (parent is not None and parent.is_limited)

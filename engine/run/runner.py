@@ -263,11 +263,13 @@ class Runner:
 
     def write_first(self, state: StateSchema) -> None:
         """Set and write the first state, for a candidate as a reference."""
-        candidate, redactor = self.plan.candidate, self.run.redactor
-        if candidate is not None:
+        plan, redactor = self.plan, self.run.redactor
+        if plan.candidate is not None:
             self.state = state
-            self.run.write("snapshot", 0, {"base": candidate.base})  # a reference to its parent's state
+            self.run.write("snapshot", 0, {"base": plan.candidate.base})  # a reference to its parent's state
             return
+        if plan.state is not None and plan.reopened is None:
+            redactor = None  # the plan of a fork has redacted its state; a second time could change the marks
         data = dump(state)
         if redactor is not None and (cleaned := redactor.json(data)) is not data:
             state, data = type(state).from_dict(orjson.loads(cleaned)), cleaned

@@ -357,6 +357,14 @@ def test_a_secret_in_an_edit_is_written_nowhere(folder: Path | None) -> None:
         linked(fork.trace, source.trace, 2)
 
 
+def test_a_mark_that_looks_like_a_secret_is_replaced_once(folder: Path | None) -> None:
+    _, source = walked(folder)
+    guarded = Engine(Walker(), traces=folder, redact={"PIN": "redacted"})
+    fork = guarded.fork(source.trace, 2, {"/metadata/pin": "is redacted"})
+    assert fork.trace.state(0)["metadata"] == {"pin": "is <redacted:PIN>"}
+    linked(fork.trace, source.trace, 2)
+
+
 # from which runs
 
 
