@@ -92,8 +92,8 @@ def test_what_a_scorer_changes_no_other_scorer_sees() -> None:
     seen: list[Any] = []
 
     def changes(state: dict[str, Any], columns: dict[str, Any], run: EvaluatedRun, usage: dict[str, Any]) -> float:
-        seen.append((sorted(state), sorted(columns), sorted(usage), run.row.target, dict(run.task.inputs)))
-        for each in (state, columns, usage, run.task.inputs, run.row.columns):
+        seen.append((sorted(state), sorted(columns), sorted(usage), run.answer, run.row.target, dict(run.task.inputs)))
+        for each in (state, columns, usage, run.task.inputs, run.row.columns, run.trace.end):
             cast(dict[str, Any], each).clear()
         return 1
 
@@ -102,7 +102,7 @@ def test_what_a_scorer_changes_no_other_scorer_sees() -> None:
     assert [each.score_errors for each in found.samples] == [{}, {}]
     assert seen[0] == seen[1]
     assert seen[2] == seen[3]
-    assert all(seen[0][:3])
+    assert all(seen[0][:4])
     assert all(each.columns for each in found.samples)
 
 

@@ -47,15 +47,22 @@ class EvaluatedRun:
         self.source = source
 
     def for_scorer(self) -> "EvaluatedRun":
-        """Return the run with a state and a row of their own.
+        """Return the run with a state, end and row of its own.
 
-        So what one scorer changes in them, no other scorer and no other sample sees.
+        So what one scorer changes in them, or in the trace's end, no other scorer and no other sample sees.
         """
         row = self.row
         own = replace(
             row, task=row.task.model_copy(deep=True), target=deepcopy(row.target), columns=deepcopy(row.columns)
         )
-        return EvaluatedRun(self.trace, own, self.repeat, self.folder, self.source)
+        made = EvaluatedRun(self.trace, own, self.repeat, self.folder, self.source)
+        made._end = self._end
+        return made
+
+    @cached_property
+    def _end(self) -> Mapping[str, Any]:
+        """The trace's end, from before any scorer had the trace."""
+        return deepcopy(self.trace.end)
 
     @property
     def run(self) -> "EvaluatedRun":
@@ -97,7 +104,7 @@ class EvaluatedRun:
     @property
     def answer(self) -> str | None:
         """The final result; None if the run has none."""
-        found = self.trace.end.get("final_result")
+        found = self._end.get("final_result")
         return found if isinstance(found, str) else None
 
     output = final_result = answer
@@ -105,13 +112,13 @@ class EvaluatedRun:
     @property
     def task_result(self) -> Mapping[str, Any]:
         """The result of the task, with its criteria."""
-        found = self.trace.end.get("task_result")
+        found = self._end.get("task_result")
         return deepcopy(found) if isinstance(found, Mapping) else {}
 
     @property
     def usage(self) -> Mapping[str, Any]:
         """Tokens, cost and seconds of the run."""
-        found = self.trace.end.get("usage")
+        found = self._end.get("usage")
         return deepcopy(found) if isinstance(found, Mapping) else {}
 
     @property
