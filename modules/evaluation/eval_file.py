@@ -18,7 +18,7 @@ from ...tasks.issues import located_issues
 from ..run_sets.executors import executor_of
 from .benchmarks import cybench, cybench_subtasks, gaia, human_eval, load_benchmark, swe_bench
 from .datasets import Dataset
-from .errors import EvaluationFileError
+from .errors import EvaluationError, EvaluationFileError
 from .evaluation import Evaluation
 from .result import no_column
 from .scorers import (
@@ -200,7 +200,7 @@ def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Calla
             made.append(_scorer(given, load))
         except OSError as error:  # the script of a judge's model cannot be read
             problems.append(FileProblem(line, f"scorers[{index}]", f"{error.filename}: {error.strerror or error}"))
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, EvaluationError) as error:
             problems.append(FileProblem(line, f"scorers[{index}]", str(error.args[0] if error.args else error)))
     if problems:
         raise EvaluationFileError(path, problems)

@@ -197,6 +197,8 @@ def test_a_server_that_a_folder_names_is_not_reached_unless_a_person_names_it(
         ("rows.jsonl", "row.jsonl", "row.jsonl: no such file"),
         ("fields: {target: want}", "fields: {target: wand}", "rows.jsonl:1: there is no column 'wand'"),
         ("  - criteria", "  - numeric: {tolerence: 1}", "EVAL.yaml:5: scorers[0]: "),
+        ("  - criteria", "  - numeric: {tolerance: x}", "EVAL.yaml:5: scorers[0]: tolerance must be a number"),
+        ("  - criteria", "  - regex: {pattern: '('}", "EVAL.yaml:5: scorers[0]: '(' is not a regular expression"),
         ("solver.py:quick", "solver.py:quikc", "quikc"),
     ],
 )

@@ -171,3 +171,9 @@ def test_a_schema_of_a_dataset_fetches_nothing(keyword: str, monkeypatch: pytest
     with pytest.raises(EvaluationError, match="which it does not define: nothing is fetched"):
         scored(json_schema_match(), run_of("{}", target={keyword: "http://127.0.0.1:1/schema"}))
     assert fetched == []
+
+
+@pytest.mark.parametrize("options", [{"tolerance": -1}, {"relative": float("nan")}, {"tolerance": "1"}])
+def test_a_tolerance_is_a_number(options: dict[str, Any]) -> None:
+    with pytest.raises(EvaluationError, match=f"{next(iter(options))} must be a number of at least 0"):
+        numeric_match(**options)

@@ -1,6 +1,7 @@
 """Scorers that compare the answer with the row's target."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -69,6 +70,9 @@ def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str =
     which differ in their last digit are not equal. Thousands may have commas. An answer without a number scores 0; a
     target that is not a finite number is an error.
     """
+    for option, value in (("tolerance", tolerance), ("relative", relative)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise EvaluationError(f"{option} must be a number of at least 0, got {value!r}")
     limits = Decimal(str(tolerance)), Decimal(str(relative))
 
     def score(answer: str | None, target: Any) -> Score:
