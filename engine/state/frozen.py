@@ -152,12 +152,9 @@ def _refuser(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-for _name in _LIST_CHANGERS:
-    setattr(FrozenList, _name, _refuser(_name))
-for _name in _DICT_CHANGERS:
-    setattr(FrozenDict, _name, _refuser(_name))
-for _name in _SET_CHANGERS:
-    setattr(FrozenSet, _name, _refuser(_name))
+for _class, _names in ((FrozenList, _LIST_CHANGERS), (FrozenDict, _DICT_CHANGERS), (FrozenSet, _SET_CHANGERS)):
+    for _name in _names:
+        setattr(_class, _name, _refuser(_name))
 
 
 def thaw(value: Any) -> Any:
