@@ -188,9 +188,12 @@ def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops:
         freeze = item_shape.freeze
         if node.moved is None:
             end = f"{path}/-"
+            takes_text = str in node.shape.quick
             for j in range(size, new_size):
-                frozen = freeze(_get_item(work, j), freezer)
-                _set_item(work, j, frozen)
+                frozen = _get_item(work, j)
+                if not (takes_text and type(frozen) is str and frozen.isascii()):
+                    frozen = freeze(frozen, freezer)
+                    _set_item(work, j, frozen)
                 changed.append(frozen)
                 ops.append({"op": "add", "path": end, "value": frozen})
             return changed if changed else None
