@@ -76,10 +76,12 @@ class Call:
         given = [each for value in self.of(PATHS) for each in (value if isinstance(value, list | tuple) else [value])]
         if self.is_own:
             return given
-        names = [
-            name for name in self.args if plain_name(name) not in PATHS and _LIKE_PATHS.fullmatch(plain_name(name))
+        more = [
+            text
+            for name in filter(_may_be_path, self.args)
+            for _, text in _leaves("", self.args[name])
+            if isinstance(text, str)
         ]
-        more = [text for name in names for _, text in _leaves("", self.args[name]) if isinstance(text, str)]
         found = [*given, *more]
         return [*found, *(_of_file_url(each) for each in found if isinstance(each, str) and _is_file_url(each))]
 
@@ -133,7 +135,9 @@ def plain_name(name: str) -> str:
 
 
 def _may_be_path(name: str) -> bool:
-    return name not in PATHS and _LIKE_PATHS.fullmatch(name) is not None
+    """Return whether another tool may mean a path by this argument."""
+    plain = plain_name(name)
+    return plain not in PATHS and _LIKE_PATHS.fullmatch(plain) is not None
 
 
 def url_forms(value: str) -> list[str]:
