@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+import psycopg
 import pytest
 
 from refold.errors import StoreError, TraceTakenError, TraceWriteError
@@ -37,6 +38,18 @@ def kinds(store: TraceStore) -> list[str]:
     trace = Trace.load(RunRef(store, "run"))
     trace._lines.check_chain()
     return [record.kind for record in trace.records]
+
+
+def test_tables_of_a_newer_refold_are_refused_also_by_who_has_them_open(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    writer = begun(store)
+    with psycopg.connect(store._database._dsn, autocommit=True) as connection:  # type: ignore[attr-defined]
+        connection.execute(f"COMMENT ON TABLE {store._database._schema}.heads IS 'refold store, version 2'")  # type: ignore[attr-defined]
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    with pytest.raises((StoreError, TraceWriteError), match="newer refold: its tables have version 2"):
+        writer.append("event", 0, 2.0, {"name": "e"})
+    with pytest.raises(StoreError, match="newer refold: its tables have version 2, this refold's have 1"):
+        open_store(postgres_url, "read")
 
 
 COMMIT: dict[str, Any] = {"patch": [], "observation": None}

@@ -30,6 +30,7 @@ from ..task_table import Lease
 from ..url_text import without_password
 from .durability import may_wait, must_sync
 from .prepared import PreparedStatements
+from .tables import MARK, VERSION
 
 log = logging.getLogger("refold")
 PATIENCE = 30.0
@@ -207,16 +208,28 @@ class PostgresDatabase:
                 "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = "
                 "'off'"
             )
-            [backend] = connection.execute(
-                "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+            [(pid, start, mark)] = connection.execute(
+                "SELECT pid, backend_start::text, obj_description(to_regclass(%s), 'pg_class') FROM pg_stat_activity "
+                "WHERE pid = pg_backend_pid()",
+                [f"{self._schema}.heads"],
             ).fetchall()
+            self._refuse_newer(mark)
         except BaseException:
             connection.close()
             raise
         self._connection = connection
-        self._backend = backend
+        self._backend = pid, start
         self._prepared = PreparedStatements(connection)
         self._is_connected, self._has_given_up = True, False
+
+    def _refuse_newer(self, mark: str | None) -> None:
+        """Raise `StoreError` if the tables are a newer refold's."""
+        version = (mark or "").removeprefix(MARK)
+        if version.isdecimal() and int(version) > VERSION:
+            raise StoreError(
+                f"{self.url} was made by a newer refold: its tables have version {version}, this refold's have "
+                f"{VERSION}; upgrade refold"
+            )
 
     def _prepare(self, tables: Sequence[str], access: Access) -> None:
         [(there,)] = self._connection.execute("SELECT to_regclass(%s)", [f"{self._schema}.totals"]).fetchall()

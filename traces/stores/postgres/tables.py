@@ -2,6 +2,9 @@
 
 from ..sql.tables import RUNS, TASKS
 
+VERSION = 1
+"""The version of a store's tables, in the comment on one of them; it changes with the meaning of a table."""
+MARK = "refold store, version "
 _KEPT = """CREATE TABLE IF NOT EXISTS totals_kept (
     set_id TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL, runs BIGINT NOT NULL, tokens BIGINT NOT NULL,
     cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (set_id, model, status))"""
@@ -35,6 +38,7 @@ TABLES = (
         statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY", key="BIGINT", bytes="BYTEA")
         for statement in (*TASKS, *RUNS)
     ),
+    f"COMMENT ON TABLE heads IS '{MARK}{VERSION}'",
     "ALTER TABLE heads SET (fillfactor = 50)",  # leaves room in each page for the next version of a row
     _KEPT,
     _CHANGES,
