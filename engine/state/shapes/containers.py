@@ -195,6 +195,8 @@ def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
         raise StateValueError(f"expected a dict, got {described(value)}")
     frozen: FrozenDict = FrozenDict.__new__(FrozenDict)
     frozen.meta = shape
+    if not value and len(freezer) < MAX_DEPTH:
+        return frozen
     # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
     # subclasses of dict may have their members elsewhere, so their own `items` is called.
     freezer.append(value)

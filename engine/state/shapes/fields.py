@@ -56,9 +56,9 @@ class ModelShape:
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze; takes drafts and plain dicts as well."""
-        kind, cls = type(value), self.cls
-        if kind is cls:
+        if type(value) is self.cls:
             return value
+        kind, cls = type(value), self.cls
         if hasattr(kind, "__refold_shapes__") and (resolver := DRAFT_RESOLVERS.get(kind)):
             value = resolver(value, None, freezer)
         if type(value) is cls:
