@@ -24,6 +24,8 @@ at once, and the list goes to a temporary file.
 """
 _NARROW = 8
 """The width below which a column is narrowed only if no wider one is left."""
+_LEGIBLE = 5
+"""The width below which a cut column cannot be read: its rows are then printed as paragraphs."""
 
 
 class _Console(Console):
@@ -112,8 +114,9 @@ def table(
 ) -> None:
     """Print a table: fitted to a terminal, uncut in a pipe.
 
-    `numbers` are the right-aligned columns. They and the `whole` ones are narrowed last. Rows are printed as they come:
-    only the first few hundred decide the widths.
+    In a terminal that is too narrow for its columns, each row is a paragraph. `numbers` are the right-aligned columns.
+    They and the `whole` ones are narrowed last. Rows are printed as they come: only the first few hundred decide the
+    widths.
     """
     coming = iter(rows)
     first: list[list[Text]] = []
@@ -126,7 +129,11 @@ def table(
     columns = range(len(headings))
     widths = [max(len(headings[i]), *(cells[i].cell_len for cells in first), 0) for i in columns]
     if is_terminal():
-        widths = fitted(widths, out.width - 2 * (len(headings) - 1), (*numbers, *whole))
+        wanted, widths = widths, fitted(widths, out.width - 2 * (len(headings) - 1), (*numbers, *whole))
+        if any(width < min(most, _LEGIBLE) for width, most in zip(widths, wanted, strict=True)):
+            for cells in chain(first, coming):
+                _print_stacked(out, headings, cells)
+            return
         for cells in chain([[Text(heading, "bold") for heading in headings]], first, coming):
             pieces = [list(hanging(cell, width)) for cell, width in zip(cells, widths, strict=True)]
             for line in range(max(map(len, pieces))):
@@ -134,6 +141,18 @@ def table(
         return
     for cells in chain([[Text(heading) for heading in headings]], first, coming):
         _print_row(out, cells, widths, numbers)
+
+
+def _print_stacked(out: Console, headings: Sequence[str], cells: Sequence[Text]) -> None:
+    """Print a row as a paragraph.
+
+    The first cell is unbroken, so that it can be copied; the others are below it.
+    """
+    _print(out, cells[0])
+    others = zip(headings[1:], cells[1:], strict=True)
+    facts = [Text(f"{name} " if name else "") + cell for name, cell in others if cell.plain]
+    if facts:
+        say(out, Text("  ") + Text(", ").join(facts))
 
 
 def fitted(widths: Sequence[int], room: int, fixed: Sequence[int]) -> list[int]:

@@ -168,3 +168,10 @@ def test_a_long_stop_reason_leaves_room_for_the_run(width: int, tmp_path: Path) 
     (shown,) = (line for line in lines if line.startswith("check-links-0xyzt0"))
     assert "failed" in shown
     assert " 12" in shown
+
+
+def test_rows_that_have_no_room_are_paragraphs(terminal: Callable[..., Any], trace: Path) -> None:
+    screen = terminal("top", trace.parent, "--once", columns=40)
+    shown = screen.wait_for("objective count")
+    assert f"{trace.name.removesuffix('.trace.jsonl')}\n  status completed (final), step 3," in shown
+    assert max(map(len, shown.splitlines())) <= 40

@@ -83,3 +83,13 @@ def test_a_phone_sorts_too(looking: Look, site: Site) -> None:
     steps.click()
     expect(page.get_by_role("columnheader", name="Steps")).to_have_attribute("aria-sort", "descending")
     expect(page.locator(".run-row").first).to_contain_text("400 pages, 12 broken links")
+
+
+def test_links_of_one_character_are_large_enough(looking: Look, site: Site) -> None:
+    page = looking(site.at(open=site.ids["search"]), width=390, height=844)
+    expect(page.locator(".run-row.child").first).to_be_visible()
+    page.locator(".run-row.child .run-title > a").first.evaluate("(link) => void (link.textContent = '0')")
+    assert misfits(page) == []
+    page.goto(site.at("run", "search", k=0))
+    expect(page.locator(".cand a").first).to_be_visible()
+    assert misfits(page) == []
