@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ...traces.index.found_files import why_none
 from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.store_url import is_url
@@ -129,7 +130,8 @@ def _short_id(run_id: str, most: int) -> str:
 
 def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:
     if not found:
-        return Text(f"no traces in {clean(runs.url or str(runs.folder))} yet")
+        gone = None if runs.url else why_none(runs.folder, None)
+        return Text(clean(gone) if gone else f"no traces in {clean(runs.url or str(runs.folder))} yet")
     counts: dict[str, int] = {}
     for each in found:
         counts[each.status] = counts.get(each.status, 0) + 1

@@ -1,6 +1,7 @@
 """`refold top` says how the runs of a folder stand, while others write to them."""
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,13 @@ def test_a_missing_folder_and_an_empty_one(refold: Callable[..., Any], lab: Path
         assert f"name it by its URL, sqlite:///{database}\n" in refold(*command, database).err
     (lab / "runs").mkdir()
     assert refold("top", "--once").out == "no traces in runs yet\n"
+
+
+def test_a_folder_that_goes_is_told(start: Callable[..., Any], trace: Path) -> None:
+    run = start("top", trace.parent, "--every", "0.1")
+    assert "runs  completed 1" in run.stdout.readline()
+    shutil.rmtree(trace.parent)
+    assert any(line == f"{trace.parent} does not exist any more\n" for line in run.stdout)
 
 
 def test_a_pipe_gets_an_object_at_each_look(start: Callable[..., Any], lab: Path, trace: Path) -> None:
