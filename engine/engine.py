@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 from ..errors import DivergenceError, EngineUsageError, TraceNotFoundError
 from ..tasks import Task, as_task
 from ..traces import Trace
-from ..traces.file.trace_bytes import SUFFIX
+from ..traces.file.append_only import SUFFIX
 from ..traces.file.writer import TraceWriter
 from ..traces.stores import RunRef, TraceStore
 from ..traces.stores.store_url import run_at
@@ -32,8 +32,8 @@ from .replay.answers import answered
 from .replay.divergence import Divergence
 from .replay.verify import find_divergences
 from .result import UNANSWERED, RunResult
+from .run.begin_and_end import execute
 from .run.clock import Clock, SystemClock
-from .run.drive import execute
 from .run.start.fork import Edit, plan_of_fork
 from .run.start.plan import Observer, RunOptions, RunPlan
 from .run.start.resume import prepare_resume

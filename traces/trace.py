@@ -16,6 +16,7 @@ from ..run_page import RunView, page_of
 from .analysis.blame import Blame, blame
 from .analysis.locate import find_relative
 from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
+from .file.append_only import SUFFIX, MemoryStore, trace_name
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
 from .file.children import ChildStart, children_in
@@ -25,7 +26,6 @@ from .file.record import Record
 from .file.safe_open import file_at, read_file
 from .file.schema import DEPTH, is_shallow
 from .file.tail import Ending, read_ending
-from .file.trace_bytes import SUFFIX, MemoryStore, trace_name
 from .notebook_cards import corrupt_card, trace_card
 from .states.bases import Bases, Member
 from .states.fold import Fold, commit_offset, count_commits, plan_state

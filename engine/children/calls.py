@@ -24,7 +24,7 @@ from ..loop.decision import check_wait
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
 from ..result import RunResult
-from ..run.drive import execute
+from ..run.begin_and_end import execute
 from ..run.live_run import LiveRun
 from ..run.start.plan import RunOptions, RunPlan
 from .called_child import CalledChild, Place

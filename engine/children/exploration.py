@@ -35,7 +35,7 @@ from ..effects.context import Frame
 from ..effects.spec import is_async
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
-from ..run.drive import with_reason
+from ..run.begin_and_end import with_reason
 from ..run.live_run import LiveRun
 from ..run.start.plan import Limit
 from ..state.model import StateSchema

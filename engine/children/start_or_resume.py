@@ -31,7 +31,7 @@ from ..effects.redaction import Redactor
 from ..replay.answers import answered
 from ..replay.reuse import Reuse
 from ..result import UNANSWERED, RunResult, WaitRequest, has_ended
-from ..run.drive import drive, opened
+from ..run.begin_and_end import drive, opened
 from ..run.live_run import LiveRun
 from ..run.runner import Runner
 from ..run.start.plan import RunPlan

@@ -15,10 +15,10 @@ from ...traces import Follower
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
 from ..state.digest import value_digest
-from .arguments_json import json_form
 from .budget import Usage
 from .call import CallInfo, carry_out_here, outcome_of, replayed, typed
 from .context import OUTSIDE, Frame, Lane, frame_or_none, in_event_loop, lane_in, next_lane, set_lane
+from .request_digest import json_form
 from .spec import Marks, effect, is_async, spec_as, spec_of
 
 P = ParamSpec("P")

@@ -14,9 +14,9 @@ from ..concurrency.tasks import is_cancelled, stray, the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..state.model import json_value
-from .arguments_json import request_digest
 from .call import Call, carry_out, leave, replayed, reserve
 from .context import Frame, frame_or_none, lane_in
+from .request_digest import request_digest
 from .spec import spec_of
 
 Tools = Mapping[str, Callable[..., Any]]

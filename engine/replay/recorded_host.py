@@ -7,10 +7,10 @@ import orjson
 
 from ...errors import DivergenceError
 from ...traces import Step
-from ..effects.arguments_json import Learn, StateRefs, asked_for
 from ..effects.call import Call
 from ..effects.context import Frame
 from ..effects.journal.journal import Journal, Request
+from ..effects.request_digest import Learn, StateRefs, asked_for
 from ..effects.spec import EffectSpec
 from ..state.model import StateSchema
 from .divergence import Divergence

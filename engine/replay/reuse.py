@@ -26,14 +26,14 @@ import orjson
 from ...errors import TraceError, TraceNotFoundError
 from ...traces import Effect, Step, Trace
 from ...traces.analysis.locate import branches_folder
+from ...traces.file.append_only import SUFFIX
 from ...traces.file.children import children_of
 from ...traces.file.record import ASK
-from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores import RunRef
-from ..effects.arguments_json import Learn, part_at, pointers
 from ..effects.call import LAST, Recorded
 from ..effects.journal.journal import Entry, Journal, Request, is_entered_again
 from ..effects.journal.redacted_match import fits
+from ..effects.request_digest import Learn, part_at, pointers
 from ..result import WaitRequest, has_ended, told_live
 from ..state.digest import value_digest
 from .answers import answers_in, each_effect, fate_id, outcome_told

@@ -28,10 +28,10 @@ from ...tasks import Task
 from ...traces import Record, Step, Trace
 from ...traces.json_patch.diff import make_patch
 from ..current_frame import reset_frame, set_frame
-from ..effects.arguments_json import Learn
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, named_lanes
 from ..effects.journal.redacted_match import fits
+from ..effects.request_digest import Learn
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..module import Module, call_hook, first_state, hook_arguments, kind_of

@@ -47,12 +47,12 @@ from ...traces.file.writer import TraceWriter
 from ..concurrency.tasks import current_loop, soon
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
-from ..effects.arguments_json import Asked, StateRefs, asked_for, request_digest
 from ..effects.budget import WARN_AT, Account, EndedFromAbove, RunUsage, Usage
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
+from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value

@@ -11,7 +11,7 @@ import anyio
 from ...engine import Engine, RunResult, RunStream
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
-from ...traces.file.trace_bytes import SUFFIX
+from ...traces.file.append_only import SUFFIX
 from ...traces.stores.store_url import is_url, split_run
 from .agent_protocol import RunsGoals
 from .chat.json_forms import message_to_dict

@@ -21,7 +21,7 @@ from ...engine import Engine
 from ...errors import RefoldError, TraceError
 from ...printable import message_of
 from ...traces import Trace
-from ...traces.file.trace_bytes import SUFFIX
+from ...traces.file.append_only import SUFFIX
 from ..run_sets.code import code_of
 from ..run_sets.drive import one_error
 from .comparison import trace_of

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..traces import Trace
 from ..traces.analysis.locate import branches_folder
-from ..traces.file.trace_bytes import SUFFIX
+from ..traces.file.append_only import SUFFIX
 from ..traces.stores import RunRef, TraceStore
 from ..traces.stores.copy import all_runs, copy_run
 

@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 from ..printable import printable
 from ..traces import Trace
+from ..traces.file.append_only import SUFFIX
 from ..traces.file.blob import FolderBlobs
-from ..traces.file.trace_bytes import SUFFIX
 from . import bundle
 from .packed import pack
 

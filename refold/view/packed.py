@@ -21,7 +21,7 @@ import orjson
 from ..errors import TraceNotFoundError
 from ..traces import Record, Trace
 from ..traces.analysis.locate import BRANCHES, branches_folder, find_relative, headers_in
-from ..traces.file.trace_bytes import SUFFIX, trace_name
+from ..traces.file.append_only import SUFFIX, trace_name
 from ..traces.index.database import Database
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace

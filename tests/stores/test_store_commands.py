@@ -12,7 +12,7 @@ from places import ROOT
 
 from refold import RunStatus
 from refold.cli import cli
-from refold.traces.file.trace_bytes import FileStore
+from refold.traces.file.append_only import FileStore
 from refold.traces.stores import NewTask, open_store
 from refold.traces.stores.retention import Keep
 

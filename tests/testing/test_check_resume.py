@@ -291,7 +291,7 @@ def test_5_answers_that_are_taken_twice_are_found(monkeypatch: pytest.MonkeyPatc
 
 
 def test_5_two_writers_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces.file import trace_bytes as store
+    from refold.traces.file import append_only as store
 
     class Patient(AgentModule[Notes]):
         def init_state(self, task: str) -> Notes:

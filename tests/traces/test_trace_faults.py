@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
-from refold.traces.file import trace_bytes
+from refold.traces.file import append_only
+from refold.traces.file.append_only import FileStore
 from refold.traces.file.blob import FolderBlobs, blob_reference
 from refold.traces.file.lock import lock_file, lock_holder
-from refold.traces.file.trace_bytes import FileStore
 from refold.traces.file.writer import TraceWriter
 
 NO_SPACE = OSError(28, "No space left on device")
@@ -168,12 +168,12 @@ def test_a_file_that_is_replaced_before_it_is_locked_is_opened_again(
     begun(path).close()
 
     def replaced(fd: int, name: Path) -> None:
-        monkeypatch.setattr(trace_bytes, "lock_file", lock_file)
+        monkeypatch.setattr(append_only, "lock_file", lock_file)
         (tmp_path / "other").write_bytes(path.read_bytes())
         (tmp_path / "other").replace(path)
         lock_file(fd, name)
 
-    monkeypatch.setattr(trace_bytes, "lock_file", replaced)
+    monkeypatch.setattr(append_only, "lock_file", replaced)
     with TraceWriter.reopen(path)[0] as writer:
         writer.append("event", 0, 2.0, {"name": "kept"})
     assert b"kept" in path.read_bytes()

@@ -23,7 +23,7 @@ from refold.errors import (
     TraceWriteError,
 )
 from refold.traces import Trace
-from refold.traces.file.trace_bytes import FileStore
+from refold.traces.file.append_only import FileStore
 from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]

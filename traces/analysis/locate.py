@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TraceError, TraceNotFoundError
+from ..file.append_only import SUFFIX, MemoryFamily, trace_name
 from ..file.record import Record
 from ..file.safe_open import open_file
-from ..file.trace_bytes import SUFFIX, MemoryFamily, trace_name
 
 BRANCHES = ".branches"
 _NAMED = 3

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import NotATraceError, TraceCorruptError, TraceError
+from ..file.append_only import SUFFIX, trace_name
 from ..file.lines import Lines, begins_a_trace
 from ..file.lock import lock_holder
 from ..file.safe_open import open_file
 from ..file.tail import read_ending
-from ..file.trace_bytes import SUFFIX, trace_name
 from ..states.fold import count_commits
 
 _HEAD = _TAIL = 64 * 1024

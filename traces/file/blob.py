@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
+from .append_only import sync_folder, trace_name
 from .safe_open import read_file
-from .trace_bytes import sync_folder, trace_name
 
 
 class Blobs(Protocol):

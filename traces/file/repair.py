@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ...errors import TraceCorruptError, TraceError
 from ..trace import Trace
+from .append_only import FileStore
 from .lines import Lines
-from .trace_bytes import FileStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from ...errors import RecordError, TraceWriteError
 from ...errors.remedies import remedy
 from ..stores.run_ref import RunRef
 from ..trace import Trace
+from .append_only import FileStore, MemoryStore, Store
 from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .lock import close_in_children
 from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
 from .safe_open import file_at
-from .trace_bytes import FileStore, MemoryStore, Store
 
 Durability = Literal["process", "power", "none"]
 SYNCED = frozenset(("commit", "end", "snapshot", "wait", "input"))

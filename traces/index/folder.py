@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from ..file.trace_bytes import SUFFIX
+from ..file.append_only import SUFFIX
 from .database import Database
 from .found_files import as_text, files_of, locked_files, set_folders, stamp_of, why_none
 from .indexed import IndexedTrace

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..analysis.locate import BRANCHES, branches_folder
-from ..file.trace_bytes import SUFFIX
+from ..file.append_only import SUFFIX
 
 EVALUATION, RUNS = "evaluation.json", "runs"
 """The file that marks the folder of an evaluation, and the folder in it with the traces."""

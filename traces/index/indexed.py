@@ -11,12 +11,12 @@ from typing import Any
 
 from ...errors import RecordError, TraceCorruptError, TraceError
 from ..analysis.locate import find_relative
+from ..file.append_only import trace_name
 from ..file.blob import FolderBlobs
 from ..file.lines import Lines
 from ..file.record import BEAT, Record
 from ..file.safe_open import read_file
 from ..file.tail import Ending, find_end, read_ending
-from ..file.trace_bytes import trace_name
 from ..json_patch.apply import copy_json
 from ..json_patch.share import patched
 from ..step import Step

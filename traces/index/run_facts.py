@@ -12,10 +12,10 @@ from typing import Any
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..analysis.trace_list import one_line
+from ..file.append_only import trace_name
 from ..file.lines import START, Lines, begins_a_trace
 from ..file.record import Record
 from ..file.tail import read_ending
-from ..file.trace_bytes import trace_name
 from ..states.fold import COMMIT
 from .found_files import as_text
 from .step_facts import RARE, OpenStep, Used, brief, clipped, turn_error, used_after

@@ -6,8 +6,8 @@ from typing import Literal
 
 from ...errors import StoreError, TraceError, TraceExistsError, TraceWriteError
 from ...errors.remedies import remedy
+from ..file.append_only import Store
 from ..file.lines import Lines
-from ..file.trace_bytes import Store
 from .protocol import TraceStore
 from .run_row import RunRow
 from .set_copy import SetCopy, read_tables, write_table

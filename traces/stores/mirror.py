@@ -15,9 +15,9 @@ from tempfile import mkdtemp
 from typing import Self
 
 from ...errors import StoreError, TraceError, TraceNotFoundError
+from ..file.append_only import FileStore
 from ..file.blob import FolderBlobs
 from ..file.schema import is_run_id
-from ..file.trace_bytes import FileStore
 from .copy import all_runs
 from .folder.store import FolderStore
 from .protocol import TraceStore

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
+from ..file.append_only import Store
 from ..file.blob import Blobs
-from ..file.trace_bytes import Store
 from .run_row import RunFilter, RunPage, RunRow, Total
 from .task_table import Lease, TaskTable
 

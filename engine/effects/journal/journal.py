@@ -35,9 +35,9 @@ import orjson
 from ....traces import Effect
 from ....traces.file.record import ASK, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ...state.serialization import dump
-from ..arguments_json import Asked, Learn, read_form
 from ..call import LAST, Recorded
 from ..context import Frame, Lane, lane_in, lane_name, started_in
+from ..request_digest import Asked, Learn, read_form
 from .recorded_order import RecordedOrder
 from .redacted_match import MARKED, fits
 

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from ..arguments_json import Learn
+from ..request_digest import Learn
 
 MARK = re.compile(r"<redacted:([^>]*)>")
 MARKED = b"<redacted:"

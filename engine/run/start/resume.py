@@ -43,10 +43,10 @@ from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
 from ....traces.json_patch.diff import make_patch
 from ....traces.stores import RunRef
-from ...effects.arguments_json import Learn
 from ...effects.budget import RuntimeBudget
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
+from ...effects.request_digest import Learn
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.answers import Answers, expired_in

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ....traces.analysis.locate import branches_folder
-from ....traces.file.trace_bytes import SUFFIX
+from ....traces.file.append_only import SUFFIX
 from ....traces.file.writer import TraceWriter
 from ....traces.stores import RunRef, TraceStore
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...engine import AgentModule, Engine, RunResult
 from ...traces import Record
 from ...traces.analysis.locate import branches_folder
-from ...traces.file.trace_bytes import SUFFIX
+from ...traces.file.append_only import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
 from ...traces.stores.access import Access
 from ...traces.stores.store_url import is_url

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...errors import TraceError
 from ...traces import TraceSummary, summarize
+from ...traces.file.append_only import SUFFIX
 from ...traces.file.lines import Lines
 from ...traces.file.safe_open import open_file
-from ...traces.file.trace_bytes import SUFFIX
 from ...traces.stores.mirror import Mirror
 from ..render.progress import Progress
 from .trace.list import standing

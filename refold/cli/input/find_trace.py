@@ -8,7 +8,7 @@ from pathlib import Path
 from ...errors import TraceCorruptError
 from ...traces import Trace, list_traces
 from ...traces.analysis.locate import branches_folder
-from ...traces.file.trace_bytes import SUFFIX
+from ...traces.file.append_only import SUFFIX
 from ...traces.stores import RunRef, RunRow, TraceStore, open_store
 from ...traces.stores.access import Access
 from ...traces.stores.copy import all_runs

@@ -3,7 +3,7 @@
 import os
 import re
 
-from ...traces.file.trace_bytes import SUFFIX
+from ...traces.file.append_only import SUFFIX
 
 _PLAIN = re.compile(r"[\w.~-]+")
 """What a shell takes as it is: the name of a stranger's file may hold anything."""

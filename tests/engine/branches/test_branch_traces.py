@@ -24,7 +24,7 @@ from refold import (
 )
 from refold.engine import Branch
 from refold.errors import DivergenceError, EngineUsageError
-from refold.traces.file.trace_bytes import FileStore
+from refold.traces.file.append_only import FileStore
 
 
 def test_replaying_and_verifying_a_branched_run_explores_nothing_anew(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from refold import (
 from refold.engine import Usage
 from refold.engine.current_frame import frame_variable
 from refold.engine.effects.budget import Account
-from refold.engine.run import drive
+from refold.engine.run import begin_and_end
 from refold.engine.run.start.usage import used_so_far
 from refold.engine.run.waits import Waits
 from refold.testing import scripted
@@ -249,7 +249,7 @@ def test_what_fails_around_the_run_is_its_end_too(
     def no_environment(*args: Any, **kwargs: Any) -> Any:
         raise raised
 
-    monkeypatch.setattr(drive, "open_environment", no_environment)
+    monkeypatch.setattr(begin_and_end, "open_environment", no_environment)
     engine = Engine(Acts(lambda_tool))
     if isinstance(raised, KeyboardInterrupt):
         with pytest.raises(KeyboardInterrupt) as caught:
@@ -264,7 +264,7 @@ def test_what_fails_around_the_run_is_its_end_too(
 
 
 def test_a_last_flush_that_fails_is_told_where_it_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces.file.trace_bytes import FileStore
+    from refold.traces.file.append_only import FileStore
 
     def full(store: FileStore) -> None:
         raise OSError(28, "No space left on device")

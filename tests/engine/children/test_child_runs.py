@@ -297,7 +297,7 @@ class Stubborn(Boss):
 def test_a_child_whose_trace_cannot_be_written_fails_the_run_which_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refold.traces.file.trace_bytes import FileStore
+    from refold.traces.file.append_only import FileStore
 
     write, full = FileStore.write, True
 

@@ -20,8 +20,8 @@ from toys.shop import Hook, Item, Shop, Till, verified
 
 from refold import Engine, StateSchema, Trace, bind, effect, new_id, perform, perform_sync
 from refold.engine import in_run, perform_as
-from refold.engine.effects.arguments_json import StateRefs, asked_for, json_form, read_form, request_digest
 from refold.engine.effects.redaction import Redactor
+from refold.engine.effects.request_digest import StateRefs, asked_for, json_form, read_form, request_digest
 from refold.engine.effects.tools import check_tools
 from refold.engine.state.commit import fold_step
 from refold.engine.state.digest import value_digest

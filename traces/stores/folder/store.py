@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from ....errors import TraceError, TraceExistsError, TraceNotFoundError
 from ...analysis.locate import BRANCHES, branches_folder
 from ...analysis.trace_list import summarize
+from ...file.append_only import SUFFIX, FileStore, Store, trace_name
 from ...file.blob import Blobs, FolderBlobs
 from ...file.lock import lock_holder
 from ...file.safe_open import open_file
 from ...file.schema import is_run_id
-from ...file.trace_bytes import SUFFIX, FileStore, Store, trace_name
 from ..access import Access
 from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ....errors import TraceLockedError
-from ...file.trace_bytes import FileStore
+from ...file.append_only import FileStore
 
 
 def take_file(path: Path, fence: Callable[[], None], *, buffered: bool) -> FileStore:

@@ -13,9 +13,9 @@ import orjson
 from obstore.store import S3Store
 
 from ....errors import StoreError, TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError, UsageError
+from ...file.append_only import Store
 from ...file.blob import blob_reference
 from ...file.schema import is_run_id
-from ...file.trace_bytes import Store
 from ..access import Access
 from ..beats import Beats
 from ..owner import SECONDS, end_owner, has_died, new_owner, person_text

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ....errors import TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError
+from ...file.append_only import Store
 from ...file.blob import blob_reference
 from ...file.schema import is_run_id
-from ...file.trace_bytes import Store
 from ..beats import Beats
 from ..owner import SECONDS, has_died, new_owner, person_text
 from ..protocol import Durability, Grouping

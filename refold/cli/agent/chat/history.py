@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ....modules.agent import Trajectory
 from ....traces import Trace
-from ....traces.file.trace_bytes import SUFFIX
+from ....traces.file.append_only import SUFFIX
 from ...errors import InputError, one_line
 from ...input.find_trace import find_run
 
