@@ -21,6 +21,7 @@ import anyio
 
 from ...endings import RunStatus, StopReason
 from ...errors import EnvironmentMismatchError, TraceWriteError
+from ...printable import printable
 from ...tasks import (
     CriterionResult,
     Environment,
@@ -77,7 +78,7 @@ def _log(result: RunResult[Any]) -> None:
     """
     fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:
-        log.warning("%s", result.told())
+        log.warning("%s", printable(result.told(), lines=True))
     elif fates:
         place = result.trace.path or result.trace.place
         log.warning(

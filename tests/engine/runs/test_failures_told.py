@@ -18,15 +18,16 @@ def look() -> None:
 class Plain(AgentModule[StateSchema]):
     tools = {"look": look}
 
-    def __init__(self, decision: Decision | None) -> None:
+    def __init__(self, decision: Decision | None, bug: str = "a bug") -> None:
         self.decision = decision
+        self.bug = bug
 
     def init_state(self, task: str) -> StateSchema:
         return StateSchema()
 
     def decide(self, state: StateSchema) -> Decision:
         if self.decision is None:
-            raise RuntimeError("a bug")
+            raise RuntimeError(self.bug)
         return self.decision
 
     def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
@@ -42,6 +43,13 @@ def test_a_failed_run_is_logged_once_and_raised_when_asked(caplog: pytest.LogCap
     with pytest.raises(RunNotCompletedError, match="RuntimeError: a bug") as raised:
         result.raise_for_status()
     assert raised.value.result is result
+
+
+def test_what_an_error_says_does_not_control_the_terminal_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "refold"):
+        Engine(Plain(None, "\x1b]0;mine\x07 \u202etxt.exe\nsecond line")).run("x")
+    (record,) = caplog.records
+    assert "RuntimeError: \\u001b]0;mine\\u0007 \\u202etxt.exe\nsecond line (step 0" in record.getMessage()
 
 
 def test_one_that_completes_is_given_back_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
