@@ -17,6 +17,7 @@ from typer import Exit, TyperException
 from typer.main import get_command
 
 from ..errors import RefoldError
+from ..printable import printable
 from . import errors as failures
 from .app import app
 
@@ -33,6 +34,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _unfailing(sys.stderr)
+    if logging.lastResort is not None:  # shows the warnings that no handler of the module's takes
+        logging.lastResort.setFormatter(_Printable())
     if _COMPLETE in os.environ:
         _command(app)(prog_name="refold")  # prints what a shell asks for, and exits
     code = cli(sys.argv[1:])
@@ -53,6 +56,14 @@ def _unwritable(error: OSError, code: int) -> int:
         return code
     print(f"refold: the output cannot be written: {error.strerror}", file=sys.stderr)
     return failures.BAD_INPUT
+
+
+class _Printable(logging.Formatter):
+    """Makes foreign text in log records safe for a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's text with unsafe characters escaped."""
+        return printable(super().format(record), lines=True)
 
 
 class _Unfailing(io.FileIO):

@@ -257,3 +257,14 @@ def test_a_fifo_is_no_trace(refold: Command, lab: Path) -> None:
     for command in (["trace", "show"], ["trace", "repair"], ["verify"], ["view", "--no-open"]):
         ran = refold(*command, "pipe")
         assert (ran.code, "pipe is not a regular file" in ran.err) == (2, True)
+
+
+def test_a_warning_in_the_log_cannot_steer_the_terminal(process: Command) -> None:
+    Path("noisy.py").write_text(
+        "import logging\nfrom agents import Counter\nclass Noisy(Counter):\n    def reduce(self, **given):\n"
+        "        logging.getLogger('refold').warning('it said %s', '\\x1b[2J\\u202e')\n"
+        "        return super().reduce(**given)\n"
+    )
+    ran = process("run", "noisy:Noisy", "count", "--quiet")
+    assert ran.returncode == 0, ran.stderr
+    assert "it said \\u001b[2J\\u202e" in ran.stderr.splitlines()
