@@ -79,6 +79,22 @@ class _Call:
         RUNNING.pop(ident, None)
         self.ended = value, error
 
+    async def on_trio(self) -> Any:
+        """Give the call to a worker, and await it on trio."""
+        await checkpoint_if_cancelled()
+        post, over = soon(), anyio.Event()
+        self.tell = lambda: post(over.set)
+        _pool.give(self)
+        try:
+            await over.wait()
+        except BaseException:
+            _pool.leave(self)
+            raise
+        value, error = self.ended
+        if error is not None:
+            raise error
+        return value
+
 
 def _awaitable(error: BaseException) -> BaseException:
     """Return an error as code that awaits the call gets it.
@@ -350,23 +366,7 @@ def in_thread(fn: Fn, kwargs: dict[str, Any], then: Then | None = None) -> Await
     loop = events._get_running_loop()
     counts = threading.get_ident() not in RUNNING  # for a loop in a worker thread, the worker's own job counts
     if loop is None:
-        return _on_trio(_Call(fn, kwargs, context, counts))
+        return _Call(fn, kwargs, context, counts).on_trio()
     job = Job(fn, kwargs, context, counts, loop, then)
     _pool.give(job)
     return job
-
-
-async def _on_trio(call: _Call) -> Any:
-    await checkpoint_if_cancelled()
-    post, over = soon(), anyio.Event()
-    call.tell = lambda: post(over.set)
-    _pool.give(call)
-    try:
-        await over.wait()
-    except BaseException:
-        _pool.leave(call)
-        raise
-    value, error = call.ended
-    if error is not None:
-        raise error
-    return value

@@ -182,6 +182,16 @@ class Call:
         """Set the future of a tool started by the thread of `decide`."""
         self.work = work
 
+    def start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Reserve tokens and write the intent; False while other calls hold them."""
+        if self.run.is_limited:
+            tokens = _tokens_needed(self.spec, args, kwargs)
+            if not self.run.reserve(tokens):
+                return False
+            self.reserved = tokens
+        self.run.open(self)
+        return True
+
     def opened(self, intent: int) -> None:
         """Set the number of the intent; the call now needs an outcome."""
         self.intent = intent
@@ -369,21 +379,9 @@ def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, An
     return tokens(*args, **kwargs) if callable(tokens) else tokens
 
 
-def started(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Reserve tokens and write the intent; False while other calls hold them."""
-    run = call.run
-    if run.is_limited:
-        tokens = _tokens_needed(call.spec, args, kwargs)
-        if not run.reserve(tokens):
-            return False
-        call.reserved = tokens
-    run.open(call)
-    return True
-
-
 async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Wait until the call can start, and start it; see `started`."""
-    while not started(call, args, kwargs):
+    """Wait until the call can start, and start it; see `Call.start`."""
+    while not call.start(args, kwargs):
         await anyio.sleep(_POLL_SECONDS)
 
 
@@ -457,7 +455,7 @@ def carry_out_here(
     call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, bytes]:
     """Run a call in this thread; return the value and its JSON."""
-    while not started(call, args, kwargs):
+    while not call.start(args, kwargs):
         time.sleep(_POLL_SECONDS)
     token = set_frame(frame_inside(call))
     try:

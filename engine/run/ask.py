@@ -12,7 +12,7 @@ from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
 from ...traces.file.record import ASK
 from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
-from ..effects.call import Call, replayed, started, typed
+from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none
 from ..effects.json_values import json_result
 from ..effects.spec import EffectSpec, Marks
@@ -88,7 +88,7 @@ async def _asked(question: "_Question") -> Any:
         return typed(_SPEC, replayed(call)[1])
     if call.order is not None:
         await call.order.turn()
-    started(call, (), {})  # a call that needs no tokens never has to wait for them
+    call.start((), {})  # a call that needs no tokens never has to wait for them
     try:
         with anyio.CancelScope() as scope:
             call.on_left(partial(_live(call).waits.in_loop, scope.cancel))
@@ -140,7 +140,7 @@ def _asked_sync(question: "_Question") -> Any:
         return typed(_SPEC, replayed(call)[1])
     if call.order is not None:
         call.order.turn_in_thread()
-    started(call, (), {})
+    call.start((), {})
     run, answered, given = _live(call), threading.Event(), list[Any]()
 
     async def wait() -> None:
