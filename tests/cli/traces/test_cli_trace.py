@@ -44,6 +44,14 @@ def test_ls_of_an_empty_folder(refold: Command, lab: Path) -> None:
     assert (ran.code, ran.out) == (0, "no traces in runs\n")
 
 
+@pytest.mark.parametrize("command", [["trace", "show"], ["trace", "blame"], ["replay", "--all"], ["verify"]])
+def test_a_trace_without_a_record_is_told_by_each_command(refold: Command, lab: Path, command: list[str]) -> None:
+    (lab / "empty.trace.jsonl").touch()
+    ran = refold(*command, "empty.trace.jsonl", *(["/n"] if "blame" in command else []))
+    assert ran.code == 2
+    assert "empty.trace.jsonl holds no complete record: the run ended before its first one" in ran.err
+
+
 @pytest.mark.parametrize("columns", [60, 100, 140])
 def test_ls_fits_a_terminal(terminal: Command, trace: Path, columns: int) -> None:
     screen = terminal("trace", "ls", columns=columns)

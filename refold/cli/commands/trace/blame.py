@@ -23,6 +23,7 @@ def show_blame(path: TracePlace, pattern: str, full: bool, as_json: bool) -> int
     if pattern and not pattern.startswith("/"):
         raise InputError(f"{pattern!r} is not a path of a state: a path starts with /; write /{pattern}")
     trace = load_trace(path)
+    trace.header  # noqa: B018 - raises for a trace without a complete record
     changes = trace.iter_blame(pattern)
     if as_json:
         write_json_list({"path": pattern}, "changes", (_json(trace, change) for change in changes))
