@@ -318,6 +318,8 @@ def has_exact_default(field: FieldInfo, shape: Shape) -> bool:
         return True
     if field.default_factory is not None:
         return False
+    if type(field.default) not in plain_types(shape):
+        return True  # it is frozen in any case; its validators may need what is defined after the class
     try:
         return type(shape.freeze(field.default, Freezer())) is type(field.default)
     except StateValueError:

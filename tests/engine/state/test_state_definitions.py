@@ -265,6 +265,24 @@ def fold(state: StateSchema, reduce: Callable[[Any], Any]) -> Any:
     return new
 
 
+LANGUAGES: list[str] = []
+
+
+def test_a_definition_runs_no_validators_on_defaults() -> None:
+    class Speaker(StateSchema):
+        language: str = "en"
+
+        @field_validator("language")
+        @classmethod
+        def known(cls, value: str) -> str:
+            if not LANGUAGES:
+                raise NameError("languages are defined after the class")
+            return value
+
+    LANGUAGES.append("en")
+    assert Speaker().language == "en"
+
+
 def test_uncommon_declarations_work() -> None:
     state = Wide()
 
