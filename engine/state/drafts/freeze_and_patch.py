@@ -37,7 +37,7 @@ from ....traces.json_patch.diff import Op, Span, key_token
 from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_dict, frozen_list
 from ..model import built, no_field
 from ..serialization import COMPARISON, PLAIN
-from ..shapes.containers import DRAFT_RESOLVERS, freeze_dict, freeze_list, shown_key
+from ..shapes.containers import DRAFT_RESOLVERS, AnyShape, ListShape, freeze_dict, freeze_list, shown_key
 from ..shapes.fields import ModelShape
 from ..shapes.scalars import INT_MAX, INT_MIN, ScalarShape
 from ..shapes.unions import UnionShape
@@ -119,7 +119,8 @@ def resolve_container(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """Return a list's or dict's frozen value, its base if unchanged."""
     node: Node = draft.meta
     if shape is not node.shape:
-        return (freeze_list if type(draft) is DraftList else freeze_dict)(draft, shape, freezer)
+        takes_list = type(shape) is ListShape or (type(shape) is AnyShape and type(draft) is DraftList)
+        return (freeze_list if takes_list else freeze_dict)(draft, shape, freezer)
     done = freezer.resolved.get(id(draft))
     return done if done is not None else _IN_PLACE[type(draft)](draft, node, freezer, "", [])
 

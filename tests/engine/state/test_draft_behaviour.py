@@ -423,6 +423,38 @@ def test_cycles_are_refused_with_the_place() -> None:
     assert caught.value.path == "/table/loop/1/x"
 
 
+class Mixed(StateSchema):
+    sizes: dict[str, int] = {"a": 1}
+    none: dict[str, int] = {}
+    counts: list[int] = [1]
+    tables: dict[str, dict[str, int]] = {"a": {}}
+    either: list[int] | dict[str, int] = []
+    any: Any = None
+
+
+@pytest.mark.parametrize(
+    ("place", "wanted", "move"),
+    [
+        ("/counts", "list", lambda draft: setattr(draft, "counts", draft.sizes)),
+        ("/counts", "list", lambda draft: setattr(draft, "counts", draft.none)),
+        ("/sizes", "dict", lambda draft: setattr(draft, "sizes", draft.counts)),
+        ("/tables/a", "dict", lambda draft: draft.tables.update(a=draft.counts)),
+    ],
+)
+def test_a_list_moves_into_no_place_of_a_dict_nor_back(place: str, wanted: str, move: Callable[[Any], Any]) -> None:
+    with pytest.raises(StateValueError, match=f"expected a {wanted}, got") as caught:
+        fold_step(Mixed(), move, {})
+    assert caught.value.path == place
+
+
+def test_lists_and_dicts_move_where_both_may_be() -> None:
+    def move(draft: Mixed) -> None:
+        draft.either, draft.any = draft.sizes, [draft.counts, draft.none]
+
+    new: Any = fold_step(Mixed(), move, {})[0]
+    assert (new.either, new.any) == ({"a": 1}, [[1], {}])
+
+
 def nested(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
