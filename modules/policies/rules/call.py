@@ -89,16 +89,19 @@ class Call:
         """Return the paths of the call, each with its starting folder.
 
         Returns None if they cannot be determined. For a patch, these are all its paths; with `moved`, those that it
-        moves away.
+        moves away. Another's tool of that name may also read the arguments for paths.
         """
         cwd = self.args.get("cwd")
         if self.bare == "apply_patch":
+            found = [] if self.is_own else [*self.named_paths]
             try:
                 patches = read_patch(str(self.args.get("patch", "")))
             except PatchFormatError:
-                return [] if moved else None
+                if not moved:
+                    return None
+                patches = []
             pairs = [(patch.path, None if moved else patch.move_to) for patch in patches if patch.move_to or not moved]
-            found: list[Any] = [path for pair in pairs for path in pair if path]
+            found += [path for pair in pairs for path in pair if path]
         else:
             found = self.named_paths or (["."] if self.bare in READING else [])
         if self.bare in ("glob", "ls") and (below := self.args.get("pattern")) is not None:

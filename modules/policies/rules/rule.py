@@ -108,14 +108,16 @@ class Rule:
         if pattern.startswith("domain:"):
             domain = pattern.removeprefix("domain:").strip()
             return _first([*(_text(each, f"*{domain}*") for each in call.commands), _host(call, domain)])
-        if call.commands:
-            return _first(self._command(call, each, pattern) for each in call.commands)
-        if call.bare in FETCHING and call.urls:
-            return _first(_url(each, pattern) for each in call.urls)
+        found = [self._command(call, each, pattern) for each in call.commands]
+        if not found and call.bare in FETCHING:
+            found = [_url(each, pattern) for each in call.urls]
+        if found and (call.is_own or not call.named_paths):  # another's tool may take a path beside a command or URL
+            return _first(found)
         if call.bare == "apply_patch" or call.named_paths or call.bare in READING:
-            why = _path(call, pattern, moved=self.name.casefold() in READING)
-            return why if why is not None or call.is_own or call.named_paths else _text(dict(call.args), pattern)
-        return _text(dict(call.args), pattern)
+            found.append(_path(call, pattern, moved=self.name.casefold() in READING))
+            if call.is_own or call.named_paths:
+                return _first(found)
+        return _first([*found, _text(dict(call.args), pattern)])
 
     def _command(self, call: Call, given: Any, pattern: str) -> str | None:
         if not isinstance(given, str):

@@ -141,6 +141,22 @@ class TestPaths:
         assert verdict(ToolRules(deny=[f"{name}(/etc/**)"]), name, **arguments) == "deny"
         assert verdict(ToolRules(allow=[f"{name}(./**)"], otherwise="ask"), name, **arguments) == "ask"
 
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("mcp__fs__apply_patch", {"patch": "*** Begin Patch\n*** Delete File: ok\n*** End Patch"}),
+            ("mcp__fs__fetch", {"url": "https://good.com"}),
+            ("mcp__fs__editor", {"command": "ls"}),
+        ],
+    )
+    @pytest.mark.parametrize("path", [{"path": "/etc/passwd"}, {"uri": "file:///etc/passwd"}])
+    def test_a_path_counts_beside_a_patch_a_url_and_a_command(
+        self, name: str, arguments: dict[str, Any], path: dict[str, str]
+    ) -> None:
+        assert verdict(ToolRules(deny=[f"{name}(/etc/**)"]), name, **arguments) == "allow"
+        assert verdict(ToolRules(deny=[f"{name}(/etc/**)"]), name, **arguments, **path) == "deny"
+        assert verdict(ToolRules(allow=[f"{name}(./**)"], otherwise="ask"), name, **arguments, **path) == "ask"
+
     def test_a_rule_that_allows_a_path_allows_no_call_without_one(self) -> None:
         for name in ("mcp__fs__write", "mcp__fs__read"):
             rules = ToolRules(allow=[f"{name}(./**)"], otherwise="ask")
