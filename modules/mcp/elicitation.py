@@ -14,15 +14,28 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 def question_of(params: types.ElicitRequestParams, server: str) -> dict[str, Any]:
     """Return a question as JSON: a form, or a URL to visit.
 
-    Raises MCPProtocolError for a form with more than the protocol's plain fields. References in particular can take for
-    ever.
+    Only the server checks patterns: here, one such as `^(a+)+$` could stop the event loop for ever. Raises
+    MCPProtocolError for a form that refers to another schema: the protocol's forms do not.
     """
     if isinstance(params, types.ElicitRequestURLParams):
         return {"message": params.message, "url": params.url}
     schema = dict(params.requested_schema)
     if (odd := _odd_keyword(schema)) is not None:
         raise MCPProtocolError(f"MCP server {server!r} asked with a form that has {odd}, which no form may have")
-    return {"message": params.message, "schema": schema}
+    return {"message": params.message, "schema": _without_patterns(schema)}
+
+
+def _without_patterns(node: Any) -> Any:
+    """Return a schema without its patterns."""
+    if isinstance(node, list):
+        return [_without_patterns(each) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    return {
+        name: _without_patterns(value)
+        for name, value in node.items()
+        if name != "patternProperties" and not (name == "pattern" and isinstance(value, str))  # or a field's name
+    }
 
 
 def _odd_keyword(node: Any) -> str | None:

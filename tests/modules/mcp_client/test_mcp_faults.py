@@ -14,6 +14,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.types import ElicitRequestFormParams
 from mcp.types import Tool as ServerTool
 from processes import children
 from warm_python import warm_python
@@ -33,6 +34,7 @@ from refold.modules.mcp import (
     StdioServerConfig,
     mcp,
 )
+from refold.modules.mcp.elicitation import question_of
 from refold.modules.mcp.listed_tools import as_tools
 from refold.modules.mcp.stderr import KEPT_CHARACTERS, Stderr
 
@@ -208,6 +210,19 @@ async def test_garbage_is_an_error_of_that_call(tmp_path: Path, caplog: pytest.L
     told = [record for record in caplog.records if "not a message of the protocol" in record.getMessage()]
     assert told
     assert not any(record.exc_info for record in told)  # a line each, and no traceback
+
+
+def test_a_form_is_put_to_a_person_without_its_patterns() -> None:
+    slow = {"type": "string", "pattern": "^(a+)+$"}
+    fields = {"pattern": slow, "all": {"type": "array", "items": {"anyOf": [slow]}}}
+    schema = {"type": "object", "properties": fields, "patternProperties": {"^(a+)+$": {}}, "required": ["pattern"]}
+    question = question_of(ElicitRequestFormParams(message="?", requested_schema=schema), "raw")
+    plain = {"type": "string"}
+    assert question["schema"] == {
+        "type": "object",
+        "properties": {"pattern": plain, "all": {"type": "array", "items": {"anyOf": [plain]}}},
+        "required": ["pattern"],
+    }
 
 
 async def test_no_schema_of_a_server_is_applied_that_may_take_for_ever(tmp_path: Path) -> None:
