@@ -95,6 +95,16 @@ def test_the_page_says_that_refold_is_too_old(newer: Path) -> None:
     assert (answer.status_code, SAYS in answer.json()["error"]["message"]) == (409, True)
 
 
+@pytest.mark.parametrize("number", [0, -1, True, "2", 2.0, None])
+def test_a_number_of_no_format_is_damage(number: Any, newer: Path) -> None:
+    docs = read_docs(newer)
+    docs[0]["format"] = number
+    write_docs(newer, docs)
+    with pytest.raises(TraceCorruptError, match="its format is not the number of a format") as caught:
+        Trace.load(newer).check()
+    assert not isinstance(caught.value, TraceFormatError)
+
+
 def test_a_damaged_format_number_is_damage(newer: Path) -> None:
     data = newer.read_bytes()
     newer.write_bytes(data.replace(b'"format":2,', b'"format":3,', 1))

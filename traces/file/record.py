@@ -110,7 +110,7 @@ class Record(Mapping[str, Any]):
                 raise self._corrupt(f"the line is not JSON: {error}") from None
 
     def _check_format(self, found: Any) -> None:
-        if type(found) is int and found != FORMAT:
+        if type(found) is int and found > FORMAT:
             if line_hash(b"", self.raw) != self.hash:
                 raise self._corrupt("the hash does not fit the line")
             raise TraceFormatError(self.path, found, FORMAT)

@@ -131,6 +131,10 @@ def _index(value: Any) -> bool:
     return type(value) is int and 0 <= value < LARGEST
 
 
+def _positive(value: Any) -> bool:
+    return _index(value) and value > 0
+
+
 def _numbered(value: Any) -> bool:
     return _index(value) if type(value) is int else type(value) is str and _NUMBERED.fullmatch(value) is not None
 
@@ -253,7 +257,7 @@ _chosen = _with(run=is_run_id, place=_place, candidate=_index, stop_reason=_mayb
 _NONE: Mapping[str, Member] = {}
 MEMBERS: Mapping[str, Mapping[str, Member]] = {
     "header": {
-        "format": Member("a number", _index),
+        "format": Member("the number of a format", _positive),
         "run_id": Member("a run's id", is_run_id),
         "parent": Member("null, or a kind, a run and a step", _none_or(_link)),
         "versions": Member("an object of texts", _map_of(_text)),
