@@ -198,7 +198,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-# whose cancellation it is
+# cancellations: the run's, and stray ones
 
 
 def is_cancelled() -> bool:

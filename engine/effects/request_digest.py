@@ -103,7 +103,7 @@ def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
 
 
 def _shown(value: Any, refs: StateRefs) -> Any:
-    """Return the shown form of a form."""
+    """Return a form as the intent carries it."""
     kind = type(value)
     if kind in PLAIN:
         return value

@@ -423,7 +423,7 @@ class LiveRun:
         if self.stopping is not None:
             raise self.stopping
         frame = call.frame
-        if self.diverged is not None or self.unreadable is not None:
+        if self.broken is not None:
             self._refuse_broken(frame)
         span = frame.within or frame
         if span.over or self.closed or self.suspended:

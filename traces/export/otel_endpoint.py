@@ -51,7 +51,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
 
 
 def _noting_session() -> Any:
-    """Return an HTTP session that keeps why it failed as `problem`.
+    """Return an HTTP session that keeps a failure's reason as `problem`.
 
     The exporter's result only says that it failed, and its log wraps the system's words in those of three libraries.
     """
@@ -74,7 +74,7 @@ def _noting_session() -> Any:
 
 
 def _root(error: BaseException) -> str:
-    """Return the words of the error that led to an error."""
+    """Return the message of the first error in a chain of causes."""
     while (before := error.__cause__ or error.__context__) is not None:
         error = before
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__

@@ -55,7 +55,7 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
     Nobody knows when a killed attempt ended. A run at work writes a record at least every `BEAT_SECONDS`. So an attempt
     that is resumed at the time `until` counts until `BEAT_SECONDS` after its last record, but not beyond `until`.
 
-    Records have wall time. If the clock was set back between two records, this time counts as none, and never as less.
+    Records have wall time. If the clock was set back between two records, the time between them counts as zero.
     """
     known, worked, after = 0.0, 0.0, trace.records[-1].at
     waited, started = 0.0, background_of(trace)
