@@ -29,6 +29,7 @@ from ...printable import message_of
 from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
+from .shapes.class_rules import read_again
 from .shapes.containers import AnyShape, Shape, freeze_dict
 from .shapes.fields import field_shapes, has_exact_default, plain_types, refuse_types
 from .shapes.scalars import first_problem
@@ -100,8 +101,10 @@ class _Freezing:
         known = holder.get("function", {}).get("function")
         if isinstance(getattr(known, "__self__", None), _Freezing):
             return cast(CoreSchema, schema)
-        wrapped = core_schema.no_info_after_validator_function(function, holder)
-        return wrapped if holder is schema else cast(CoreSchema, {**schema, "schema": wrapped})
+        if holder is schema:  # a model inside one of its own class is a reference: it must lead here, too
+            inner = {name: value for name, value in schema.items() if name != "ref"}
+            return core_schema.no_info_after_validator_function(function, cast(Any, inner), ref=schema.get("ref"))
+        return cast(CoreSchema, {**schema, "schema": core_schema.no_info_after_validator_function(function, holder)})
 
 
 def _take_names(schema: Any) -> None:
@@ -190,6 +193,7 @@ class StateModel(BaseModel):
             refuse_types(cls, StateModel)
             raise
         _take_names(schema)
+        read_again(cls, schema)
         return _Freezing(cls).added_to(schema)
 
     if not TYPE_CHECKING:  # so that type checkers see the __init__ of a class's fields

@@ -8,14 +8,15 @@ When a commit changes one field, that field's own validators run on it alone; th
 again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import CoreConfig, SchemaValidator, core_schema
 
-from ....errors import StateDefinitionError
+from ....errors import StateDefinitionError, StateValueError
+from ..serialization import dump
 
 # Settings on which committed states depend: no change, no unknown fields, no conversion of values.
 _KEPT = {"frozen": True, "extra": "forbid", "strict": True}
@@ -124,6 +125,62 @@ def field_validator(cls: type[BaseModel], name: str) -> Callable[[Any], Any]:
     return lambda value: validator().validate_python(value, strict=True)
 
 
+class _ReadAgain:
+    """Reads as JSON what a `before` or `wrap` validator returned.
+
+    Such a validator gets Python values, from a document those that JSON has: a date is text there, a tuple a list.
+    Pydantic would go on with a strict check of Python values, which refuses both, and no document of the class could be
+    loaded.
+    """
+
+    def __init__(self, cls: type[BaseModel]) -> None:
+        self.cls = cls
+
+    def read(self, value: Any, handler: Callable[[Any], Any], info: core_schema.ValidationInfo) -> Any:
+        """Validate a value, in a document by its JSON."""
+        if info.mode != "json":
+            return handler(value)
+        try:
+            data = dump(value)
+        except StateValueError:
+            return handler(value)  # which says what is wrong with it
+        return self._validator.validate_json(data, strict=True, by_name=True, by_alias=False)
+
+    @cached_property
+    def _validator(self) -> SchemaValidator:
+        whole: Any = self.cls.__pydantic_core_schema__
+        inner = next(node["schema"] for node in _nodes(whole) if _reader(node) is self)
+        if whole["type"] == "definitions":
+            inner = core_schema.definitions_schema(inner, whole["definitions"])
+        return SchemaValidator(inner, CoreConfig(strict=True, extra_fields_behavior="forbid"))
+
+
+def read_again(cls: type[BaseModel], schema: Any) -> None:
+    """Put a `_ReadAgain` behind each `before` and `wrap` validator, once."""
+    for node in list(_nodes(schema)):
+        if node.get("type") in ("function-before", "function-wrap") and _reader(node) is None:
+            inner = node["schema"]
+            if _reader(inner) is None:
+                node["schema"] = core_schema.with_info_wrap_validator_function(_ReadAgain(cls).read, inner)
+
+
+def _reader(node: Any) -> _ReadAgain | None:
+    """Return the object whose `read` is a schema's function."""
+    function = node.get("function")
+    found = getattr(function["function"], "__self__", None) if isinstance(function, dict) else None
+    return found if isinstance(found, _ReadAgain) else None
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield a schema's dicts at any depth, without a field's default."""
+    if isinstance(schema, dict):
+        yield schema
+        schema = [value for name, value in schema.items() if name not in ("default", "metadata", "serialization")]
+    if isinstance(schema, list | tuple):
+        for each in schema:
+            yield from _nodes(each)
+
+
 def _fields(cls: type[BaseModel]) -> dict[str, Any]:
     """Return the schemas of a class's fields, without pydantic's wrappers."""
     schema: Any = cls.__pydantic_core_schema__
@@ -138,7 +195,7 @@ def _wants_info(schema: Any) -> bool:
     """Return whether a function around a field's type takes `info`."""
     while isinstance(schema, dict):
         function = schema.get("function")
-        if isinstance(function, dict) and function.get("type") == "with-info":
+        if isinstance(function, dict) and function.get("type") == "with-info" and _reader(schema) is None:
             return True
         schema = schema.get("schema")
     return False

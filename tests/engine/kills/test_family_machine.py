@@ -157,7 +157,8 @@ class Families(RuleBasedStateMachine):
         assert result is not None
         header = result.trace.header
         never_cut = self.token_limit is None and source.header["budget"]["max_steps"] == STEPS
-        if reuse and EDITS[edit] is None and source.status == "completed" and never_cut:
+        told = at == 0 and "candidate" in (source.header["parent"] or {})  # its first decision came from its parent
+        if reuse and EDITS[edit] is None and source.status == "completed" and never_cut and not told:
             assert (result.live_from, self.world.calls()) == (None, calls)
         assert header["parent"]["run"] == source.run_id
         if twice and self.token_limit is None:

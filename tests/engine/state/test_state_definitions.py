@@ -1,6 +1,7 @@
 """What a state class may declare: what JSON cannot carry there and back is refused when the class is defined."""
 
 import importlib
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,6 +17,7 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -37,7 +39,7 @@ from typing_extensions import TypeAliasType
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import FrozenList
 from refold.engine.state.model import StateModel, StateSchema, dump
-from refold.errors import StateDefinitionError, StateMigrationError, StateValueError
+from refold.errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
 from refold.traces.json_patch.apply import apply_patch
 
 T = TypeVar("T")
@@ -378,6 +380,93 @@ class Wrapped(StateSchema):
         if made.n % 2:
             raise ValueError("n is odd")
         return made
+
+
+class Told(StateModel):
+    at: datetime = datetime(2026, 1, 2, 3, 4)
+    below: list["Told"] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def as_it_is(cls, data: Any) -> Any:
+        return data
+
+
+class Heard(StateSchema):
+    """Its validators get what a document holds: texts for dates, lists for tuples."""
+
+    day: date = date(2026, 1, 2)
+    pair: tuple[int, int] = (1, 2)
+    price: Annotated[Decimal, BeforeValidator(lambda value: value)] = Decimal("1.50")
+    short: Annotated[tuple[int, ...], Len(max_length=3)] = (1,)
+    by_number: dict[int, date] = {1: date(2026, 1, 2)}
+    told: Told = Told(below=[Told(below=[Told()])])
+    all_told: list[Told] = [Told()]
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def as_it_is(cls, value: Any) -> Any:
+        return value
+
+    @field_validator("pair", mode="wrap")
+    @classmethod
+    def wrapped(cls, value: Any, handler: Any) -> Any:
+        return handler(value)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def whole(cls, data: Any, handler: Any) -> Any:
+        return handler(data)
+
+
+def test_a_class_whose_validators_come_before_pydantics_loads_its_own_document() -> None:
+    state = Heard(day=date(2027, 1, 1), pair=(3, 4))
+    assert Heard.from_dict(state.to_dict()) == state
+    changed = fold(state, lambda draft: draft.told.below[0].below.append(Told()))
+    assert Heard.from_dict(changed.to_dict()) == changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"day": "soon"}, "/day must be a valid date"),
+        ({"pair": [1, "2"]}, "/pair/1 must be a whole number"),
+        ({"short": [1, 2, 3, 4]}, "/short: Tuple should have at most 3 items"),
+        ({"told": {"at": "later"}}, "/told/at must be a valid datetime"),
+        ({"current_step": "1"}, "/current_step must be a whole number"),
+        ({"other": 1}, "there is no field /other"),
+    ],
+)
+def test_what_fits_no_field_is_refused_behind_such_validators_too(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(StateValueError, match=re.escape(said)):
+        Heard.from_dict({**Heard().to_dict(), **changed})
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_a_model_inside_its_own_class_is_frozen_when_it_is_loaded(mode: Any) -> None:
+    class Tree(StateModel):
+        below: list["Tree"] = []
+
+        if mode == "before":
+
+            @model_validator(mode="before")
+            @classmethod
+            def early(cls, data: Any) -> Any:
+                return data
+        else:
+
+            @model_validator(mode="after")
+            def late(self) -> "Tree":
+                return self
+
+    class Root(StateSchema):
+        tree: Tree = Tree()
+
+    root = Root.from_dict(Root(tree=Tree(below=[Tree(below=[Tree()])])).to_dict())
+    deepest = root.tree.below[0].below[0]
+    with pytest.raises(FrozenStateError):
+        deepest.below.append(Tree())
+    assert fold(root, lambda draft: draft.tree.below[0].below.clear()).tree.below[0].below == []
 
 
 def test_model_validators_see_the_finished_state_once() -> None:
