@@ -246,7 +246,8 @@ def import_path(thing: type) -> str:
 
 def hook_arguments(module: Module[Any], hook: str, **offered: Any) -> dict[str, Any]:
     """Return those of the engine's arguments that a hook takes."""
-    return {name: offered[name] for name in module._hook_names[hook]}
+    names = module._hook_names[hook]
+    return offered if len(names) == len(offered) else {name: offered[name] for name in names}
 
 
 async def call_hook(hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

@@ -379,8 +379,8 @@ def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, An
     return tokens(*args, **kwargs) if callable(tokens) else tokens
 
 
-async def reserve(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Wait until the call can start, and start it; see `Call.start`."""
+async def start_later(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Start a call once other calls give back the tokens it needs."""
     while not call.start(args, kwargs):
         await anyio.sleep(_POLL_SECONDS)
 
@@ -394,7 +394,8 @@ async def outcome_of(
         return replayed(call)
     if call.order is not None:
         await call.order.turn()
-    await reserve(call, args, kwargs)
+    if not call.start(args, kwargs):
+        await start_later(call, args, kwargs)
     return await carry_out(call, partial(fn, *args) if args else fn, kwargs)
 
 

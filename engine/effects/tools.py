@@ -14,7 +14,7 @@ from ..concurrency.tasks import is_cancelled, stray, the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..state.model import json_value
-from .call import Call, carry_out, leave, replayed, reserve
+from .call import Call, carry_out, leave, replayed, start_later
 from .context import Frame, frame_or_none, lane_in
 from .request_digest import request_digest
 from .spec import spec_of
@@ -150,8 +150,8 @@ async def _run(call: Call | ActionResult) -> ActionResult:
         if call.recorded is not None:
             output, _, outcome = replayed(call)
         else:
-            if call.work is None:  # otherwise, the thread of `decide` has started it
-                await reserve(call, (), kwargs)
+            if call.work is None and not call.start((), kwargs):  # the thread of `decide` may have started it
+                await start_later(call, (), kwargs)
             output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
             if spec.model is not None:  # `finish` holds a state model as it is
                 output = json_value(orjson.loads(data), "the result")

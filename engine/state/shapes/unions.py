@@ -52,7 +52,7 @@ class UnionShape:
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
         """See Shape.freeze."""
-        shape = self.branch_of(value)
+        shape = self.branches.get(_SCALAR_KINDS.get(type(value), "")) or self.branch_of(value)
         if shape is None:
             raise StateValueError(f"expected {' or '.join(self.branches)}, got {described(value)}")
         return shape.freeze(value, freezer)
