@@ -29,10 +29,10 @@ from ...printable import message_of
 from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
-from .shapes.class_rules import read_again
 from .shapes.containers import AnyShape, Shape, freeze_dict
 from .shapes.fields import field_shapes, has_exact_default, plain_types, refuse_types
 from .shapes.scalars import first_problem
+from .shapes.validators import read_again
 
 Document = dict[str, Any]
 Migration = Callable[[Document], Document]

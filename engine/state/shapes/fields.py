@@ -22,10 +22,11 @@ from typing_extensions import TypeAliasType
 
 from ....errors import StateDefinitionError, StateValueError
 from ..frozen import Freezer, thaw
-from .class_rules import field_validator, refuse_class, validated_fields
+from .class_rules import refuse_class
 from .containers import DRAFT_RESOLVERS, AnyShape, DictShape, ListShape, Shape, TupleShape
 from .scalars import LeafShape, ScalarShape, first_problem
 from .unions import CheckedShape, UnionShape
+from .validators import field_validator, validated_fields
 
 _SCALARS: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 # Types whose values pydantic writes as a text that loads to an equal value.
