@@ -3,11 +3,9 @@
 import gzip
 import io
 import json
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from held_port import held_port, wait_until_listening
 
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import HttpServerConfig, MCPClient, MCPConnectionError, MCPStatus, mcp
@@ -30,10 +29,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+def port() -> Iterator[int]:
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture
@@ -45,12 +43,8 @@ def start(port: int, tmp_path: Path) -> Iterator[Start]:
             command = [sys.executable, SERVER, str(port), str(tmp_path), mode]
             process = subprocess.Popen(command, stderr=log, stdout=log)
         started.append(process)
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return process
-            time.sleep(0.05)
-        raise AssertionError("the server did not start")
+        wait_until_listening(process, port, tmp_path / "log")
+        return process
 
     yield serve
     for process in started:

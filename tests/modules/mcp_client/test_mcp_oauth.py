@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import stat
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from urllib.request import urlopen
 
 import anyio
 import pytest
+from held_port import held_port, wait_until_listening
 from mcp.shared.auth import OAuthToken
 from warm_python import warm_python
 
@@ -36,21 +36,15 @@ def life() -> int:
 
 @pytest.fixture
 def url(tmp_path: Path, life: int) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     configure(cache=tmp_path / "cache")
-    with (tmp_path / "log").open("wb") as log:
-        arguments = [*warm_python(), SERVER, str(port), str(tmp_path), str(life)]
-        process = subprocess.Popen(arguments, stdout=log, stderr=log)
-    for _ in range(600):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.kill()
-    process.wait()
+    with held_port() as port:
+        with (tmp_path / "log").open("wb") as log:
+            arguments = [*warm_python(), SERVER, str(port), str(tmp_path), str(life)]
+            process = subprocess.Popen(arguments, stdout=log, stderr=log)
+        wait_until_listening(process, port, tmp_path / "log")
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.kill()
+        process.wait()
     configure()
 
 
