@@ -22,6 +22,7 @@ from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
 from .effects.tools import run_actions
 from .loop.decision import Decision, Observation
+from .state.frozen import type_name
 from .state.model import StateModel, StateSchema, assemble
 from .strategies.protocol import BranchStrategy
 from .strategies.strategies import SelectFirst
@@ -227,7 +228,7 @@ def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tupl
 
 def kind_of(value: object) -> str:
     """Return what a hook has returned, for messages: its type, or None."""
-    return "None" if value is None else type(value).__name__
+    return "None" if value is None else type_name(value)
 
 
 def import_path(thing: type) -> str:

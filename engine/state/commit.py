@@ -11,7 +11,7 @@ from ...traces.json_patch.diff import Op
 from .drafts.draft import Scope, expire
 from .drafts.draft_model import draft_model
 from .drafts.freeze_and_patch import settle_model
-from .frozen import MAX_DEPTH, Freezer
+from .frozen import MAX_DEPTH, Freezer, type_name
 from .model import StateModel, StateSchema, assemble
 from .serialization import COMPARISON, PLAIN, SHALLOW, check_depth, dump
 from .shapes.containers import DRAFT_RESOLVERS
@@ -101,7 +101,7 @@ def _returned_state(state: StateSchema, returned: Any) -> Any:
         returned = _settled(returned, Freezer(), [])
     if type(returned) is not type(state):
         raise ReduceError(
-            f"reduce() returned {type(returned).__name__}; it must return None (for the draft), the draft, "
+            f"reduce() returned {type_name(returned)}; it must return None (for the draft), the draft, "
             f"or another {type(state).__name__}"
         )
     return returned

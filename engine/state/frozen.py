@@ -101,6 +101,15 @@ class FrozenDict(dict[Any, Any]):
         return dict, (dict(self),)
 
 
+TYPE_NAMES: dict[type, str] = {FrozenList: "list", FrozenDict: "dict"}
+"""By class, its name in messages: users take frozen lists and dicts, and drafts of them, for plain ones."""
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type, for messages."""
+    return TYPE_NAMES.get(type(value)) or type(value).__name__
+
+
 class FrozenSet(set[str]):
     """The names of the fields set on a state model, frozen."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, MutableMapp
 from copy import deepcopy
 from typing import Any, Self
 
-from ..frozen import FrozenDict
+from ..frozen import TYPE_NAMES, FrozenDict
 from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
 
 
@@ -182,4 +182,5 @@ def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
 
 DRAFTERS[FrozenDict] = _draft_dict
 DRAFTERS[DraftDict] = None
+TYPE_NAMES[DraftDict] = "dict"
 add_expired(DraftDict)

@@ -28,7 +28,7 @@ from typing import Any, Self, SupportsIndex
 
 import orjson
 
-from ..frozen import FrozenDict, FrozenList, equal
+from ..frozen import TYPE_NAMES, FrozenDict, FrozenList, equal
 from ..model import StateModel
 from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
 from .splices import Run, base_index, spliced
@@ -224,6 +224,7 @@ def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
 
 DRAFTERS[FrozenList] = _draft_list
 DRAFTERS[DraftList] = None
+TYPE_NAMES[DraftList] = "list"
 add_expired(DraftList)
 
 

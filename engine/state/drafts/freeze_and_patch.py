@@ -336,7 +336,7 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
     node: Node = draft._refold_node
     if shape is not None:
         raise StateValueError(
-            f"a {node.shape.__name__} does not fit here: {shape.label} is not declared to hold state models; "
+            f"{node.shape.__name__} does not fit here: {shape.label} is not declared to hold state models; "
             "model_dump() gives a plain dict"
         )
     done = freezer.resolved.get(id(draft))

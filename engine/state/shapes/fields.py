@@ -21,7 +21,7 @@ from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, Wra
 from typing_extensions import TypeAliasType
 
 from ....errors import StateDefinitionError, StateValueError
-from ..frozen import Freezer, thaw
+from ..frozen import Freezer, thaw, type_name
 from .class_rules import refuse_class
 from .containers import DRAFT_RESOLVERS, AnyShape, DictShape, ListShape, Shape, TupleShape
 from .scalars import LeafShape, ScalarShape, first_problem
@@ -72,7 +72,7 @@ class ModelShape:
         hint = ""
         if isinstance(value, cls):
             hint = f"; the fields of {type(value).__name__} would be lost on reload, name both in a tagged union"
-        raise StateValueError(f"expected {cls.__name__}, got {type(value).__name__}{hint}")
+        raise StateValueError(f"expected {cls.__name__}, got {type_name(value)}{hint}")
 
 
 class _Builder:

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from ....errors import StateValueError
 from ....printable import repr_of
-from ..frozen import Freezer
+from ..frozen import Freezer, type_name
 
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads
 
@@ -59,8 +59,9 @@ def plain_scalar(value: Any) -> Any:
 
 def described(value: object) -> str:
     """Return the value's type and the start of its repr, for messages."""
-    text = repr_of(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+    name, text = type_name(value), repr_of(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return text if text.startswith(f"{name}(") else f"{name} {text}"
 
 
 def first_problem(error: ValidationError) -> str:

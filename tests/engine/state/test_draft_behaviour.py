@@ -4,6 +4,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -445,6 +446,22 @@ def test_a_list_moves_into_no_place_of_a_dict_nor_back(place: str, wanted: str, 
     with pytest.raises(StateValueError, match=f"expected a {wanted}, got") as caught:
         fold_step(Mixed(), move, {})
     assert caught.value.path == place
+
+
+@pytest.mark.parametrize(
+    ("move", "told"),
+    [
+        (lambda draft: setattr(draft, "counts", draft.sizes), "expected a list, got dict {'a': 1}"),
+        (lambda draft: draft.counts.append(draft.counts), "expected int, got list "),
+        (lambda draft: draft.counts.append(draft.tables["a"]), "expected int, got dict {}"),
+        (lambda draft: draft.sizes.update(a=Mixed(counts=[])), "expected int, got Mixed("),
+        (lambda draft: draft.counts, r"reduce() returned list; "),
+        (lambda draft: Mixed().tables, r"reduce() returned dict; "),
+    ],
+)
+def test_messages_name_types_as_users_know_them(move: Callable[[Any], Any], told: str) -> None:
+    with pytest.raises((StateValueError, ReduceError), match=re.escape(told)):
+        fold_step(Mixed(), move, {})
 
 
 def test_lists_and_dicts_move_where_both_may_be() -> None:
