@@ -65,3 +65,17 @@ def test_a_tree_of_some_levels_fits_beside_the_facts(looking: Look, site: Site, 
         page.evaluate("() => { const map = document.querySelector('.map'); return map.scrollWidth - map.clientWidth }")
         == 0
     )
+
+
+def test_the_root_of_a_high_tree_stands_beside_the_chosen_candidate(looking: Look, site: Site) -> None:
+    page = looking(site.at("family", "search"))
+    levels = page.evaluate("""async () => {
+      const { layOut, placesOf } = await import("/views/family/layout.js")
+      const node = (run, more) => ({ run, parent: null, kind: "root", step: 0, score: null, chosen: false, row: null, ...more })
+      const candidate = (_, n) => node(`r.${n}`, { parent: "r", kind: "candidate", chosen: n === 170 })
+      const { places } = layOut(placesOf({ root: "r", nodes: [node("r"), ...Array.from({ length: 200 }, candidate)] }), 900)
+      return places.filter((one) => one.way).map((one) => one.y)
+    }""")
+    assert len(levels) == 3
+    assert len({*levels}) == 1
+    assert levels[0] > 150 * 32

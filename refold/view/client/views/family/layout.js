@@ -29,6 +29,8 @@ const INDENT = 16
 const INDENTS = 9
 const NARROWEST = 148
 export const BOX = 26
+/** px from the first box to the last, in a drawing that is higher than most windows. */
+const TALL = 640
 /** px: between the lines of forks, of a step on them at most and on average, and of the text behind them. */
 const LINE = 44
 const MOST_STEP = 54
@@ -129,7 +131,22 @@ export function layOut(root, room) {
     places.push(one)
   })
   for (const one of places) one.y -= top
+  if (bottom - top > TALL) levelTrunk(root)
   return { places, width: right, height: bottom - top + BOX }
+}
+
+/**
+ * Put the root, and what follows it up to the first branching, beside the chosen child: otherwise they are in the
+ * middle, perhaps far out of sight. Nothing else has their depths, so nothing is in their way.
+ *
+ * @param {Place} root
+ */
+function levelTrunk(root) {
+  const trunk = [root]
+  let end = root
+  for (; end.children.length === 1; trunk.push(end)) end = /** @type {Place} */ (end.children[0])
+  const chosen = end.children.find((one) => one.way)
+  if (chosen) for (const one of trunk) one.y = chosen.y
 }
 
 /** px of boxes and gaps with which a tree fits into its room; the usual ones if it cannot. @param {Place} root @param {number} room */
