@@ -71,9 +71,10 @@ def test_the_root_of_a_high_tree_stands_beside_the_chosen_candidate(looking: Loo
     page = looking(site.at("family", "search"))
     levels = page.evaluate("""async () => {
       const { layOut, placesOf } = await import("/views/family/layout.js")
-      const node = (run, more) => ({ run, parent: null, kind: "root", step: 0, score: null, chosen: false, row: null, ...more })
+      const node = (run, more) => ({ run, parent: null, kind: "root", step: 0, score: null, row: null, ...more })
       const candidate = (_, n) => node(`r.${n}`, { parent: "r", kind: "candidate", chosen: n === 170 })
-      const { places } = layOut(placesOf({ root: "r", nodes: [node("r"), ...Array.from({ length: 200 }, candidate)] }), 900)
+      const nodes = [node("r"), ...Array.from({ length: 200 }, candidate)]
+      const { places } = layOut(placesOf({ root: "r", nodes }), 900)
       return places.filter((one) => one.way).map((one) => one.y)
     }""")
     assert len(levels) == 3
