@@ -83,9 +83,10 @@ class PostgresServer:
             try:
                 psycopg.connect(f"host={self._home} user=refold dbname=postgres").close()
                 return
-            except psycopg.OperationalError:
+            except psycopg.OperationalError as error:
                 if process.poll() is not None or time.monotonic() > end:
-                    raise
+                    told = (self._home / "log").read_text()[-2_000:]
+                    raise AssertionError(f"the server does not answer:\n{told}") from error
                 time.sleep(0.05)
 
     def stop(self, how: signal.Signals) -> None:
@@ -97,15 +98,28 @@ class PostgresServer:
         if process is None or process.poll() is not None:
             return
         if how == signal.SIGKILL:
-            import psutil
-
-            process.send_signal(signal.SIGSTOP)  # a child that it starts meanwhile would keep the next server away
-            server = psutil.Process(process.pid)
-            while server.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
-                time.sleep(0.001)
-            for child in server.children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):  # a connection that has just been closed
-                    child.kill()
-        process.send_signal(how)
-        process.wait()
+            _kill_all(process)
+        else:
+            process.send_signal(how)
+            process.wait()
         self._process = None
+
+
+def _kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kill a server with its children, and wait until none is left: one that still holds memory keeps the next away."""
+    import psutil
+
+    process.send_signal(signal.SIGSTOP)  # so that it starts no further child
+    server = psutil.Process(process.pid)
+    while server.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+        time.sleep(0.001)
+    children = server.children(recursive=True)
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a connection that has just been closed
+            child.kill()
+    process.kill()
+    process.wait()
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.001)
