@@ -12,6 +12,10 @@ from ....errors import CommandError, OutsideWorkspaceError
 from .protocol import Sandbox
 
 Check = Callable[[Sandbox], Awaitable[str | None]]
+_SECONDS_TO_START = (1, 10, 60)
+"""Timeouts for a command that prints a line, tried in this order: a container, or a busy machine, may start slowly."""
+_LOOKS = 200
+"""How often a command looks for its file, a tenth of a second apart, before it continues without the file."""
 
 
 async def check_sandbox(sandbox: Sandbox) -> list[str]:
@@ -96,8 +100,11 @@ async def _stays_inside(sandbox: Sandbox) -> str | None:
 async def _kills_whole(sandbox: Sandbox) -> str | None:
     mark = secrets.token_hex(8)
     script = f"echo begun; (setsid sh -c 'sleep 61; : {mark}' &) ; sleep 62 & sleep 63; : {mark}"
-    done = await sandbox.exec(["sh", "-c", script], timeout=1)
-    said = [line for line in done.output.splitlines() if line != "Killed"]  # a shell may report its killed children
+    for seconds in _SECONDS_TO_START:
+        done = await sandbox.exec(["sh", "-c", script], timeout=seconds)
+        said = [line for line in done.output.splitlines() if line != "Killed"]  # a shell may report its killed children
+        if said or not done.timed_out:
+            break
     if not done.timed_out or said != ["begun"]:
         return f"the timeout is not reported, or the output is lost: {done}"
     with anyio.move_on_after(0.5):
@@ -115,7 +122,20 @@ async def _caps_output(sandbox: Sandbox) -> str | None:
 
 async def _streams(sandbox: Sandbox) -> str | None:
     pieces: list[str] = []
-    await sandbox.exec(["sh", "-c", "echo one; sleep 0.3; echo two"], on_output=pieces.append)
+    name = f"refold-check-{secrets.token_hex(8)}"
+    waits = f"n=0; until [ -e {name} ] || [ $n = {_LOOKS} ]; do sleep 0.1; n=$((n + 1)); done"
+
+    async def answer() -> None:
+        """Let the command continue once its first line has come, however long that takes."""
+        while not pieces:
+            await anyio.sleep(0.01)
+        await sandbox.write(name, b"")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        await sandbox.exec(["sh", "-c", f"echo one; {waits}; echo two"], on_output=pieces.append)
+        group.cancel_scope.cancel()
+    await sandbox.exec(["rm", "-f", name])
     return None if pieces == ["one\n", "two\n"] else f"got {pieces}"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from refold.modules.tools import (
     use_sandbox,
     use_workspace,
 )
+from refold.modules.tools.sandbox import self_check
+from refold.modules.tools.sandbox.command import Command
 
 LIMITS = Limits(output_bytes=100_000, file_bytes=500_000, memory_bytes=1_000_000_000)
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -66,10 +69,38 @@ async def test_the_self_check_finds_a_provider_that_promises_too_much(tmp_path: 
     assert set(Path("/tmp").glob("refold-check-*")) <= before, "what was written outside is removed"
 
 
+async def test_a_sandbox_whose_commands_start_late_keeps_its_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(LocalSandbox):
+        async def exec(self, argv: Any, **kwargs: Any) -> Finished:
+            return await super().exec(["sh", "-c", 'sleep 1.2; exec "$@"', "sh", *argv], **kwargs)
+
+    monkeypatch.setattr(self_check, "_CHECKS", (self_check._kills_whole,))
+    assert await check_sandbox(Slow(tmp_path)) == []
+
+
+async def test_a_sandbox_whose_output_is_read_late_keeps_its_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move, seen = Command._move, set[int]()
+
+    def late(self: Command, selector: Any, *args: Any) -> None:
+        if id(self) not in seen:
+            seen.add(id(self))
+            time.sleep(1)
+        move(self, selector, *args)
+
+    monkeypatch.setattr(Command, "_move", late)
+    monkeypatch.setattr(self_check, "_CHECKS", (self_check._streams,))
+    assert await check_sandbox(LocalSandbox(tmp_path)) == []
+    assert os.listdir(tmp_path) == []
+
+
 async def test_the_tools_run_in_the_sandbox_that_was_chosen(tmp_path: Path) -> None:
     needed(BubblewrapSandbox)
     home = Path.home()
-    with use_workspace(tmp_path), use_sandbox("bubblewrap", Limits(seconds=20)):
+    with use_workspace(tmp_path), use_sandbox("bubblewrap", Limits(seconds=250)):
         assert current_sandbox().name == "bubblewrap"
         assert await bash("echo hi > f; cat f; ls -A $HOME /tmp | grep -v '^$'; pwd") != ""
         assert (tmp_path / "f").read_text() == "hi\n"
