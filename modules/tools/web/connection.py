@@ -75,8 +75,8 @@ def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
 
     thread = threading.Thread(target=ask, daemon=True)  # getaddrinfo has no timeout and cannot be stopped
     thread.start()
-    thread.join(deadline.left())
-    deadline.left()
+    while not found:
+        thread.join(deadline.left())
     if isinstance(found[0], Exception):
         raise OSError(f"{host} has no address: {found[0]}")
     addresses = [address_of(str(each).partition("%")[0]) for each in found[0]]

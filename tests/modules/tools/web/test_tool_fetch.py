@@ -70,6 +70,7 @@ stopping = threading.Event()
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
+    stopping.clear()  # after other tests, one process may make this again
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
