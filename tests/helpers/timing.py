@@ -1,9 +1,12 @@
 """Deadlines and cancellations that come once something has happened, however long that takes on a busy machine."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
+import pytest
 
 
 class StandingClock:
@@ -46,3 +49,15 @@ async def cancelled_when(ready: Callable[[], object]) -> AsyncIterator[anyio.Can
         group.start_soon(watch)
         yield group.cancel_scope
         watching.cancel()
+
+
+@contextmanager
+def timers_stand_until(ready: Callable[[], object]) -> Iterator[None]:
+    """Within the block, the clock of asyncio's loops stands still until `ready()` holds, and so do their timeouts.
+
+    A timeout that is to cut something off then does so once that has begun, and cuts off nothing that is to end.
+    """
+    began = time.monotonic()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.BaseEventLoop, "time", lambda self: time.monotonic() if ready() else began)
+        yield

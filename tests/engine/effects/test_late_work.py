@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import SOON, StandingClock, timers_stand_until
 
 from refold import (
     Action,
@@ -106,10 +107,11 @@ def check(result: RunResult, caught: list[BaseException]) -> None:
 @pytest.mark.parametrize("what", SYNC)
 @pytest.mark.parametrize("left", ["by a timeout", "bound"])
 def test_a_thread_that_a_call_has_left_behind_is_refused(what: str, left: str) -> None:
-    gate, over, caught = threading.Event(), threading.Event(), list[BaseException]()
+    begun, gate, over, caught = threading.Event(), threading.Event(), threading.Event(), list[BaseException]()
 
     def late() -> None:
-        gate.wait(60)
+        begun.set()
+        gate.wait()
         try:
             SYNC[what]()
         except BaseException as error:
@@ -126,10 +128,12 @@ def test_a_thread_that_a_call_has_left_behind_is_refused(what: str, left: str) -
 
     def go() -> None:
         gate.set()
-        assert over.wait(60)
+        over.wait()
 
     leave = leave_by_timeout if left == "by a timeout" else leave_bound
-    check(Engine(Steps(leave, go, "tool")).run("t"), caught)
+    with timers_stand_until(begun.is_set):
+        result = Engine(Steps(leave, go, "tool")).run("t")
+    check(result, caught)
 
 
 @pytest.mark.parametrize("what", ASYNC)
@@ -174,12 +178,14 @@ def test_a_task_that_nobody_awaited_is_refused(what: str, where: str) -> None:
 @pytest.mark.parametrize("inner", ["perform_sync", "ask_sync"])
 def test_what_is_open_in_a_call_that_ends_is_given_up_with_it(inner: str) -> None:
     gate, over, caught, asked = threading.Event(), threading.Event(), list[BaseException](), list[str]()
+    open_calls: list[bool] = []
 
     def slow() -> str:
-        gate.wait(60)
+        open_calls.append(True)
+        gate.wait()
         return "too late"
 
-    @effect(timeout=0.2)
+    @effect(timeout=0.05)
     def leave() -> None:
         try:
             perform_sync(slow) if inner == "perform_sync" else ask_sync("late?")
@@ -190,13 +196,14 @@ def test_what_is_open_in_a_call_that_ends_is_given_up_with_it(inner: str) -> Non
 
     def go() -> None:
         gate.set()
-        assert over.wait(60)
+        over.wait()
 
     async def thinks(request: WaitRequest) -> Any:
         asked.append(request.prompt or "")
         await anyio.sleep(60)
 
-    result = Engine(Steps(leave, go, "tool"), on_wait=thinks).run("t")
+    with timers_stand_until(lambda: open_calls or asked):
+        result = Engine(Steps(leave, go, "tool"), on_wait=thinks).run("t")
     assert result.error is None, result.error
     assert result.status == "completed", "a question of a call that is over keeps nobody waiting"
     result.trace.check()
@@ -247,17 +254,19 @@ def test_a_child_of_a_call_that_ends_is_ended_with_it() -> None:
 
 
 def test_after_the_runs_end_it_is_the_run_that_is_closed() -> None:
-    gate, over, caught = threading.Event(), threading.Event(), list[BaseException]()
+    begun, gate, over, caught = threading.Event(), threading.Event(), threading.Event(), list[BaseException]()
 
     def leave() -> None:
-        gate.wait(60)
+        begun.set()
+        gate.wait()
         try:
             emit("late")
         except BaseException as error:
             caught.append(error)
         over.set()
 
-    Engine(Steps(leave, leave, "tool"), budget=RuntimeBudget(max_runtime_seconds=0.2)).run("t")
+    budget, clock = RuntimeBudget(max_runtime_seconds=SOON), StandingClock(begun.is_set)
+    Engine(Steps(leave, leave, "tool"), budget=budget, clock=clock).run("t")
     gate.set()
-    assert over.wait(60)
+    over.wait()
     assert [type(error) for error in caught] == [RunClosedError]

@@ -252,6 +252,7 @@ class Held(Scripted):
         self.where, self.calls = where, 0
         self.entered, self.release, self.left = threading.Event(), threading.Event(), threading.Event()
         self.late: list[str] = []
+        self.workers: list[threading.Thread] = []
 
     def decide(self, state: Seen) -> Decision:
         decision = super().decide(state)
@@ -266,8 +267,9 @@ class Held(Scripted):
         return "held"
 
     def _hold(self) -> None:
+        self.workers.append(threading.current_thread())
         self.entered.set()
-        assert self.release.wait(30)
+        self.release.wait()
         try:
             perform_sync(half, 2)
         except RuntimeError as error:
@@ -278,14 +280,11 @@ class Held(Scripted):
 
 def settled(module: Held) -> None:
     """Let the abandoned thread go, and wait until it has nothing left to do."""
-    idle = len(workers._pool._idle)
     module.release.set()
-    assert module.left.wait(30)
-    for _ in range(3000):
-        if len(workers._pool._idle) > idle:
-            return
+    module.left.wait()
+    (worker,) = module.workers
+    while worker.is_alive() and worker not in workers._pool._idle:
         threading.Event().wait(0.01)
-    raise AssertionError("the thread has not come back to the idle ones")
 
 
 @pytest.mark.parametrize("twice", [False, True])
@@ -375,7 +374,7 @@ def test_a_thread_that_decide_has_left_behind_performs_nothing_in_the_tools_time
     refused: list[str] = []
 
     def late() -> None:
-        assert go.wait(30)
+        go.wait()
         try:
             perform_sync(half, 4)
         except RuntimeError as error:
@@ -394,7 +393,7 @@ def test_a_thread_that_decide_has_left_behind_performs_nothing_in_the_tools_time
         calls.append(1)
         if len(calls) == 2:
             go.set()
-            assert ended.wait(30)
+            ended.wait()
         return "opened"
 
     result = run(Leaving(["opens", "opens"], opens=opens), twice=twice)
@@ -411,15 +410,14 @@ def test_a_job_that_is_cancelled_before_it_goes_on_does_not_and_one_cancelled_af
 
         def first() -> None:
             entered.set()
-            hold.wait(30)
+            hold.wait()
 
         job: Any = workers.in_thread(first, {}, lambda job, value: called.append("then"))
         while not entered.is_set():
             await asyncio.sleep(0.001)
         job.cancel()
-        idle = len(workers._pool._idle)
         hold.set()
-        while len(workers._pool._idle) == idle:
+        while not job.over:
             await asyncio.sleep(0.001)
         assert called == []
 
@@ -429,7 +427,7 @@ def test_a_job_that_is_cancelled_before_it_goes_on_does_not_and_one_cancelled_af
 
         def second() -> None:
             entered.set()
-            hold.wait(30)
+            hold.wait()
 
         job: Any = workers.in_thread(lambda: 1, {}, lambda job, value: further.append(job.go_on(second, {})))
         while not entered.is_set():

@@ -100,8 +100,11 @@ def test_what_was_left_on_its_way_to_a_thread_is_not_begun(backend: str, monkeyp
     assert began == []
 
 
-def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does_next() -> None:
+def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Cancelling it kills the processes of its thread, but not those of another run's call."""
+    monkeypatch.setattr(workers, "_pool", workers._Pool())  # no thread of an earlier test takes the second call
     both_over, may_end = threading.Event(), threading.Event()
     killed: list[str] = []
 
@@ -124,7 +127,7 @@ def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does
         job: Any = in_thread(
             lambda: idents.append(threading.get_ident()), {}, lambda job, value: go_on(job, both_over.set)
         )
-        assert both_over.wait(30)
+        both_over.wait()
         while not job.over:
             pass  # the loop has no turn, so the result is not delivered yet
         others = in_thread(other, {})

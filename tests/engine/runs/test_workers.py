@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from timing import timers_stand_until
 
 from refold import (
     Action,
@@ -142,16 +143,6 @@ def test_threads_that_were_left_behind_take_nobodys_place(few: int) -> None:
         gate.set()
 
 
-def settled(began: list[int]) -> int:
-    """How many have begun, once no more of them have for a while."""
-    count, quiet = len(began), 0
-    while quiet < 20:
-        time.sleep(0.01)
-        quiet = quiet + 1 if len(began) == count else 0
-        count = len(began)
-    return count
-
-
 def test_a_result_is_there_for_who_awaits_it_late_and_for_each_callback() -> None:
     seen: list[Any] = []
 
@@ -181,23 +172,37 @@ def test_a_result_is_there_for_who_awaits_it_late_and_for_each_callback() -> Non
     assert seen == [8, True]
 
 
-def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int) -> None:
+def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[int] = []
-    gate = threading.Event()
+    gate, pool, jobs, started = threading.Event(), workers._Pool(), list[Any](), list[Any]()
+    give, start = workers._Pool.give, workers._Worker.start
 
-    @effect(timeout=0.2)
+    def given(self: Any, job: Any) -> None:
+        jobs.append(job)
+        give(self, job)
+
+    def counted(self: Any) -> None:
+        started.append(self)
+        start(self)
+
+    monkeypatch.setattr(workers, "_pool", pool)
+    monkeypatch.setattr(workers._Pool, "give", given)
+    monkeypatch.setattr(workers._Worker, "start", counted)
+
+    @effect(timeout=0.05)
     def work(n: int) -> None:
         began.append(n)
-        gate.wait(60)
+        gate.wait()
 
     try:
-        Engine(Many(work, 12)).run("t")
-        count = settled(began)  # a thread that was given its call before may still be on its way into it
-        assert count <= 12
+        with timers_stand_until(lambda: len(began) >= few):
+            Engine(Many(work, 12)).run("t")
+        may_begin = [job for job in jobs if job.left and job.ident is not None]  # some are on their way into `work`
     finally:
         gate.set()
-    time.sleep(0.05)
-    assert len(began) == count
+    while len(pool._idle) < len(started):
+        time.sleep(0.001)
+    assert len(began) == len(may_begin)
 
 
 @pytest.mark.parametrize("given", [1, 3])
