@@ -13,7 +13,7 @@ test test-fast: export PYTHONDONTWRITEBYTECODE =
 .PHONY: help demo test test-fast test-pythons check bench docs screenshots clean
 
 help:  ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(VENV)/refold-user: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("refold needs Python 3.11 or newer, this is %s; try make PYTHON=python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,18 @@ def test_every_option_of_the_readme_is_there() -> None:
             assert option in shown, f"refold {line[0]} {option}"
 
 
-def test_the_two_commands_are_in_the_makefile() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for command in re.findall(r"^\$ make (\w+)", README, re.MULTILINE):
-        assert f"\n{command}:" in makefile
+def test_make_has_the_commands_of_the_documents_and_lists_them() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commands = {line.split("\t")[0] for line in listed.splitlines()}
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert phony is not None
+    assert commands == {*phony[1].split()}
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"(?:^\$ |`)make ([a-z][a-z-]*)", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {"demo", "test"} <= named <= commands
 
 
 def test_the_picture_is_of_the_example_and_loads_nothing() -> None:

@@ -126,7 +126,7 @@ async def _streams(sandbox: Sandbox) -> str | None:
     waits = f"n=0; until [ -e {name} ] || [ $n = {_LOOKS} ]; do sleep 0.1; n=$((n + 1)); done"
 
     async def answer() -> None:
-        """Let the command continue once its first line has come, however long that takes."""
+        """Let the command continue once its first line has come."""
         while not pieces:
             await anyio.sleep(0.01)
         await sandbox.write(name, b"")
