@@ -2,9 +2,11 @@
 
 A deadline cancels a coroutine and abandons a thread, but neither ends a process for which the code waits. Such a
 process is found through the local variables of the frames that are running for the run: the process objects of
-subprocess, anyio, asyncio and trio all have a `pid`, and a `returncode` that is None while the process lives.
+subprocess, anyio, asyncio and trio all have a `pid`, and a `returncode` that is None while the process lives. While
+asyncio starts a process, which may already work, there is only its transport.
 """
 
+import asyncio
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -37,8 +39,10 @@ def _first(owner: Any, *names: str) -> Any:
 
 def _held(frame: FrameType) -> Iterator[int]:
     for value in list(frame.f_locals.values()):
-        pid = getattr(value, "pid", None)
-        if type(pid) is int and getattr(value, "returncode", 0) is None:
+        pid, returncode = getattr(value, "pid", None), getattr(value, "returncode", 0)
+        if isinstance(value, asyncio.SubprocessTransport):
+            pid, returncode = value.get_pid(), value.get_returncode()
+        if type(pid) is int and returncode is None:
             yield pid
 
 

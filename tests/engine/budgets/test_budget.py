@@ -1,9 +1,11 @@
 """A budget is a wall: time, tokens and cost are enforced while the work runs."""
 
+import asyncio
 import subprocess
 import sys
 import threading
 import time
+from asyncio import base_subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,6 +148,24 @@ def test_a_deadline_kills_child_processes_with_their_children(kind: str, tmp_pat
     engine = Engine(Acts({"spawn": tool}), budget=RuntimeBudget(max_runtime_seconds=SOON), clock=clock)
     result = engine.run(Task(objective="t", env_spec={"type": "host", "config": {"workspace": str(tmp_path)}}))
     assert result.stop_reason == StopReason.budget_time
+    while not ended(int(note.read_text())):  # the kill is sent; its effect may take a moment
+        time.sleep(0.01)
+
+
+def test_a_deadline_kills_a_process_that_asyncio_is_still_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have children before the code that starts it continues."""
+
+    async def connect(*_: Any) -> None:
+        await anyio.sleep_forever()
+
+    async def starts() -> None:
+        await asyncio.create_subprocess_exec(sys.executable, "-c", SPAWNS, str(note))
+
+    note = tmp_path / "pid"
+    monkeypatch.setattr(base_subprocess.BaseSubprocessTransport, "_connect_pipes", connect)
+    cut_off(Acts({"starts": starts}), lambda _: note.exists() and note.read_text())
     while not ended(int(note.read_text())):  # the kill is sent; its effect may take a moment
         time.sleep(0.01)
 
