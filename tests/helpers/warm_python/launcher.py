@@ -15,6 +15,14 @@ PASSED_ON = (1, 2, 3, 10, 12, 15, 18, 28)
 """SIGHUP, INT, QUIT, USR1, USR2, TERM, CONT and WINCH."""
 
 
+def pass_on(server: _socket.socket, number: int) -> None:
+    """Tell the server of a signal, unless the process that it is for has just ended."""
+    try:  # noqa: SIM105 - contextlib takes as long to import as all the rest
+        server.send(bytes([number]))
+    except OSError:
+        pass
+
+
 def main(address: str, words: list[str]) -> None:
     """Have `words` run, and end as that ends."""
     if posix.getsid(0) == posix.getpid() and posix.isatty(0):
@@ -29,7 +37,7 @@ def main(address: str, words: list[str]) -> None:
     _signal.pthread_sigmask(_signal.SIG_BLOCK, PASSED_ON)  # until all is sent, so that no signal gets in between
     for number in PASSED_ON:
         if number not in ignored:
-            _signal.signal(number, lambda number, _frame: server.send(bytes([number])))
+            _signal.signal(number, lambda number, _frame: pass_on(server, number))
     head = len(asked).to_bytes(4, "big")
     server.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     sent = 0

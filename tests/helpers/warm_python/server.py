@@ -56,6 +56,9 @@ def serve(address: str) -> Callable[[], None]:
                 work = _forked(launcher)
                 if callable(work):
                     return work
+                if work is None:
+                    launcher.close()
+                    continue
                 child = Child(work, launcher)
                 by_end[os.pidfd_open(work)] = by_launcher[launcher] = child
             elif each in by_end:
@@ -81,12 +84,17 @@ def _tell(launcher: socket.socket, code: bytes) -> None:
         launcher.sendall(code)
 
 
-def _forked(launcher: socket.socket) -> int | Callable[[], None]:
-    """The process id of a new process; in that process, what is to be run."""
+def _forked(launcher: socket.socket) -> int | Callable[[], None] | None:
+    """The process id of a new process; in that process, what is to be run; None if the launcher has gone."""
     head, streams, _, _ = socket.recv_fds(launcher, 4, 3)
     asked = b""
-    while len(asked) < int.from_bytes(head, "big"):
-        asked += launcher.recv(1 << 20)
+    while len(asked) < (int.from_bytes(head, "big") or 1):
+        piece = launcher.recv(1 << 20)
+        if not piece:  # the launcher was killed before it had asked
+            for stream in streams:
+                os.close(stream)
+            return None
+        asked += piece
     pid = os.fork()
     if pid:
         for stream in streams:
