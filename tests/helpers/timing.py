@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import ModuleType, SimpleNamespace
 
 import anyio
 import pytest
@@ -49,6 +50,16 @@ async def cancelled_when(ready: Callable[[], object]) -> AsyncIterator[anyio.Can
         group.start_soon(watch)
         yield group.cancel_scope
         watching.cancel()
+
+
+@contextmanager
+def clock_stands_until(ready: Callable[[], object], module: ModuleType) -> Iterator[None]:
+    """Within the block, `time.monotonic` of a module stands still until `ready()` holds, and so do its deadlines."""
+    began = time.monotonic()
+    standing = {"monotonic": lambda: time.monotonic() if ready() else began}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "time", SimpleNamespace(**{**vars(time), **standing}))
+        yield
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import anyio
@@ -19,6 +20,7 @@ from warm_python import warm_python
 from refold.modules.agent import configure
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import FileTokenStorage, MCPAuthRequiredError, MCPClient, MCPStatus, OAuthConfig, mcp
+from refold.modules.mcp.login import token_storage
 from refold.modules.mcp.login.page import LoginPage
 
 SERVER = str(Path(__file__).parent / "guarded_server.py")
@@ -57,7 +59,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         opened.append(address)
 
         def go() -> None:
-            with urlopen(address, timeout=20) as answer:
+            with urlopen(address, timeout=250) as answer:
                 answer.read()
 
         threading.Thread(target=go, daemon=True).start()
@@ -93,7 +95,9 @@ async def test_without_a_person_a_login_is_needed_and_no_browser_opens(
 
 async def test_a_login_is_kept_and_used_without_a_person(url: str, browser: list[str], tmp_path: Path) -> None:
     client = mcp("streamable-http", url=url, oauth=OAuthConfig(client_name="tester"))
+    before = time.time()
     await client.connect(interactive=True)
+    after = time.time()
     assert client.status is MCPStatus.CONNECTED
     assert await secret_of(client) == "42"
     await client.disconnect()
@@ -102,7 +106,7 @@ async def test_a_login_is_kept_and_used_without_a_person(url: str, browser: list
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = json.loads(path.read_text())[url]
     assert kept["client_info"]["client_name"] == "tester"
-    assert abs(kept["expires_at"] - time.time() - 3600) < 60
+    assert before + 3600 <= kept["expires_at"] <= after + 3600
     async with mcp("streamable-http", url=url) as again:
         assert await secret_of(again) == "42"
     assert len(browser) == 1
@@ -145,7 +149,10 @@ async def test_a_login_that_cannot_be_refreshed_needs_a_person(url: str, browser
     assert len(browser) == 2
 
 
-async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path) -> None:
+async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_700_000_000.0]
+    clock = SimpleNamespace(time=lambda: now[0], monotonic=time.monotonic, sleep=time.sleep)
+    monkeypatch.setattr(token_storage, "time", clock)
     path = tmp_path / "auth.json"
     path.write_text("{corrupt")
     path.chmod(0o644)
@@ -154,12 +161,10 @@ async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path) -> None:
     assert await storage.get_tokens() is None
     await storage.set_tokens(OAuthToken(access_token="x", expires_in=100))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    document = json.loads(path.read_text())
-    document["https://a"]["expires_at"] -= 60
-    path.write_text(json.dumps(document))
+    now[0] += 60.5
     tokens = await storage.get_tokens()
     assert tokens is not None
-    assert 35 <= (tokens.expires_in or 0) <= 40
+    assert tokens.expires_in == 39
     await storage.clear()
     assert not storage.has_tokens()
 

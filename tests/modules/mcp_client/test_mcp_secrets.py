@@ -39,10 +39,10 @@ def http(**more: Any) -> HttpServerConfig:
 async def test_a_server_that_cannot_be_reached_is_told_of_without_its_secrets(
     caplog: pytest.LogCaptureFixture, named: str | None
 ) -> None:
-    client = MCPClient.from_config(http(init_timeout=5), name=named)
+    client = MCPClient.from_config(http(init_timeout=250), name=named)
     with caplog.at_level(logging.DEBUG, "refold"), pytest.raises(MCPConnectionError) as raised:
         await client.connect()
-    async with MCPServers({"web": http(init_timeout=5)}) as servers:
+    async with MCPServers({"web": http(init_timeout=250)}) as servers:
         texts = [repr(servers.clients), repr(servers), servers.clients["web"].error]
     texts += [str(raised.value), client.error, repr(client), client.server, repr(http()), *caplog.messages]
     for secret in (*SECRETS, "plain word", "ada:"):

@@ -28,18 +28,16 @@ async def look(what: str) -> str:
     return f"saw {what}"
 
 
+asked: list[str] = []
+"""The questions that have been asked, in the turn of the loop in which each is added."""
+
+
 @tool
 @effect(idempotent=True)
 async def question(text: str) -> str:
     """Asks somebody."""
+    asked.append(text)
     return f"heard {await ask(text, str)}"
-
-
-@tool
-async def moment() -> str:
-    """Lets some time pass."""
-    await anyio.sleep(0.1)
-    return "passed"
 
 
 def model(*own: str, child: str = "look") -> FunctionGenerator:
@@ -65,6 +63,16 @@ def model(*own: str, child: str = "look") -> FunctionGenerator:
 
 
 def made(*own: str, child: str = "look", **settings: Any) -> Agent:
+    asked.clear()
+
+    @tool
+    async def moment() -> str:
+        """Lets some time pass, and a sub-agent come to its question."""
+        await anyio.sleep(0.1)
+        while child == "question" and not asked:
+            await anyio.sleep(0.001)
+        return "passed"
+
     agent = Agent(name="boss", model=model(*own, child=child), tools=[look, question, moment], **settings)
     agent.tools.append(SubAgentToolset(parent_agent=agent, run_in_background=True))
     return agent

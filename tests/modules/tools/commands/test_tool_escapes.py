@@ -203,7 +203,7 @@ async def test_who_forks_without_end_is_stopped_by_the_limit_of_processes(tmp_pa
     for made in (LocalSandbox, BubblewrapSandbox):
         if made.unavailable():
             continue
-        sandbox = made(tmp_path, Limits(processes=60, seconds=40))
+        sandbox = made(tmp_path, Limits(processes=60, seconds=250))
         done = await sandbox.exec(["bash", "-c", "for n in $(seq 3000); do sleep 8123.25 & done; wait"])
         assert not done.ok
         assert not done.timed_out

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from timing import clock_stands_until
 
 from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import Finished, Limits, LocalSandbox, execute, use_sandbox, use_workspace
 from refold.modules.tools.program_tool import _Hiding
+from refold.modules.tools.sandbox import command as sandbox_command
 
 PRINTS = "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ.get('A'), sys.stdin.read())"
 
@@ -28,8 +30,11 @@ async def test_as_a_function_it_gives_output_and_takes_no_shell(tmp_path: Path) 
         assert told == f"['$HOME; `echo x` *', ''] {tmp_path / 'in'} b line\n"
         with pytest.raises(RuntimeError, match=r"^Command failed \(3\):\nbefore\n$"):
             await execute([sys.executable, "-c", "print('before'); raise SystemExit(3)"])
-        with pytest.raises(TimeoutError, match=r"(?s)timed out after 1 s.*before"):
-            await execute([sys.executable, "-uc", "print('before'); import time; time.sleep(60)"], timeout=1)
+        said = clock_stands_until((tmp_path / "said").exists, sandbox_command)
+        with said, pytest.raises(TimeoutError, match=r"(?s)timed out after 1 s.*before"):
+            await execute(
+                [sys.executable, "-uc", "print('before'); open('said', 'w'); import time; time.sleep(60)"], timeout=1
+            )
         with pytest.raises(ValueError, match="list of texts"):
             await execute([])
         with pytest.raises(ValueError, match="above 0"):
