@@ -72,7 +72,7 @@ def serving(
     finally:
         viewer.stopping = server.should_exit = True
         asking.http.close()
-        thread.join(30)
+        thread.join(250)
         counting.stop()
         folder.close()
         assert not thread.is_alive()

@@ -82,6 +82,7 @@ def look_at(shown: str) -> list[str]:
     with sync_playwright() as playwright:
         browser = launch(playwright)
         page = browser.new_page()
+        page.set_default_timeout(240_000)
 
         def refuse(dialog: Dialog) -> None:
             happened.append(f"dialog {dialog.message}")

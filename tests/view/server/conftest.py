@@ -11,6 +11,18 @@ from hostile_traces import record_all
 from made_once import made_once
 from view_server import Asking, serving
 
+from refold.view import app
+from refold.view.pages.folder import compare
+
+
+@pytest.fixture(scope="session", autouse=True)
+def answers_are_whole() -> Iterator[None]:
+    """A server gives up no part of an answer to a later question, however slow the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "_PART", 250.0)
+        patch.setattr(compare, "_SECONDS", 250.0)
+        yield
+
 
 def _recorded(folder: Path) -> dict[str, str]:
     return {name: str(path) for name, path in record_all(folder).items()}

@@ -4,13 +4,14 @@ What is asserted are counts; no test depends on the machine's speed.
 """
 
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-import httpx
 import pytest
 from view_server import Asking, serving
 
@@ -124,10 +125,8 @@ def test_long_questions_leave_room_and_end_when_their_page_has_gone(
     monkeypatch.setattr(history, "history", endless)
     with contextlib.ExitStack() as pages:
         for _ in range(app._LONG + app._QUICK):
-            page = pages.enter_context(contextlib.closing(httpx.Client(base_url=asking.http.base_url, timeout=0.5)))
-            asked = threading.Thread(target=_asked, args=(page, row["id"]))
-            asked.start()
-            pages.callback(asked.join)
+            page = pages.enter_context(socket.create_connection(("127.0.0.1", asking.port)))
+            page.sendall(_question(asking.port, row["id"]))
         for _ in range(app._LONG):
             begun.acquire()
         assert asking.get("step", id=row["id"], k=1)["k"] == 1
@@ -137,9 +136,9 @@ def test_long_questions_leave_room_and_end_when_their_page_has_gone(
     assert asking.get("history", id=row["id"], path="/lines/0")["total"] == 1
 
 
-def _asked(page: httpx.Client, run: str) -> None:
-    with contextlib.suppress(httpx.TimeoutException):
-        page.get("/api/history", params={"id": run, "path": "/lines"})
+def _question(port: int, run: str) -> bytes:
+    target = f"/api/history?{urlencode({'id': run, 'path': '/lines'})}"
+    return f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
 
 
 def test_long_answers_come_in_parts(asking: Asking, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

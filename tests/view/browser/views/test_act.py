@@ -52,7 +52,7 @@ def test_an_answer_is_given_in_a_form_of_its_schema(looking: Look, acted: Site) 
     form.get_by_role("button", name="As a form").click()
     form.get_by_role("button", name="Answer and resume").click()
     agree(page)
-    expect(page.get_by_role("heading", name="Pay 1200 € to Alan?")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="Pay 1200 € to Alan?")).to_be_visible()
     expect(form.get_by_label("Yes")).to_be_focused()  # the next question is gone to
     assert f"k={page.evaluate(LAST, acted.ids['waiting'])}" in page.url
 
@@ -78,7 +78,7 @@ def test_a_fork_is_made_from_an_edited_value_and_opens_beside_its_source(looking
     dialog.get_by_role("button", name="Fork and run").click()
     asked = page.get_by_role("dialog", name="Run this module's code?")
     asked.get_by_role("button", name="Run it").click()
-    expect(page.get_by_role("heading", name=re.compile("Changed by the fork"))).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name=re.compile("Changed by the fork"))).to_be_visible()
     assert "/compare/" in page.url
 
 
@@ -192,7 +192,7 @@ def test_verify_says_that_all_is_as_it_was(looking: Look, acted: Site) -> None:
     page = looking(acted.at("run", "fork", act=True))
     page.get_by_role("button", name="Verify").click()
     page.get_by_role("dialog").get_by_role("button", name="Run it").click()
-    expect(page.get_by_text(re.compile("Verified"))).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(re.compile("Verified"))).to_be_visible()
 
 
 def test_verify_shows_the_first_divergence_in_place(looking: Look, acted: Site) -> None:
