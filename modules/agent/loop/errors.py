@@ -173,5 +173,7 @@ class _OfPython(RecordedError):
     _python: type[Exception]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "_OfPython":
-        made: _OfPython = cls._python.__new__(cls)
+        # CPython refuses `MemoryError.__new__` for a class with a second base, as it may reuse an instance kept ready
+        maker = Exception if cls._python is MemoryError else cls._python
+        made: _OfPython = maker.__new__(cls)
         return made

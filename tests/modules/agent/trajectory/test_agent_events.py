@@ -1,5 +1,7 @@
 """Events: their defaults, how they are shown, and that whatever they hold comes back from JSON."""
 
+import builtins
+import copy
 import io
 import json
 import os
@@ -41,7 +43,7 @@ from refold.modules.agent.events import (
     event_to_dict,
 )
 from refold.modules.agent.generators.errors import FatalGeneratorError
-from refold.modules.agent.loop.errors import RecordedError, recorded_error
+from refold.modules.agent.loop.errors import RecordedError, error_from_dict, error_to_dict, recorded_error
 from refold.modules.agent.reactions import Fail, Finish, RetryWithFeedback
 from refold.modules.agent.warnings import AgentWarning
 
@@ -157,6 +159,21 @@ def test_defaults_and_statuses() -> None:
     assert AgentStep().agent_id != AgentStep().agent_id
     with pytest.raises(ValueError, match="messagse"):
         AgentStep(messagse=[])  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        cls
+        for cls in vars(builtins).values()
+        if isinstance(cls, type) and issubclass(cls, Exception) and not issubclass(cls, Warning | ExceptionGroup)
+    ],
+)
+def test_an_error_of_any_class_of_python_is_recorded_and_raised_again(cls: type[Exception]) -> None:
+    error = recorded_error(cls.__name__, "no room", "ValueError: why")
+    with pytest.raises(cls, match="no room"):
+        raise error
+    assert error_from_dict(error_to_dict(error)) == error == copy.deepcopy(error)
 
 
 def test_errors_and_reactions_survive() -> None:
