@@ -32,6 +32,8 @@ number, chosen by this process, rules that out.
 """
 _METHOD_NOT_FOUND = -32601
 _MOST_PACKED_BYTES = 1 << 16
+_PACKINGS = ("gzip", "deflate")
+"""The packings that are unpacked: each makes at most a thousand bytes of one."""
 
 
 @asynccontextmanager
@@ -141,11 +143,17 @@ class _HttpClient(httpx2.AsyncClient):
 async def _limit(server: str, answer: httpx2.Response) -> None:
     """Let an answer end the connection that is too long.
 
-    A stream of events has no end; each of its events has the same limit.
+    A stream of events has no end; each of its events has the same limit. An answer that is packed twice, or in a format
+    whose ratio has no bound, is refused: a few kilobytes may unpack to many gigabytes. So is a packed stream of events,
+    as one piece of it may unpack to millions of events.
     """
-    if not answer.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        is_packed = answer.headers.get("content-encoding", "identity").lower() != "identity"
-        most = _MOST_PACKED_BYTES if is_packed else DEFAULT_MAX_LINE_BYTES
+    packing = answer.headers.get("content-encoding", "identity").strip().lower()
+    is_stream = answer.headers.get("content-type", "").lower().startswith("text/event-stream")
+    if packing != "identity" and (is_stream or packing not in _PACKINGS):
+        why = f"its answer is packed ({packing[:80]}), although it was asked to send answers as they are"
+        raise MCPConnectionError(server, f"{why}; let the server, or a proxy before it, obey Accept-Encoding")
+    if not is_stream:
+        most = DEFAULT_MAX_LINE_BYTES if packing == "identity" else _MOST_PACKED_BYTES
         answer.stream = _Limited(cast(httpx2.AsyncByteStream, answer.stream), most, server)
 
 

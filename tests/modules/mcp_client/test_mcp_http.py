@@ -184,7 +184,8 @@ class Talkative(Sessions):
         message = json.loads(body)
         if message.get("method") == "tools/list":
             tools = [
-                {"name": name, "inputSchema": {"type": "object"}} for name in ("stream", "cut", "endless", "packed")
+                {"name": name, "inputSchema": {"type": "object"}}
+                for name in ("stream", "cut", "endless", "packed", "twice packed", "packed stream")
             ]
             self.answer(200, {"result": {"tools": tools}}, message["id"])
         elif message and message.get("method") != "tools/call":
@@ -199,11 +200,12 @@ class Talkative(Sessions):
         super().end_headers()
 
     def talk(self, name: str, number: Any) -> None:
-        is_stream = name in ("stream", "cut", "pings")
+        is_stream = name in ("stream", "cut", "pings", "packed stream")
         self.send_response(200)
         self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
-        if name == "packed":
-            self.send_header("content-encoding", "gzip")
+        packing = {"packed": "gzip", "packed stream": "gzip", "twice packed": "gzip, GZIP"}.get(name)
+        if packing is not None:
+            self.send_header("content-encoding", packing)
         self.end_headers()
         text = [{"type": "text", "text": "x" * 2_000_000}]
         message = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": text}})
@@ -212,10 +214,18 @@ class Talkative(Sessions):
         elif name == "cut":
             self.wfile.write(b"event: message\ndata: {")
         else:
-            piece = {"packed": gzip.compress(b" " * 1_000_000), "pings": b": still here\n\n"}.get(name, b" " * 100_000)
+            packed = gzip.compress(b" " * 1_000_000)
+            pieces = {
+                "packed": packed,
+                "twice packed": gzip.compress(packed * 50),
+                "packed stream": gzip.compress(b":\n" * 500_000),
+                "pings": b": still here\n\n",
+            }
             with suppress(OSError):
                 while True:
-                    self.wfile.write(piece)
+                    self.wfile.write(pieces.get(name, b" " * 100_000))
+                    if name == "twice packed":
+                        break
 
 
 async def test_an_answer_of_any_length_arrives_or_is_told_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +239,15 @@ async def test_an_answer_of_any_length_arrives_or_is_told_as_lost(monkeypatch: p
                 assert "MCPUnknownEffectError" in answer
                 assert told in answer
             assert [each for each in calls if each != "pings"] == ["stream", "cut", "endless", "packed"]
+
+
+@pytest.mark.parametrize("name", ["twice packed", "packed stream"])
+async def test_an_answer_that_may_unpack_without_bound_is_refused(name: str) -> None:
+    with ending_sessions(Talkative) as (url, _):
+        async with mcp("streamable-http", url=url, call_timeout=60) as client:
+            answer = str((await call(client, name.replace(" ", "_"))).content)
+            assert "MCPUnknownEffectError" in answer
+            assert "packed (gzip" in answer
 
 
 async def test_a_server_that_knows_sse_alone_is_spoken_to_by_it(start: Start, port: int) -> None:
