@@ -98,7 +98,7 @@ def create_oauth_provider(
     config = config or OAuthConfig()
     name = server or shown_url(server_url)
     storage = _Storage(server_url, path)
-    page = LoginPage(_port_before(storage)) if interactive else None
+    page = LoginPage(storage.redirect_port()) if interactive else None
     redirect = page.url if page is not None else "http://127.0.0.1/callback"
 
     async def show(url: str) -> None:
@@ -127,13 +127,6 @@ def create_oauth_provider(
     storage.provider = made = Provider(server_url, metadata, storage, show, wait)
     made.page = page
     return made
-
-
-def _port_before(storage: FileTokenStorage) -> int:
-    """Return the port in this client's registered redirect, 0 if none."""
-    info = storage._entry().get("client_info") or {}
-    uris = info.get("redirect_uris") or []
-    return AnyUrl(uris[0]).port or 0 if uris else 0
 
 
 def _has_no_screen() -> bool:

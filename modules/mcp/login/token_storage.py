@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from anyio import to_thread
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from ...agent.tools.results.cache import cache_folder
 
@@ -23,7 +23,14 @@ log = logging.getLogger("refold")
 
 FILE = "mcp-auth.json"
 _LOCK_SECONDS = 30.0
+_LONGEST_SECONDS = 10 * 365 * 86400
+"""The longest time that a token is believed to be valid; a server may send a number that no float can hold."""
 _Part = TypeVar("_Part", bound=BaseModel)
+
+
+class _Login(BaseModel):
+    tokens: OAuthToken
+    expires_at: FiniteFloat | None = None
 
 
 class FileTokenStorage:
@@ -39,18 +46,16 @@ class FileTokenStorage:
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens; `expires_in` is the time left, 0 if expired."""
-        entry = await to_thread.run_sync(self._entry)
-        tokens = self._part(OAuthToken, "tokens", entry)
-        if tokens is None:
+        login = self._login(await to_thread.run_sync(self._entry))
+        if login is None:
             return None
-        expires_at = entry.get("expires_at")
-        if expires_at is not None:
-            tokens.expires_in = max(0, int(expires_at - time.time()))
-        return tokens
+        if login.expires_at is not None:
+            login.tokens.expires_in = max(0, int(login.expires_at - time.time()))
+        return login.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep tokens and their expiry time."""
-        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        expires_at = None if tokens.expires_in is None else time.time() + min(tokens.expires_in, _LONGEST_SECONDS)
         document = tokens.model_dump(mode="json", exclude_none=True)
         await self._change(lambda entry: entry | {"tokens": document, "expires_at": expires_at})
 
@@ -81,20 +86,32 @@ class FileTokenStorage:
 
     def has_tokens(self) -> bool:
         """Return whether there are tokens, valid or not."""
-        return self._part(OAuthToken, "tokens", self._entry()) is not None
+        return self._login(self._entry()) is not None
 
     def expires_at(self) -> float | None:
         """Return the access token's expiry time (seconds since 1970), or None."""
-        found: float | None = self._entry().get("expires_at")
-        return found
+        login = self._login(self._entry())
+        return None if login is None else login.expires_at
+
+    def redirect_port(self) -> int:
+        """Return the port in this client's registered redirect, 0 if none."""
+        info = self._part(OAuthClientInformationFull, "client_info", self._entry())
+        return info.redirect_uris[0].port or 0 if info is not None and info.redirect_uris else 0
+
+    def _login(self, entry: dict[str, Any]) -> "_Login | None":
+        return self._read_as(_Login, "tokens", entry) if entry.get("tokens") else None
 
     def _part(self, model: type[_Part], name: str, entry: dict[str, Any]) -> _Part | None:
-        """Return the value under a name.
+        """Return the value under a name, None if unreadable."""
+        return self._read_as(model, name, entry[name]) if entry.get(name) else None
 
-        Returns None, with a warning in the log, if the value cannot be read.
+    def _read_as(self, model: type[_Part], name: str, document: Any) -> _Part | None:
+        """Return a part of the file.
+
+        Returns None, with a warning in the log, if the part cannot be read.
         """
         try:
-            return model.model_validate(entry[name]) if entry.get(name) else None
+            return model.model_validate(document)
         except ValidationError:
             log.warning("%s: the %s of %s cannot be read; log in again", self.path, name, self.server_url)
             return None

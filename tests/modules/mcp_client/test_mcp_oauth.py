@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.request import urlopen
 
 import anyio
@@ -21,6 +22,7 @@ from refold.modules.agent import configure
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import FileTokenStorage, MCPAuthRequiredError, MCPClient, MCPStatus, OAuthConfig, mcp
 from refold.modules.mcp.login import token_storage
+from refold.modules.mcp.login.oauth import create_oauth_provider
 from refold.modules.mcp.login.page import LoginPage
 
 SERVER = str(Path(__file__).parent / "guarded_server.py")
@@ -182,10 +184,35 @@ async def test_tokens_that_are_none_count_as_no_login(tmp_path: Path, caplog: py
     assert storage.has_tokens()
 
 
+@pytest.mark.parametrize("expires_at", ["soon", [1], float("inf"), float("nan")])
+async def test_a_login_whose_end_cannot_be_read_counts_as_none(tmp_path: Path, expires_at: Any) -> None:
+    path = tmp_path / "auth.json"
+    login = {"tokens": {"access_token": "a", "token_type": "Bearer"}, "expires_at": expires_at}
+    path.write_text(json.dumps({"https://a": login}))
+    storage = FileTokenStorage("https://a", path)
+    assert not storage.has_tokens()
+    assert await storage.get_tokens() is None
+    assert storage.expires_at() is None
+    await storage.set_tokens(OAuthToken(access_token="x", expires_in=10**400))
+    assert storage.has_tokens()
+
+
+@pytest.mark.parametrize(
+    "info", [5, [1], {"redirect_uris": "x"}, {"redirect_uris": ["http://127.0.0.1:99999/x"]}, {"redirect_uris": {}}]
+)
+def test_a_registration_that_cannot_be_read_keeps_no_login_away(tmp_path: Path, info: Any) -> None:
+    path = tmp_path / "auth.json"
+    path.write_text(json.dumps({"https://a": {"client_info": info}}))
+    provider = create_oauth_provider("https://a", interactive=True, path=path)
+    assert provider.page is not None
+    provider.close()
+
+
 WRITES = """
 import sys
 import anyio
 from pathlib import Path
+from typing import Any
 from mcp.shared.auth import OAuthToken
 from refold.modules.mcp import FileTokenStorage
 _, path, number = sys.argv
