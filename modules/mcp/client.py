@@ -195,12 +195,13 @@ class MCPClient:
         self._entered += 1
         if not self._wanted:
             self._opened_by_entering = True
-            try:
-                await self.connect()
-            except BaseException:
-                self._entered -= 1
-                self._wanted = False
-                raise
+        try:
+            await self.connect()  # waits for another task that is connecting
+        except BaseException:
+            self._entered -= 1
+            if not self._entered and self._opened_by_entering:
+                self._opened_by_entering = self._wanted = False
+            raise
         return self
 
     async def __aexit__(self, *raised: object) -> None:

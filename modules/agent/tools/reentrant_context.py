@@ -1,30 +1,72 @@
 """Re-entrant context managers: nested entries share the first one."""
 
-from collections.abc import Callable
-from typing import Any
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import anyio
+from anyio.lowlevel import EventLoopToken, current_token
+
+from ....errors import UsageError
 
 ASYNC = ("__aenter__", "__aexit__")
 SYNC = ("__enter__", "__exit__")
+_claiming = threading.Lock()
+"""Held while an event loop claims an entry; two threads may do so at once."""
+
+
+class OtherEventLoopError(UsageError, RuntimeError):
+    """A toolset was entered while another event loop uses it.
+
+    What a toolset opens, such as a connection, belongs to the event loop that opened it.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        name = type(owner).__name__
+        super().__init__(
+            f"{name} is in use in another event loop, whose thread has entered it; what it opened works only there. "
+            f"Give each thread its own {name}, or run the agents in one event loop"
+        )
 
 
 class Entry:
     """The number of entries of an object, and the first entry's result.
 
-    An Entry serves one event loop at a time.
+    An async context manager belongs to the event loop of its first entry, until its last exit. A copy has no entries.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.handle: Any = None
-        self.lock: anyio.Lock | None = None
+        self._lock: anyio.Lock | None = None
+        self._loop: EventLoopToken | None = None
+        self._users = 0
 
-    def turn(self) -> anyio.Lock:
-        """Return the lock that entries and exits hold."""
-        if self.lock is None:
-            self.lock = anyio.Lock()
-        return self.lock
+    def __deepcopy__(self, memo: Any) -> "Entry":
+        return Entry()
+
+    @asynccontextmanager
+    async def turn(self, owner: Any) -> AsyncIterator[None]:
+        """Hold the lock of entries and exits.
+
+        Raises OtherEventLoopError if another event loop has entered `owner` or is entering it.
+        """
+        loop = current_token()
+        with _claiming:
+            if self._loop != loop:
+                if self._loop is not None and (self.count or self._users) and not _has_ended(self._loop):
+                    raise OtherEventLoopError(owner)
+                self.count, self._users, self._loop, self._lock = 0, 0, loop, anyio.Lock()
+            self._users += 1
+        assert self._lock is not None
+        try:
+            async with self._lock:
+                yield
+        finally:
+            with _claiming:
+                self._users -= 1
 
     def entered(self, handle: Any, owner: Any) -> Any:
         """Count an entry and return the first entry's result.
@@ -41,7 +83,7 @@ class Entry:
         self.count -= 1
         if self.count > 0:
             return False
-        self.count, self.handle, self.lock = 0, None, None
+        self.count, self.handle = 0, None
         return True
 
 
@@ -75,14 +117,14 @@ def _wrap_async(cls: type, entry_of: Callable[[Any], Entry]) -> None:
         if type(self).__aenter__ is not __aenter__:  # a subclass's own method calls this one, and counts
             return await enter(self)
         entry = entry_of(self)
-        async with entry.turn():
+        async with entry.turn(self):
             return entry.entered(None if entry.count else await enter(self), self)
 
     async def __aexit__(self: Any, *error: Any) -> Any:
         if type(self).__aexit__ is not __aexit__:
             return await leave(self, *error)
         entry = entry_of(self)
-        async with entry.turn():
+        async with entry.turn(self):
             return await leave(self, *error) if entry.left() else None
 
     _set(cls, __aenter__, __aexit__)
@@ -114,3 +156,16 @@ def _wrap_sync(cls: type, entry_of: Callable[[Any], Entry]) -> None:
 def _set(cls: type, *functions: Callable[..., Any]) -> None:
     for function in functions:
         setattr(cls, function.__name__, function)
+
+
+def _has_ended(loop: EventLoopToken) -> bool:
+    """Return whether an event loop has ended, with or without exits."""
+    if isinstance(loop.native_token, asyncio.AbstractEventLoop):
+        return loop.native_token.is_closed()
+    import trio
+
+    try:
+        cast(trio.lowlevel.TrioToken, loop.native_token).run_sync_soon(int)
+    except trio.RunFinishedError:
+        return True
+    return False

@@ -24,7 +24,8 @@ class Toolset(BaseModel):
 
     A subclass with `__aenter__` and `__aexit__`, or with `__enter__` and `__exit__`, is entered before a run and exited
     after it. A nested entry returns the result of the first (the toolset, if that was None), and only the last exit
-    exits it. A class with half a pair, or with both kinds, raises TypeError.
+    exits it. A class with half a pair, or with both kinds, raises TypeError. An async pair belongs to one event loop at
+    a time: entering it in another thread meanwhile raises OtherEventLoopError.
 
     An unmarked method that overrides a tool method is a tool with the same settings.
 

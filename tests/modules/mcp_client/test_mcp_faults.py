@@ -414,6 +414,23 @@ def test_one_client_serves_one_event_loop_after_another(tmp_path: Path) -> None:
     assert anyio.run(second) == "here"
 
 
+async def test_who_enters_a_client_while_it_connects_gets_its_tools(tmp_path: Path) -> None:
+    client, seen = client_of(tmp_path), list[int]()
+
+    async def use(later: int) -> None:
+        for _ in range(later):
+            await anyio.lowlevel.checkpoint()
+        async with client:
+            seen.append(len(client.tools))
+
+    async with anyio.create_task_group() as tg:
+        for later in (0, 5, 10):
+            tg.start_soon(use, later)
+    assert len(set(seen)) == 1
+    assert seen[0] > 0
+    assert not children(RAW)
+
+
 def test_what_a_client_is_made_of_is_checked() -> None:
     with pytest.raises(ValueError, match="transport must be one of"):
         MCPClient("carrier-pigeon", {"command": "x"})  # type: ignore[arg-type]

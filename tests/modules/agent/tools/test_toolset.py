@@ -1,6 +1,8 @@
 """Toolsets: their state, their variants, entering and leaving them, and tools of other objects."""
 
 import copy
+import threading
+from functools import partial
 from typing import Any, ClassVar
 
 import anyio
@@ -10,6 +12,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 from refold.modules.agent import Agent, Config, Tool, ToolMethod, Toolset, discover_tools_on_obj, tool_method
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolDefinitionError, as_tools
+from refold.modules.agent.tools.reentrant_context import OtherEventLoopError
 
 
 class Shelf(Toolset):
@@ -352,6 +355,52 @@ def test_a_setting_is_a_field_and_never_its_mark() -> None:
     for wrong in ({"level": 0}, {"ports": [1, 2, 3]}, {"hosts": "x"}):
         with pytest.raises(ValidationError):
             More(**wrong)
+
+
+class Opened(Toolset):
+    """Opens something when it is entered, which another thread may try meanwhile."""
+
+    _opened: list[str] = PrivateAttr(default_factory=list)
+
+    async def __aenter__(self) -> None:
+        self._opened.append("opened")
+
+    async def __aexit__(self, *raised: object) -> None:
+        self._opened.append("closed")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_second_event_loop_is_refused_while_the_first_uses_a_toolset(backend: str) -> None:
+    things, entered, tried = Opened(), threading.Event(), threading.Event()
+
+    async def use() -> None:
+        async with things:
+            entered.set()
+            await anyio.to_thread.run_sync(tried.wait)
+
+    async def short() -> None:
+        async with things:
+            pass
+
+    thread = threading.Thread(target=partial(anyio.run, use, backend=backend))
+    thread.start()
+    entered.wait()
+    with pytest.raises(OtherEventLoopError, match="Opened is in use in another event loop"):
+        anyio.run(short, backend=backend)
+    copied = copy.deepcopy(things)
+    anyio.run(partial(copied.__aenter__), backend=backend)
+    tried.set()
+    thread.join()
+    anyio.run(short, backend=backend)
+    assert things._opened == ["opened", "closed"] * 2
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_toolset_whose_event_loop_ended_without_leaving_it_can_be_entered(backend: str) -> None:
+    things = Opened()
+    anyio.run(things.__aenter__, backend=backend)
+    anyio.run(things.__aenter__, backend=backend)
+    assert things._opened == ["opened", "opened"]
 
 
 @pytest.mark.parametrize("items", ["word", b"word", {"a": 1}, [["word"]], Field(), ({},)])
