@@ -109,7 +109,4 @@ def test_a_run_that_is_killed_comes_to_the_same_end(
 def test_kills_come_while_there_is_something_to_kill(
     tmp_path: Path, run: Any, server: ForkServer, undisturbed: Undisturbed
 ) -> None:
-    for part in range(1, 4):
-        code = server.kill_after(undisturbed.size // 12, "settle", tmp_path)
-        assert code == -signal.SIGKILL, f"after {part} twelfths"
-    assert server.kills >= 3
+    server.assert_kills_hit(tmp_path, "settle", undisturbed.size)
