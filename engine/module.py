@@ -22,6 +22,7 @@ from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
 from .effects.tools import run_actions
 from .loop.decision import Decision, Observation
+from .result import RunFailure
 from .state.frozen import type_name
 from .state.model import StateModel, StateSchema, assemble
 from .strategies.protocol import BranchStrategy
@@ -101,6 +102,13 @@ class Module(Generic[S]):
         """Return the module with which to resume the background child `name`.
 
         For None, the default, the child is not resumed.
+        """
+        return None
+
+    def failure(self, state: S) -> RunFailure | None:
+        """Return why `reduce` ended the run as failed, from its last state.
+
+        It becomes the result's `error`. For None, the default, only the stop reason says why.
         """
         return None
 

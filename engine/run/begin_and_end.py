@@ -204,6 +204,8 @@ async def _ended(runner: Runner, outcome: Outcome, environment: Environment | No
         state = with_reason(state, outcome.reason)
         patch.append({"op": "replace", "path": "/stop_reason", "value": str(outcome.reason)})
     run.shut()
+    if outcome.error is None and outcome.status is RunStatus.failed and state is not None:
+        outcome = replace(outcome, error=run.plan.module.failure(state))
     if outcome.error is not None and run.redactor is not None:
         outcome = replace(outcome, error=RunFailure.from_dict(run.redactor.value(outcome.error.to_dict())))
     task_result = await _evaluated(run, state, outcome, environment)

@@ -22,7 +22,7 @@ from typing import Any
 
 from ...engine import RunResult, RunStatus, StopReason
 from ...errors import EffectError, RefoldError
-from ...traces import Trace
+from ...traces import Step, Trace
 from ...traces.stores import Figures, RunRef, TraceStore
 
 COMPLETED, STOPPED, FAILED, WAITING, ERRORED = "completed", "stopped", "failed", "waiting", "errored"
@@ -113,9 +113,19 @@ class Again(Enum):
     NOTHING = "nothing"
 
 
+def failed_step(trace: Trace) -> Step | None:
+    """Return the step that failed a run, or None.
+
+    It is unfinished, or it is the last one, and its `reduce` ended the run, as an Agent's does.
+    """
+    if trace.unfinished is not None or not trace.steps:
+        return trace.unfinished
+    return trace.steps[-1] if trace.state(-1)["stop_reason"] is not None else None
+
+
 def how_again(trace: Trace) -> Again:
     """Return how to retry a run."""
-    step = trace.unfinished
+    step = failed_step(trace)
     if trace.status != RunStatus.failed or step is None:
         return Again.RESUME
     effects = [each for effect in step.effects for each in effect.walk()]

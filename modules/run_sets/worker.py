@@ -32,6 +32,7 @@ from .ends import (
     FAILED,
     Again,
     earlier_usage,
+    failed_step,
     figures_of,
     how_again,
     raised_by_machine,
@@ -239,7 +240,8 @@ class Worker:
             if again is Again.RESUME:
                 return await engine.aresume(trace)
             if again is Again.FORK:
-                return await engine.afork(trace)
+                step = failed_step(trace)
+                return await engine.afork(trace, -1 if step is None else step.index)
         raise _NotAgainError(trace)
 
     def _gate(self, key: str, spent: float) -> RunGate:

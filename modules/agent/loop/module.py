@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....engine import AgentModule, Decision, Observation
+from ....engine import AgentModule, Decision, Observation, RunFailure
 from ....tasks import Task
 from ..chat.compaction import capabilities_of
 from ..chat.json_forms import message_from
@@ -100,6 +100,12 @@ class AgentLoop(AgentModule[AgentState]):
                 if found is not None:
                     return found
         return None
+
+    def failure(self, state: AgentState) -> RunFailure | None:
+        """Return the error of the model, or of a hook's Fail."""
+        if state.error is None:
+            return None
+        return RunFailure(state.error.get("type", "Fail"), state.error["message"], step=state.current_step - 1)
 
     def told_result(self, name: str, result: Any) -> Any:
         """Return the outcome of a call whose result a person reports.

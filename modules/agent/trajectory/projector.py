@@ -190,7 +190,7 @@ class Projector:
         stop = agent_stop_reason(reason, record["status"])
         error = self._error
         raised = record.get("error")
-        if raised and stop == "error":
+        if raised and stop == "error" and error is None:  # otherwise the record repeats the error of the last turn
             error = recorded_error(raised["type"], raised["message"])
             yield self._make(AgentError, error=error)
         elif stop in ("error", "cancelled") and error is None:

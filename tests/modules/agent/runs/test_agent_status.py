@@ -212,3 +212,19 @@ async def test_a_stop_condition_that_raises_fails_the_run_whatever_the_turn_was(
     assert (trajectory.status, trajectory.answer) == (RunStatus.failed, None)
     assert trajectory.trace.end["stop_reason"] == "unrecoverable_error"
     assert "boom" in str(trajectory.error)
+
+
+def test_the_engine_tells_why_an_agent_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """In the result, in the log, and in the trace, from which it is read again."""
+    broken = Agent(name="broken", model=ScriptedGenerator([ValueError("no such model")]))
+    with caplog.at_level(logging.WARNING):
+        result = Engine(broken).run("go")
+    assert str(result.error) == "FatalGeneratorError: no such model"
+    assert [record.getMessage() for record in caplog.records if record.name == "refold.runs"] == [
+        f"run {result.run_id} failed: FatalGeneratorError: no such model"
+    ]
+    assert result.trace.end["error"]["message"] == "no such model"
+    assert Engine(broken).resume(result.trace).error == result.error
+    trajectory = Trajectory.of(result.trace)
+    assert trajectory.error is not None
+    assert trajectory.error.message == "no such model"
