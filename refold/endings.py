@@ -95,7 +95,9 @@ ENDINGS: dict[StopReason, Ending] = {
     StopReason.budget_cost: Ending(_S.stopped, 13, "the run used up the money of its budget"),
     StopReason.context_overflow: Ending(_S.stopped, 14, "the conversation no longer fits the model"),
     StopReason.critic_stop: Ending(_S.stopped, 15, "a critic ended the run"),
-    StopReason.stagnation: Ending(_S.stopped, 16, "nothing changed for too many steps"),
+    StopReason.stagnation: Ending(
+        _S.stopped, 16, "nothing changed for too many steps, or an Agent made no calls before a stop condition was met"
+    ),
     StopReason.waiting: Ending(_S.waiting, 20, "the run waits for an answer; `refold resume` continues the run"),
     StopReason.task_validation_failed: Ending(_S.failed, 3, "the task or its resources are invalid"),
     StopReason.env_capability_mismatch: Ending(_S.failed, 4, "the environment lacks what the task requires"),

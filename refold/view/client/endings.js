@@ -13,7 +13,7 @@ export const MEANINGS = {
   budget_cost: "the run used up the money of its budget",
   context_overflow: "the conversation no longer fits the model",
   critic_stop: "a critic ended the run",
-  stagnation: "nothing changed for too many steps",
+  stagnation: "nothing changed for too many steps, or an Agent made no calls before a stop condition was met",
   waiting: "the run waits for an answer; `refold resume` continues the run",
   task_validation_failed: "the task or its resources are invalid",
   env_capability_mismatch: "the environment lacks what the task requires",
