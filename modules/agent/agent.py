@@ -21,6 +21,7 @@ from .generators.params import GenerateParams
 from .generators.protocol import Generator
 from .generators.providers.backoff import Backoff
 from .hooks.hook import Hook
+from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
 from .loop.module import AgentLoop
@@ -91,7 +92,7 @@ class Agent(BaseModel):
     tool_mode: ToolMode = "auto"
     hooks: list[Hook] = Field(default_factory=list)
     policy: Any = None
-    stop_conditions: list[StopCondition] = Field(default_factory=list)
+    stop_conditions: list[StopCondition | StepsJudge] = Field(default_factory=list)
     judge: Any = None
     trajectory: Trajectory = Field(default_factory=Trajectory, exclude=True, repr=False)
     max_steps: int = Field(default=1000, ge=1)
@@ -250,7 +251,7 @@ class Agent(BaseModel):
             limit=self.max_steps,
             hooks=tuple(self.all_hooks),
             policy=self.policy,
-            stop_conditions=tuple(self.stop_conditions),
+            stop_conditions=tuple(StopCondition.fit_many(self.stop_conditions)),
             agent_id=self.agent_id,
             earlier=None if earlier is None else tuple(earlier),
         )

@@ -1,6 +1,6 @@
 """What users of an Agent write, as the type checker sees it; checked and never run."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, assert_type
 
 from refold import Engine, Task
@@ -12,22 +12,26 @@ from refold.modules.agent import (
     AgentTask,
     Continue,
     Finish,
+    FunctionGenerator,
+    GenerateParams,
     Hook,
     JudgeResult,
     Message,
     Reaction,
     RetryWithFeedback,
     ScriptedGenerator,
+    ToolCall,
     ToolEnd,
     Toolset,
     ToolStart,
     Trajectory,
     Usage,
     hook,
+    stop_condition,
     tool,
     tool_method,
 )
-from refold.modules.agent.events import GenerationStep
+from refold.modules.agent.events import AgentStep, GenerationStep
 from refold.modules.agent.hooks import tool_metrics
 from refold.modules.agent.stopping import output, step_count, token_usage
 
@@ -74,6 +78,22 @@ async def finish(event: ToolEnd) -> Finish | None:
     return Finish(event.result)
 
 
+def long_enough(steps: Sequence[AgentStep]) -> bool:
+    return len(steps) > 5
+
+
+def answers(messages: list[Message], params: GenerateParams) -> str | list[ToolCall]:
+    return "done" if params.tools else []
+
+
+async def awaited_answers(messages: Sequence[Message], params: GenerateParams) -> Message:
+    return messages[-1]
+
+
+assert_type(FunctionGenerator(answers).model, str)
+assert_type(FunctionGenerator(awaited_answers).model, str)
+
+
 class Watcher:
     @hook(GenerationStep)
     def more(self, event: GenerationStep) -> Continue:
@@ -88,7 +108,7 @@ agent = Agent(
     model=ScriptedGenerator(["done"], usage=Usage(total_tokens=1)),
     tools=[double, read, Desk(), len],
     hooks=[deny, finish, Watcher().more, step_count(3), output("done"), token_usage(9, mode="out")],
-    stop_conditions=[],
+    stop_conditions=[lambda steps: len(steps) > 3, stop_condition(long_enough), long_enough],
     judge=AgentJudge(model="openai/gpt-4o", rubric="good", passing=0.5),
     engine={"traces": "runs", "budget": {"max_steps": 3}},
 )

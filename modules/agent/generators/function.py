@@ -14,7 +14,8 @@ from .protocol import Capabilities
 from .request_context import generation_number
 from .stream_chunks import pieces
 
-AnswerFunction: TypeAlias = Callable[[Sequence[Message], GenerateParams], Answer | Awaitable[Answer]]
+AnswerFunction: TypeAlias = Callable[[list[Message], GenerateParams], Answer | Awaitable[Answer]]
+"""A list, so that a function may declare its messages as a list or as a Sequence."""
 
 
 class FunctionGenerator:
@@ -32,7 +33,7 @@ class FunctionGenerator:
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         """Return the function's answer, or raise its error."""
-        call = partial(self.fn, messages, params)
+        call = partial(self.fn, list(messages), params)
         if inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None)):  # noqa: B004
             answer = call()
         else:
