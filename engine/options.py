@@ -82,7 +82,8 @@ def observers(given: Any) -> tuple[Observer, ...]:
 def budget(given: RuntimeBudget | None) -> RuntimeBudget | None:
     """Return the budget of a run; a TaskBudget is refused."""
     fits = given is None or isinstance(given, RuntimeBudget)
-    return checked("budget", given, fits, "a RuntimeBudget (a TaskBudget belongs to a Task)")
+    wanted = "a RuntimeBudget, such as RuntimeBudget(max_steps=50); a TaskBudget belongs to a Task"
+    return checked("budget", given, fits, wanted)
 
 
 def durability(given: Any) -> Durability:

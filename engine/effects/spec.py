@@ -165,6 +165,8 @@ class EffectSpec:
         if isinstance(value, native) and type(value) is not bool:
             return None
         got = f"{type(value).__name__} {value!r:.60}"
+        if inspect.isawaitable(value):
+            got += "; await it"
         return f"the result is not of its declared type: expected {native.__name__}, got {got}"
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

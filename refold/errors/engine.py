@@ -67,8 +67,8 @@ class FrozenStateError(StateError, TypeError):
 
     def __init__(self, field: str, attempt: str) -> None:
         super().__init__(
-            f"{attempt} on {field}, which is frozen: change it in reduce(), through the state that reduce() is given "
-            "(state.items[-1].x = 1, also if you have just made the item and put it there); elsewhere, change a copy "
+            f"{attempt} on {field}, which is frozen: only reduce() changes a state, through the state that it is given "
+            "(an item that it has just made, too: state.items[-1].x = 1 once it is there); elsewhere, change a copy "
             "(model_copy(update={...}) of a model; copy.deepcopy gives a plain list or dict)"
         )
         self.field = field

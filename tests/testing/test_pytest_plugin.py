@@ -67,6 +67,9 @@ def test_a_trace_that_the_code_no_longer_leads_to_fails_with_the_first_divergenc
     assert "refold.modules.examples.game_of_24:GameOf24 no longer does what game-of-24-" in output
     assert "first at step 0, in reduce:" in output
     assert "/dead_ends/0: recorded '3, 3, 0', today '3 3 0'" in output
+    assert "step 1, in reduce:" in output
+    assert "/dead_ends/1: recorded" in output
+    assert "'op': 'add'" not in output
     assert "Traceback" not in output
 
 

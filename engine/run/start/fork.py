@@ -5,7 +5,7 @@ A fork starts from an edited state of another run, and its header has a link to 
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -18,12 +18,14 @@ from ...current_frame import NOWHERE, reset_frame, set_frame
 from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
-from ...module import Module
+from ...module import Module, import_path
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
 from ...state.model import StateSchema, assemble, dump
 from .plan import RunOptions, RunPlan
 from .trace_place import TraceHome, place_in
+
+S = TypeVar("S", bound=StateSchema)
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
 """A function that changes the draft of a state, as `reduce` does; or values to set, by JSON Pointer."""
@@ -55,6 +57,8 @@ def plan_of_fork(
         record = source.state_record(index)
     except TraceError as error:
         raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
+    if header["state"] != import_path(cls):
+        recorded_state(source, cls, document)
     state, patch = _edited(cls, document, edit)
     budget = budget or RuntimeBudget.from_dict(source.budget)
     limit = max(budget.max_steps, state.current_step, 1)
@@ -86,6 +90,22 @@ def _index(source: Trace, at: int | None) -> int:
     if not 0 <= index <= steps:
         raise EngineUsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
     return index
+
+
+def recorded_state(trace: Trace, cls: type[S], document: Mapping[str, Any]) -> S:
+    """Return the state of a trace's document.
+
+    If it does not fit, and the trace is of another module, the StateValueError names that module.
+    """
+    try:
+        return cls.from_dict(document)
+    except StateValueError as error:
+        if trace.header["state"] == import_path(cls):
+            raise
+        raise StateValueError(
+            f"{error}; run {trace.run_id} is of the module {trace.header['module']}, whose states are "
+            f"{trace.header['state']}: give the engine that module, or another trace"
+        ) from None
 
 
 def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None) -> tuple[StateSchema, Patch]:

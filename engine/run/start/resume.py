@@ -55,7 +55,7 @@ from ...replay.verify import find_divergences
 from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, has_ended, stop_reason_of, unfinished
 from ...state.model import StateSchema
 from ..waits import OnWait, called, left_open
-from .fork import forked_state
+from .fork import forked_state, recorded_state
 from .plan import STATES, Position, RunOptions, RunPlan, versions
 from .usage import background_of, relative_or_none, seconds_so_far, used_so_far
 
@@ -218,7 +218,7 @@ class _Preparation:
         """Write the `resume` record once; return the state to continue from."""
         trace, cls = self.trace, self.module.state_class
         begun = trace.first_state is not None
-        state = cls.from_dict(trace.state(self.steps)) if begun else forked_state(trace, cls)
+        state = recorded_state(trace, cls, trace.state(self.steps)) if begun else forked_state(trace, cls)
         if state is not None and state.max_steps != self.budget.max_steps:
             limit = max(self.budget.max_steps, state.current_step)
             state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
@@ -342,7 +342,7 @@ def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | No
         status=RunStatus(end["status"]),
         stop_reason=(None if waiting else stop_reason_of(trace)) or StopReason.waiting,
         final_result=end.get("final_result"),
-        state=module.state_class.from_dict(trace.final_state) if has_state else None,
+        state=recorded_state(trace, module.state_class, trace.final_state) if has_state else None,
         steps=len(trace.steps),
         usage=used_so_far(trace),
         task_result=_told(trace, end.get("task_result")),

@@ -31,6 +31,10 @@ from .validators import field_validator, validated_fields
 _SCALARS: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 # Types whose values pydantic writes as a text that loads to an equal value.
 _TEXT_LEAVES = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
+_HOLDS = (
+    "use text, numbers, lists, dicts, dates, enums, paths, decimals, or a class derived from StateModel; "
+    "a client or a lock belongs to the module or to a tool"
+)
 _ADVICE = {
     set: "a set has no order that survives; use a sorted list or a dict with None values",
     frozenset: "a frozenset has no order that survives; use a sorted list or a tuple",
@@ -126,7 +130,7 @@ class _Builder:
 
     def leaf(self, annotation: Any, kind: Any, label: str) -> Shape:
         if not isinstance(kind, type):
-            raise StateDefinitionError(label, f"{annotation!r} is not a type that a state can hold")
+            raise StateDefinitionError(label, f"{annotation!r} is not a type; {_HOLDS}")
         for refused, why in _ADVICE.items():
             if issubclass(kind, refused):
                 raise StateDefinitionError(label, why)
@@ -153,8 +157,7 @@ class _Builder:
             return LeafShape(label, annotation, frozenset({"str"}))
         raise StateDefinitionError(
             label,
-            f"{getattr(kind, '__name__', kind)} is not a JSON type; use text, numbers, lists, dicts, dates, enums, "
-            "paths, decimals, or a class derived from StateModel",
+            f"{getattr(kind, '__name__', kind)} is not a JSON type; {_HOLDS}",
         )
 
     def annotated(self, inner: Any, extras: tuple[Any, ...], label: str) -> Shape:

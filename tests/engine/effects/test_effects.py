@@ -563,3 +563,16 @@ def test_a_sync_tool_may_run_an_engine_of_its_own_in_its_thread(backend: str) ->
     result = anyio.run(engine.arun, "t", backend=backend)
     assert result.state.seen[0][0]["output"][0][0]["output"] == 1
     assert [effect.name for effect in result.trace.steps[0].effects] == ["outer"]
+
+
+def test_a_result_that_was_not_awaited_is_refused_with_the_word() -> None:
+    made: list[Any] = []
+
+    async def look(n: int) -> int:
+        made.append(perform(len, "x" * n))
+        return made[-1]  # type: ignore[no-any-return]
+
+    result = Engine(scripted([Decision.act(Action("look", {"n": 1}))], tools={"look": look})).run("go")
+    made[0].close()
+    assert result.state is not None
+    assert result.state.seen[0][0]["error"].endswith("; await it")

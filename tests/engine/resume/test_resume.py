@@ -20,7 +20,8 @@ from refold import (
     effect,
     perform,
 )
-from refold.errors import DivergenceError, TraceLockedError, WaitAnsweredError
+from refold.errors import DivergenceError, StateValueError, TraceLockedError, WaitAnsweredError
+from refold.testing import scripted
 from refold.traces.file.writer import TraceWriter
 
 
@@ -286,3 +287,21 @@ def test_a_trace_of_an_older_schema_resumes_through_the_migrations() -> None:
     assert result.trace.final_state == result.state.to_dict()
     (resumed,) = [r for r in result.trace.records if r.kind == "resume"]
     assert any(op["path"] == "/lines" for op in resumed["patch"])
+
+
+class Bare(AgentModule[StateSchema]):
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    def decide(self, state: StateSchema) -> Decision:
+        return Decision.final("done")
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
+        pass
+
+
+@pytest.mark.parametrize("way", ["resume", "fork"])
+def test_a_trace_of_another_module_is_refused_with_its_name(way: str) -> None:
+    trace = Engine(scripted([])).run("go").trace
+    with pytest.raises(StateValueError, match=rf"run {trace.run_id} is of the module .*, whose states are .*Script"):
+        getattr(Engine(Bare()), way)(trace)

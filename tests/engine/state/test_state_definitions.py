@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import threading
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -125,6 +126,7 @@ REFUSED: list[tuple[Any, str]] = [
     (Pair, "not a JSON type"),
     (Callable[[], int], "not a"),
     (range, "not a JSON type"),
+    (threading.get_ident, "belongs to the module"),
     (Loop, "contains itself"),
     (Annotated[int, PlainSerializer(str)], "custom serializers"),
     (SerializeAsAny[One], "custom serializers"),
