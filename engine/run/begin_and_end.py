@@ -37,7 +37,7 @@ from ..concurrency.tasks import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
-from ..module import input_issues, refuse_while_importing
+from ..module import input_issues, kind_of, refuse_while_importing
 from ..replay.answers import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble
@@ -205,7 +205,7 @@ async def _ended(runner: Runner, outcome: Outcome, environment: Environment | No
         patch.append({"op": "replace", "path": "/stop_reason", "value": str(outcome.reason)})
     run.shut()
     if outcome.error is None and outcome.status is RunStatus.failed and state is not None:
-        outcome = replace(outcome, error=run.plan.module.failure(state))
+        outcome = replace(outcome, error=_told_failure(run, state))
     if outcome.error is not None and run.redactor is not None:
         outcome = replace(outcome, error=RunFailure.from_dict(run.redactor.value(outcome.error.to_dict())))
     task_result = await _evaluated(run, state, outcome, environment)
@@ -235,6 +235,18 @@ async def _ended(runner: Runner, outcome: Outcome, environment: Environment | No
         trace = run.writer.trace()
     final = task_result.final_result
     return RunResult(outcome.status, outcome.reason, final, state, run.step, usage, task_result, trace, outcome.error)
+
+
+def _told_failure(run: LiveRun, state: StateSchema) -> RunFailure | None:
+    """Return why the run failed, as its module tells it."""
+    module = run.plan.module
+    try:
+        told = module.failure(state)
+        if not isinstance(told, RunFailure | None):
+            raise TypeError(f"{type(module).__name__}.failure must return a RunFailure or None, not {kind_of(told)}")
+    except Exception as error:  # noqa: BLE001 - the run's end is written in any case, and says what the method raised
+        return RunFailure.of(error, run.step, "failure")
+    return told
 
 
 def _suspended(run: LiveRun, state: StateSchema | None) -> RunResult:

@@ -20,6 +20,7 @@ from refold import (
     Task,
     Trace,
 )
+from refold.engine import RunFailure
 from refold.errors import EngineUsageError, ModuleDefinitionError
 
 
@@ -468,6 +469,32 @@ def test_set_stop_in_reduce_stops_the_run_with_its_reason() -> None:
 
     result = Engine(StopsBare(*[Decision.act([Action("double", {"n": 1})])] * 9)).run("t")
     assert (result.status, result.stop_reason, result.steps) == (RunStatus.stopped, StopReason.stagnation, 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        (RunFailure("Broken", "the pump"), "Broken: the pump"),
+        (None, None),
+        (ValueError("which pump?"), "ValueError: which pump? (step 1, failure)"),
+        ("the pump", "TypeError: Fails.failure must return a RunFailure or None, not str (step 1, failure)"),
+    ],
+)
+def test_a_module_tells_why_its_reduce_failed_the_run(told: Any, error: str | None) -> None:
+    class Fails(Scripted):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            state.set_stop(StopReason.unrecoverable_error)
+
+        def failure(self, state: Notes) -> Any:
+            if isinstance(told, Exception):
+                raise told
+            return told
+
+    result = Engine(Fails(Decision.act([Action("double", {"n": 1})]))).run("t")
+    assert (result.status, result.stop_reason) == (RunStatus.failed, StopReason.unrecoverable_error)
+    assert (None if result.error is None else str(result.error)) == error
+    recorded = result.trace.end["error"]
+    assert (None if recorded is None else RunFailure.from_dict(recorded)) == result.error
 
 
 def test_reduce_may_set_the_final_result_itself() -> None:
