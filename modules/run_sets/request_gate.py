@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from ...traces import Record
 from ..rate_limits import RateLimiter, RequestSlot
-from .shared_budget import Room, SharedBudget
+from .shared_budget import Place, Room, SharedBudget
 
 LOOK_SECONDS = 0.1
 """Seconds until a request without enough money asks again."""
@@ -20,8 +20,9 @@ LOOK_SECONDS = 0.1
 class RunGate:
     """The gate of one run.
 
-    `on_empty` cancels the run when the money for its request has run out. `spent` is the run's earlier cost. Calls that
-    pass no gate are booked when their step is committed.
+    `on_empty` cancels the run when the money for its request has run out. Calls that pass no gate are booked when their
+    step is committed. For a run that is resumed, `place` is its step in progress, and `booked` the cost of calls that
+    passed a gate in that step before the run was killed.
     """
 
     def __init__(
@@ -30,14 +31,15 @@ class RunGate:
         shared_budget: SharedBudget | None,
         on_empty: Callable[[], None],
         prices: tuple[float, float] | None = None,
-        spent: float = 0.0,
+        place: Place | None = None,
+        booked: float = 0.0,
     ) -> None:
         self._limiter = limiter
         self._shared_budget = shared_budget
         self._on_empty = on_empty
         self._prices = prices
-        self._seen = spent
-        self._booked = 0.0
+        self._place = place
+        self._booked = booked
 
     @asynccontextmanager
     async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
@@ -55,16 +57,20 @@ class RunGate:
             cost = self._cost(slot)
             self._booked += cost or 0.0
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._shared_budget.settle, held, cost)
+                await to_thread.run_sync(self._shared_budget.settle, held, cost, self._place)
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
+        if record.kind == "header":
+            self._place = Place(record["run_id"], 0, 0.0)
         usage = record.get("usage") if record.kind in ("commit", "end") else None
-        if self._shared_budget is None or not usage:
+        if self._shared_budget is None or self._place is None or not usage:
             return
         cost = usage.get("cost") or 0.0
-        more = cost - self._seen - self._booked
-        self._seen, self._booked = cost, 0.0
+        more = cost - self._place.before - self._booked
+        self._place, self._booked = Place(self._place.run, record.step + 1, cost), 0.0
+        if record.kind == "end":
+            self._shared_budget.ended(self._place.run)
         if more > 1e-9:
             self._shared_budget.add(more)
             if self._shared_budget.is_empty():

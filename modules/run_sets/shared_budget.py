@@ -6,7 +6,7 @@ runs alone. A call for which too little is left waits until others end. If no ca
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -33,38 +33,57 @@ class Room(Enum):
 class Money:
     """The money that a set has spent, and that calls hold.
 
-    `held` has US dollars, calls and the time of the last change by worker.
+    `held` has US dollars, calls and the time of the last change by worker. `unfinished` has, by run, the step in
+    progress, the run's cost in its trace before that step, and the cost of calls booked since.
     """
 
     spent: float = 0.0
     dearest: float = 0.0
     unpriced: int = 0
     held: Mapping[str, tuple[float, int, float]] = field(default_factory=dict)
+    unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, document: dict[str, Any] | None) -> "Money":
         """Return the money in the JSON form."""
         found = document or {}
         held = {owner: (float(a), int(n), float(at)) for owner, (a, n, at) in found.get("held", {}).items()}
-        return cls(found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0), held)
+        unfinished = {run: (int(k), float(a), float(b)) for run, (k, a, b) in found.get("unfinished", {}).items()}
+        return cls(found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0), held, unfinished)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         held = {owner: list(each) for owner, each in self.held.items()}
-        return {"spent": self.spent, "dearest": self.dearest, "unpriced": self.unpriced, "held": held}
+        found = {"spent": self.spent, "dearest": self.dearest, "unpriced": self.unpriced, "held": held}
+        return {**found, "unfinished": {run: list(each) for run, each in self.unfinished.items()}}
 
     def without_stale(self, now: float) -> "Money":
         """Return the money with the amounts of silent processes counted as spent."""
         stale = {owner for owner, (_, _, at) in self.held.items() if now - at > STALE_SECONDS}
         lost = sum(self.held[owner][0] for owner in stale)
         kept = {owner: each for owner, each in self.held.items() if owner not in stale}
-        return Money(self.spent + lost, self.dearest, self.unpriced, kept)
+        return replace(self, spent=self.spent + lost, held=kept)
 
     def holding(self, owner: str, amount: float, calls: int, now: float) -> "Money":
         """Return the money after a worker holds more, or less."""
         before = self.held.get(owner, (0.0, 0, now))
         held = {**self.held, owner: (max(0.0, before[0] + amount), max(0, before[1] + calls), now)}
-        return Money(self.spent, self.dearest, self.unpriced, {k: v for k, v in held.items() if v[1]})
+        return replace(self, held={k: v for k, v in held.items() if v[1]})
+
+    def booking(self, place: "Place", cost: float) -> "Money":
+        """Return the money after a call in a step was booked."""
+        step, before, booked = self.unfinished.get(place.run, (place.step, place.before, 0.0))
+        earlier = booked if (step, before) == (place.step, place.before) else 0.0
+        return replace(self, unfinished={**self.unfinished, place.run: (place.step, place.before, earlier + cost)})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A step of a run, and the cost of the steps before."""
+
+    run: str
+    step: int
+    before: float
 
 
 class SharedBudget:
@@ -78,6 +97,7 @@ class SharedBudget:
         self._owner = owner
         self.limit = limit
         self._clock = clock
+        self._ended: set[str] = set()
 
     def reserve(self) -> tuple[Room, float]:
         """Hold money for a call, if there is room.
@@ -97,12 +117,22 @@ class SharedBudget:
             if self._table.put_document(NAME, money.holding(self._owner, amount, 1, now).to_dict(), version):
                 return Room.YES, amount
 
-    def settle(self, held: float, cost: float | None) -> None:
+    def settle(self, held: float, cost: float | None, place: Place | None = None) -> None:
         """Book the cost of a call in place of the held amount.
 
-        `cost` is None if the price is unknown.
+        `cost` is None if the price is unknown. If the run is killed before the step at `place` is committed, `booked`
+        returns the cost.
         """
-        self._book(cost or 0.0, held, 1, unpriced=cost is None, is_call=True)
+        self._book(cost or 0.0, held, 1, unpriced=cost is None, is_call=True, place=place)
+
+    def booked(self, place: Place) -> float:
+        """Return the booked cost of a killed run's unfinished step."""
+        step, before, booked = self._read()[1].unfinished.get(place.run, (0, 0.0, 0.0))
+        return booked if (step, before) == (place.step, place.before) else 0.0
+
+    def ended(self, run: str) -> None:
+        """Forget the unfinished step of a run with the next booking."""
+        self._ended.add(run)
 
     def renew(self) -> None:
         """Renew the money that this worker holds."""
@@ -120,7 +150,7 @@ class SharedBudget:
         """
         while True:
             version, money, _ = self._read()
-            after = Money(money.spent, money.dearest, 0, money.held)
+            after = replace(money, unpriced=0)
             if not money.unpriced or self._table.put_document(NAME, after.to_dict(), version):
                 return money.unpriced
 
@@ -147,13 +177,23 @@ class SharedBudget:
             )
         return None
 
-    def _book(self, cost: float, held: float, calls: int, *, unpriced: bool, is_call: bool) -> None:
+    def _book(
+        self, cost: float, held: float, calls: int, *, unpriced: bool, is_call: bool, place: Place | None = None
+    ) -> None:
         while True:
             version, money, now = self._read()
-            less = money.holding(self._owner, -held, -calls, now)
-            dearest = max(money.dearest, cost) if is_call else money.dearest
-            after = Money(money.spent + cost, dearest, money.unpriced + unpriced, less.held)
+            ended = self._ended.copy()
+            after = money.holding(self._owner, -held, -calls, now)
+            after = after if place is None else after.booking(place, cost)
+            after = replace(
+                after,
+                spent=money.spent + cost,
+                dearest=max(money.dearest, cost) if is_call else money.dearest,
+                unpriced=money.unpriced + unpriced,
+                unfinished={run: each for run, each in after.unfinished.items() if run not in ended},
+            )
             if self._table.put_document(NAME, after.to_dict(), version):
+                self._ended -= ended
                 return
 
     def _read(self) -> tuple[int, Money, float]:

@@ -43,7 +43,7 @@ from .heartbeat import Heartbeat
 from .outage import through_outage
 from .plan import SetPlan
 from .request_gate import RunGate
-from .shared_budget import SharedBudget
+from .shared_budget import Place, SharedBudget
 from .stop import Stop
 from .table import all_rows
 
@@ -231,7 +231,8 @@ class Worker:
         store = self._store.under(lease)
         trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
         again = Again.RESUME if trace is None else how_again(trace)
-        gate = self._gate(lease.key, _spent(trace) if again is Again.RESUME else 0.0)
+        place = _place(trace) if trace is not None and again is Again.RESUME else None
+        gate = await self._gate(lease.key, place)
         observers = [*self._options.get("observers", ()), *([gate] if self._shared_budget is not None else [])]
         engine = Engine(self._module, **{**self._options, "traces": store, "observers": observers})
         with use_limiter(gate):
@@ -244,14 +245,15 @@ class Worker:
                 return await engine.afork(trace, -1 if step is None else step.index)
         raise _NotAgainError(trace)
 
-    def _gate(self, key: str, spent: float) -> RunGate:
+    async def _gate(self, key: str, place: Place | None) -> RunGate:
         def out_of_money() -> None:
             self._stop.drain()
             if scope := self._running.get(key):
                 scope.cancel()
 
-        budget = self._options.get("budget")
-        return RunGate(self.limiter, self._shared_budget, out_of_money, getattr(budget, "assumed_price", None), spent)
+        money, prices = self._shared_budget, getattr(self._options.get("budget"), "assumed_price", None)
+        booked = 0.0 if money is None or place is None else await to_thread.run_sync(money.booked, place)
+        return RunGate(self.limiter, money, out_of_money, prices, place, booked)
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
         told = str(error) if isinstance(error, _NotAgainError) else error_line(error)
@@ -304,13 +306,14 @@ class Worker:
             await self._ask(partial(end, lease, *rest))
 
 
-def _spent(trace: Trace | None) -> float:
-    """Return a run's cost, from its last record with a usage."""
-    records = reversed(trace.records) if trace is not None else ()
-    usage = next(
-        (record["usage"] for record in records if record.kind in ("commit", "end") and record.get("usage")), None
+def _place(trace: Trace) -> Place:
+    """Return a run's step in progress, and its cost before."""
+    last = next(
+        (each for each in reversed(trace.records) if each.kind in ("commit", "end") and each.get("usage")), None
     )
-    return float((usage or {}).get("cost") or 0.0)
+    if last is None:
+        return Place(trace.run_id, 0, 0.0)
+    return Place(trace.run_id, last.step + 1, float(last["usage"].get("cost") or 0.0))
 
 
 def _is_fork(result: RunResult[Any]) -> bool:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from hostile_traces import read_docs, write_docs
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
@@ -12,11 +13,13 @@ from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
-from refold.modules.rate_limits import request_slot
+from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
 from refold.modules.run_sets import SetResult, run_set
 from refold.modules.run_sets.ends import usage_so_far
+from refold.modules.run_sets.request_gate import RunGate
 from refold.modules.run_sets.shared_budget import Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
+from refold.modules.run_sets.worker import _place
 from refold.traces.stores import open_store
 
 PRICE = 0.5
@@ -201,3 +204,44 @@ def test_a_run_that_names_itself_as_its_source_is_counted_once(tmp_path: Path) -
     write_docs(path, docs)
     used = usage_so_far(open_store(str(tmp_path)), Trace.load(path))
     assert (used["steps"], used["tokens"]) == (0, docs[-1]["usage"]["tokens_in"] + docs[-1]["usage"]["tokens_out"])
+
+
+class Killed(BaseException):
+    """Ends the run in the middle of a step, as a kill would; what is written after it is cut off."""
+
+
+class Pair(Talking):
+    """Asks twice in each step; the first run ends between the two."""
+
+    ends = True
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        await super().act(state, decision)
+        if self.ends:
+            raise Killed
+        return await super().act(state, decision)
+
+
+def test_a_call_before_a_kill_is_booked_once_though_its_step_is_committed_later(tmp_path: Path) -> None:
+    store, module, limiter = open_store(tmp_path / "set"), Pair(), RateLimiter()
+    before, after = (SharedBudget(store.tasks("s"), worker, 100.0) for worker in ("killed", "second"))
+
+    def engine(gate: RunGate) -> Engine[Talk]:
+        return Engine(module, traces=tmp_path / "runs", observers=[gate])
+
+    gate = RunGate(limiter, before, lambda: None)
+    with use_limiter(gate), pytest.raises(Killed):
+        engine(gate).run("talk")
+    (path,) = (tmp_path / "runs").glob("*.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if b'"usage"' in line and b'"kind":"outcome"' in line)
+    path.write_bytes(b"".join(lines[: last + 1]))
+    module.ends = False
+    place = _place(Trace.load(path))
+    gate = RunGate(limiter, after, lambda: None, None, place, after.booked(place))
+    with use_limiter(gate):
+        result = engine(gate).resume(path)
+    assert result.usage.cost == 6 * PRICE
+    assert after._read()[1].spent == 6 * PRICE
+    after.add(0.0)
+    assert not after._read()[1].unfinished
