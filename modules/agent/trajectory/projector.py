@@ -181,9 +181,8 @@ class Projector:
     def _on_end(self, record: Record) -> Iterator[AgentEvent | None]:
         if record["status"] == "waiting":
             return
-        if not self._began:
+        if not self._began:  # and if the run is resumed, its first state starts it with all facts
             assert self._header is not None
-            self._began = True
             yield self._make(AgentStart, inputs={"goal": self._header["task"]["objective"]})
         yield self._cut_off()
         reason = record["stop_reason"]

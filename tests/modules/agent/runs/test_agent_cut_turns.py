@@ -21,6 +21,7 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.chat.validation import INTERRUPTED, chat_problems
+from refold.modules.agent.events import AgentStart
 
 
 @tool
@@ -161,3 +162,18 @@ async def test_what_a_turn_has_used_that_a_budget_cut_off_is_counted_once(limit:
         assert trajectory.usage.total_tokens == spent["tokens_in"] + spent["tokens_out"]
         assert len(trajectory.get_events_by_type(GenerationStep)) == generations
         assert len(trajectory.get_events_by_type(AgentEnd)) == 1
+
+
+async def test_a_run_cancelled_before_its_first_state_is_resumed_with_its_events() -> None:
+    agent = Agent(name="late", model=ScriptedGenerator(["done"]))
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await agent.run("go")
+    cut = agent.trajectory
+    assert (cut.trace.status, cut.trace.first_state) == ("cancelled", None)
+    resumed = await agent.resume(cut.trace)
+    assert [message.content for message in resumed.messages] == ["go", "done"]
+    for trajectory in (resumed, Trajectory.of(resumed.trace)):
+        assert len(trajectory.get_events_by_type(AgentStart)) == 1
+        (step,) = trajectory.get_events_by_type(GenerationStep)
+        assert step.agent_name == "late"
