@@ -74,8 +74,7 @@ def run_set(
         engine: options of the Engine, such as `budget` and `seed`; the traces go to the set.
         retry: statuses of ended tasks to run anew, such as "failed".
         changed: what to do if the set has other tasks under these ids, another module, or other arguments of the
-        module:
-            "refuse" the call, or "keep" the set's tasks and run them with this module.
+            module: "refuse" the call, or "keep" the set's tasks and run them with this module.
         on_progress: called about each second with the progress.
         lease_seconds: the seconds of silence after which a worker loses its task.
 

@@ -27,10 +27,10 @@ wait.
 class SetLimits:
     """The limits of a set as a whole.
 
-    `at_once` is the number of concurrent runs, of all processes together. `requests_per_minute` and `tokens_per_minute`
-    hold for model calls and other requests that pass `request_slot`; without them, the rate is learned from refused
-    requests. `max_cost_usd` is a hard limit for the whole set, over all attempts. `attempts` is the number of attempts
-    at a task that fails for reasons of the machine.
+    `at_once` is the number of concurrent runs of one call, over all its processes; another call over the same set adds
+    its own. `requests_per_minute` and `tokens_per_minute` hold for model calls and other requests that pass
+    `request_slot`; without them, the rate is learned from refused requests. `max_cost_usd` is a hard limit for the
+    whole set, over all attempts. `attempts` is the number of attempts at a task that fails for reasons of the machine.
     """
 
     at_once: int = 16

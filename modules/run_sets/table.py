@@ -149,8 +149,8 @@ def check_code(table: TaskTable, code: Code, changed: Changed) -> list[str]:
         "1 task that has ended keeps its result" if ended == 1 else f"{ended} tasks that have ended keep their results"
     )
     return [
-        f"the code of {code.name} has changed since the last command; {keep}, and runs that were cut off resume only "
-        "if the new code decides as the old one did"
+        f"{code.name}, or code that it uses, has changed since the last command; {keep}, and runs that were cut off "
+        "resume only if the new code decides as the old one did"
     ]
 
 
