@@ -225,7 +225,7 @@ def test_changed_code_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     run_set(Counting(), tasks_of(tmp_path, 1), where)
     monkeypatch.setattr("refold.modules.run_sets.drive.code_of", lambda module: Code(module_name(module), "other", {}))
     [note] = run_set(Counting(), tasks_of(tmp_path, 1), where).notes
-    assert "the code of toys.counting:Counting has changed" in note
+    assert "toys.counting:Counting, or code that it uses, has changed" in note
     assert "1 task that has ended keeps" in note
 
 
