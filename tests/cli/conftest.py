@@ -1,7 +1,9 @@
 """A folder with agents to run, the command in this process, and as a process of its own, with or without a terminal."""
 
 import codecs
+import contextlib
 import os
+import platform
 import re
 import select
 import subprocess
@@ -181,6 +183,31 @@ def start(lab: Path) -> Iterator[Command]:
         each.communicate()
 
 
+WAITS = {"x86_64": ({"7", "23", "270", "271"}, "0"), "aarch64": ({"72", "73"}, "63")}
+"""The numbers of Linux's system calls that wait for input: poll, select, pselect6 and ppoll; and read."""
+
+
+def _processes_at(tty: str) -> list[int]:
+    """The processes whose input is a terminal."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/fd/0"):
+        with contextlib.suppress(OSError):
+            if os.readlink(path) == tty:
+                found.append(int(path.parts[2]))
+    return found
+
+
+def _reads(pid: int) -> bool:
+    """Whether a thread of the process waits for input in a system call."""
+    waits, read = WAITS[platform.machine()]
+    for path in Path(f"/proc/{pid}/task").glob("*/syscall"):
+        with contextlib.suppress(OSError):
+            number, *arguments = path.read_text().split()
+            if number in waits or (number == read and arguments[0] == "0x0"):
+                return True
+    return False
+
+
 class Terminal:
     """A process on a terminal of its own; what it writes is kept in `written`."""
 
@@ -218,6 +245,16 @@ class Terminal:
             if not self._read() and self.process.poll() is not None and not self._read():
                 assert text in plain(self.written), f"ended without {text!r}:\n{plain(self.written)}"
         return plain(self.written)
+
+    def wait_until_it_reads(self) -> None:
+        """Wait until a process waits for keys: readline hears no signal that comes between its prompt and that."""
+        if sys.platform != "linux" or platform.machine() not in WAITS:
+            time.sleep(0.3)
+            return
+        until = time.monotonic() + 250
+        while not any(map(_reads, _processes_at(os.ttyname(self.tty)))):
+            assert time.monotonic() < until, f"it does not read; there is:\n{plain(self.written)}"
+            self._read()
 
     def end(self, again: str = "") -> int:
         """Waits for the end of the process; gives its exit code. Every two seconds `again` is typed once more."""

@@ -1,7 +1,6 @@
 """`refold agent` without a goal: a chat, at a terminal and from a pipe, with its commands."""
 
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,7 +174,7 @@ def test_control_c_cancels_the_turn_and_keeps_the_chat(terminal: Command, script
     screen.wait_for("\n> ")
     screen.type("half a line")
     screen.wait_for("half a line")
-    time.sleep(0.3)  # until it reads again: readline does not hear a signal that comes just before
+    screen.wait_until_it_reads()
     screen.type("\x03")
     screen.wait_for("\n> ")
     screen.type("up?\r")
