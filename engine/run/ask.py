@@ -1,14 +1,14 @@
 """`ask`: a question to a person from inside `decide`, `act` and tools."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from functools import partial
 from typing import Any, TypeVar, cast, overload
 
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
-from ...errors import CallClosedError, DecisionError, NoRunError, RunClosedError
+from ...errors import CallClosedError, DecisionError, EngineUsageError, NoRunError, RunClosedError
 from ...traces.file.record import ASK
 from ..concurrency.tasks import spawn
 from ..concurrency.threads import waits_in_thread
@@ -41,15 +41,15 @@ async def ask(
 async def ask(
     prompt: str, schema: Any = None, seconds: float | None = None, *, details: Any = None, on_wait: OnWait | None = None
 ) -> Any: ...
-async def ask(
+def ask(
     prompt: str,
     schema: Any = None,
     seconds: float | None = None,
     *,
     details: Any = None,
     on_wait: OnWait | None = None,
-) -> Any:
-    """Return the answer to `prompt`.
+) -> Coroutine[Any, Any, Any]:
+    """Return the answer to `prompt`, when awaited.
 
     The engine asks `on_wait`. If no handler answers, the run is suspended until someone resumes it with an answer.
 
@@ -72,12 +72,47 @@ async def ask(
         NoRunError: outside of a run.
         DecisionError: `prompt` is not text, `schema` is not a schema or type, or `seconds` is not a valid time.
         RunClosedError, CallClosedError: the run, or the hook or call that asks, has ended.
+        EngineUsageError: without `await`, the answer is used as a condition.
     """
+    return _Asking(_answer(prompt, schema, seconds, details, on_wait))
+
+
+async def _answer(prompt: str, schema: Any, seconds: float | None, details: Any, on_wait: OnWait | None) -> Any:
     question = _Question(prompt, schema, seconds, details, on_wait)
     while True:
         answer = question.typed(await _asked(question))
         if answer is not UNANSWERED:
             return answer
+
+
+class _Asking(Coroutine[Any, Any, Any]):
+    """The coroutine of `ask`, without a truth value.
+
+    Any other coroutine is true, so `if ask("May I?")` would be an approval that nobody has given.
+    """
+
+    def __init__(self, answering: Coroutine[Any, Any, Any]) -> None:
+        named: Any = answering
+        named.__name__ = named.__qualname__ = "ask"  # as Python warns of a coroutine that is never awaited
+        self._answering = answering
+
+    def __bool__(self) -> bool:
+        raise EngineUsageError("ask() gives its answer when it is awaited: write `if await ask(...)`")
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._answering.__await__()
+
+    def send(self, value: Any) -> Any:
+        """See Coroutine.send."""
+        return self._answering.send(value)
+
+    def throw(self, *raised: Any) -> Any:
+        """See Coroutine.throw."""
+        return self._answering.throw(*raised)
+
+    def close(self) -> None:
+        """See Coroutine.close."""
+        self._answering.close()
 
 
 async def _asked(question: "_Question") -> Any:

@@ -1,5 +1,7 @@
 """A run waits: by decision and by asking, answered at once or after it was suspended, from every place that may ask."""
 
+import asyncio
+import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
@@ -452,6 +454,52 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
         assert match in note
     with pytest.raises(DecisionError):
         Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'ask' was never awaited:RuntimeWarning")
+def test_a_question_that_nobody_awaits_is_no_approval(loop: Loop) -> None:
+    deleted: list[str] = []
+
+    async def delete() -> str:
+        if ask("May I delete it?", bool):
+            deleted.append("it")
+        return "done"
+
+    result = verified(engine := Engine(acting({"delete": delete})), loop.run(engine))
+    assert deleted == []
+    told = "EngineUsageError: ask() gives its answer when it is awaited: write `if await ask(...)`"
+    assert result.state.notes == [[told], None]
+
+
+def test_a_question_is_a_coroutine_like_any_other(loop: Loop) -> None:
+    """It can be a task, awaited within a time, and closed."""
+    found: list[Any] = []
+
+    async def asks() -> list[Any]:
+        async def keep(prompt: str) -> None:
+            found.append(await ask(prompt))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(keep, "one")
+            group.start_soon(ask, "two")
+        if loop.backend == "asyncio":
+            found.append(await asyncio.wait_for(ask("three"), 60))
+            found.append(await asyncio.create_task(ask("four")))
+        unasked = ask("five")
+        assert inspect.isawaitable(unasked)
+        unasked.close()
+        return found
+
+    asked: list[str | None] = []
+
+    def answer(request: WaitRequest) -> str:
+        asked.append(request.prompt)
+        return f"for {request.prompt}"
+
+    verified(engine := Engine(acting({"asks": asks}), on_wait=answer), loop.run(engine))
+    later = ["three", "four"] if loop.backend == "asyncio" else []
+    assert {*asked} == {"one", "two", *later}
+    assert found == [f"for {prompt}" for prompt in ("one", *later)]
 
 
 def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
