@@ -57,8 +57,8 @@ def read_about(folder: Path) -> dict[str, Any]:
         found = json.loads(read_regular(folder / ABOUT))
     except (FileNotFoundError, NotADirectoryError):
         usual = Path("runs") / folder
-        hint = f"; did you mean {usual}?" if (usual / ABOUT).is_file() else ""
-        raise EvaluationError(f"{folder} is not the folder of an evaluation: it has no {ABOUT}{hint}") from None
+        hint = f"did you mean {usual}?" if (usual / ABOUT).is_file() else "`refold eval run` makes such a folder"
+        raise EvaluationError(f"{folder} is not the folder of an evaluation: it has no {ABOUT}; {hint}") from None
     except OSError as error:
         raise EvaluationError(f"{folder / ABOUT} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
