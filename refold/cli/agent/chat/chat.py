@@ -137,10 +137,11 @@ def _tell(turn: Turn, manner: Manner) -> None:
     line.append(f"{usage_text(summary)}  {clean(str(summary.trace))}", "dim")
     say(out, line)
     own = None if turn.trajectory is None else turn.trajectory.error
-    shown = not manner.mute and own is not None and summary.error == own.to_dict()  # as an event, above
-    if summary.error is not None and summary.status == "failed" and not shown:
-        error = f"{summary.error.get('type')}: {summary.error.get('message')}"
-        say(out, Text(brief(error, 400), "red"))
+    shown = None if manner.mute or own is None else own.to_dict()  # as an event, above
+    if summary.error is not None and summary.status == "failed":
+        told = {name: summary.error.get(name) for name in ("type", "message")}
+        if shown is None or told != {name: shown[name] for name in told}:
+            say(out, Text(brief(f"{told['type']}: {told['message']}", 400), "red"))
     for command in summary.answer_commands() if summary.waiting else ():
         say(out, Text("/resume, or ", "dim").append(clean(command), "bold"))
     out.file.flush()

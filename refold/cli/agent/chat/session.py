@@ -236,7 +236,7 @@ def _turn(state: _Work, stop: int) -> Turn:
         return Turn(Summary.of_result(state.result, stop or 130))
     if state.trajectory is None or state.trajectory.trace_or_none is None:
         raise SystemExit(stop) if stop == TERMINATED else KeyboardInterrupt
-    return Turn(_with_error(summary_of(state.trajectory.trace), state.trajectory), state.trajectory)
+    return Turn(summary_of(state.trajectory.trace), state.trajectory)
 
 
 def summary_of(trace: Trace) -> Summary:
@@ -246,16 +246,6 @@ def summary_of(trace: Trace) -> Summary:
         summary.stop_reason = "waiting"  # a resume that found open requests at once has written no end record
     summary.exit_code = exit_code(summary.stop_reason) if summary.stop_reason is not None else None
     return summary
-
-
-def _with_error(summary: Summary, trajectory: Trajectory) -> Summary:
-    """Return the summary with the Agent's own failure, if there is one.
-
-    It is a model's error or a hook's Fail. Neither raises, so the trace's end names no error.
-    """
-    if summary.error is not None or trajectory.error is None:
-        return summary
-    return replace(summary, error=trajectory.error.to_dict())
 
 
 @contextmanager
