@@ -38,7 +38,7 @@ def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
                 say(out, Text(f"{label}: " if number == 0 else "  ") + line)
     answers = summary.answer_commands() if len(summary.waiting) > 1 else []
     commands = [("replay", summary.replay_command()), *(("answer", command) for command in answers)]
-    for label, command in (*commands, ("resume", summary.resume_command())):
+    for label, command in (*commands, ("resume", summary.resume_command()), ("fork", summary.fork_command())):
         if command is not None:
             out.print(
                 Text(f"{label}: " if not is_terminal() else f"  {label}  ", "dim").append(clean(command), "bold"),

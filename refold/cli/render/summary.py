@@ -106,9 +106,9 @@ class Summary:
 
     def resume_command(self) -> str | None:
         """Return the command that resumes the run, or None."""
-        if self.trace is None or self.status == "completed":
+        if self.trace is None or self.status == "completed" or self._is_decided:
             return None
-        command = self._resume()
+        command = self._command("resume")
         if self.status == "stopped":
             option = _MORE.get(self.stop_reason or "")
             return f"{shlex.join(command)} {option} MORE" if option else None
@@ -116,17 +116,30 @@ class Summary:
             return self.answer_commands()[0]
         return shlex.join(command)
 
+    def fork_command(self) -> str | None:
+        """Return the command that runs the last step again, for a run that would end the same way if resumed."""
+        if self.trace is None or not self._is_decided:
+            return None
+        return shlex.join([*self._command("fork"), "--at", str(self.steps - 1)])
+
+    @property
+    def _is_decided(self) -> bool:
+        """Whether `reduce` ended the run as failed, as an Agent's does for a model's error."""
+        error = self.error or {}
+        of_last_step = error.get("phase") is None and error.get("step") in (None, self.steps - 1)
+        return self.status == "failed" and self.steps > 0 and of_last_step
+
     def answer_commands(self) -> list[str]:
         """Return a command for each open request that answers it."""
         if self.trace is None:
             return []
-        command = shlex.join(self._resume())
+        command = shlex.join(self._command("resume"))
         if len(self.waiting) == 1:
             return [f"{command} --value JSON"]
         return [f"{command} --request {shlex.quote(str(each.get('id')))} --value JSON" for each in self.waiting]
 
-    def _resume(self) -> list[str]:
-        return ["refold", "resume", str(self.trace), *(["--module", self.module] if self.module is not None else [])]
+    def _command(self, name: str) -> list[str]:
+        return ["refold", name, str(self.trace), *(["--module", self.module] if self.module is not None else [])]
 
     def under(self, module: str | None) -> "Summary":
         """Record the module if the header names another; return the summary."""

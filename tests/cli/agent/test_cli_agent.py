@@ -1,5 +1,6 @@
 """`refold agent GOAL`: what is shown, by options and without a model, how it ends, and what a person is asked."""
 
+import shlex
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -154,6 +155,17 @@ def test_why_a_model_failed_is_told_to_those_who_watch_nothing(refold: Command, 
     assert ran.err.startswith("refold: failed (unrecoverable_error): FatalGeneratorError: no credit; trace ")
     ran = refold("agent", "go", "--model", scripted({"calls": [{"none": {}}]}, "ok"))
     assert "  → none: UnknownToolError: there is no tool 'none'" in ran.out
+
+
+def test_a_turn_that_failed_is_run_again_by_a_fork(refold: Command, scripted: Command) -> None:
+    """Resumed, the run would end as it did: that it failed is in its state."""
+    ran = refold("agent", "go", "--model", scripted({"error": "no credit"}))
+    (trace,) = Path("runs").glob("*.trace.jsonl")
+    assert ran.lines[-1] == f"fork: refold fork {trace} --at 0"
+    assert refold("agent", "go", "--model", scripted({"error": "no credit"}), "--json").doc["resume"] is None
+    scripted("Done.")  # the provider has credit again
+    ran = refold(*shlex.split(ran.lines[-1].removeprefix("fork: refold ")))
+    assert (ran.code, "Done." in ran.out) == (0, True)
 
 
 def test_budgets_end_it_with_their_own_exit_codes_and_it_can_go_on(refold: Command, scripted: Command) -> None:
