@@ -117,14 +117,20 @@ class Summary:
         return shlex.join(command)
 
     def fork_command(self) -> str | None:
-        """Return the command that runs the last step again, for a run that would end the same way if resumed."""
+        """Return the command that runs the last step again, or None.
+
+        It is for a run that would end the same way if it was resumed.
+        """
         if self.trace is None or not self._is_decided:
             return None
         return shlex.join([*self._command("fork"), "--at", str(self.steps - 1)])
 
     @property
     def _is_decided(self) -> bool:
-        """Whether `reduce` ended the run as failed, as an Agent's does for a model's error."""
+        """Whether `reduce` ended the run as failed.
+
+        An Agent's does so for an error of the model.
+        """
         error = self.error or {}
         of_last_step = error.get("phase") is None and error.get("step") in (None, self.steps - 1)
         return self.status == "failed" and self.steps > 0 and of_last_step
