@@ -35,6 +35,11 @@ QUIET_SECONDS = 5.0
 Unchanged code requests its recorded calls within milliseconds, as their outcomes come from the trace. Five seconds pass
 only if the code no longer makes one of these requests, or computes for five seconds in between.
 """
+_LOOKS = 10
+"""The number of parts in which the seconds are waited.
+
+If a busy machine stops this process meanwhile, the code does not compute either, and only one part passes.
+"""
 
 
 class Ended(Protocol):
@@ -102,8 +107,10 @@ class RecordedOrder:
             event = anyio.Event()  # made only here, since few calls wait
             if self._moves_until_ready(call, _waker(event)) is None:
                 return
-            with anyio.move_on_after(QUIET_SECONDS):
-                await event.wait()
+            for _ in range(_LOOKS):
+                with anyio.move_on_after(QUIET_SECONDS / _LOOKS):
+                    await event.wait()
+                    break
             self._waited(call, moves)
 
     def turn_in_thread(self, call: Ended | None = None) -> None:
@@ -114,7 +121,7 @@ class RecordedOrder:
             moves = self._moves_until_ready(call, event.set)
             if moves is None:
                 return
-            event.wait(QUIET_SECONDS)
+            any(event.wait(QUIET_SECONDS / _LOOKS) for _ in range(_LOOKS))
             self._waited(call, moves)
 
     async def cut_off(self) -> bool:
@@ -122,8 +129,8 @@ class RecordedOrder:
         moves = -1
         while moves != self._moves:
             moves = self._moves
-            with anyio.move_on_after(QUIET_SECONDS):
-                await anyio.sleep_forever()
+            for _ in range(_LOOKS):
+                await anyio.sleep(QUIET_SECONDS / _LOOKS)
         return False
 
     def _moves_until_ready(self, call: Ended, wake: Callable[[], Any] | None) -> int | None:
