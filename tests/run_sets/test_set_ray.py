@@ -18,7 +18,7 @@ from refold.errors import ExternalError, StoreError, UsageError
 from refold.modules.run_sets.executors import ray as executor
 from refold.modules.run_sets.executors.ray import Ray
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 if os.environ.get("CI") != "true":
     pytest.importorskip("ray", reason="the extra refold[ray] is not installed")
 

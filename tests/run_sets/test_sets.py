@@ -77,7 +77,6 @@ def test_every_task_is_one_run_and_the_same_call_again_does_nothing(tmp_path: Pa
     assert rows_of(where) == rows
 
 
-@pytest.mark.timeout(60)
 def test_an_idle_slot_looks_again_when_a_task_of_its_worker_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

