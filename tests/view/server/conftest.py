@@ -15,13 +15,11 @@ from refold.view import app
 from refold.view.pages.folder import compare
 
 
-@pytest.fixture(scope="session", autouse=True)
-def answers_are_whole() -> Iterator[None]:
-    """A server gives up no part of an answer to a later question, however slow the machine is."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "_PART", 250.0)
-        patch.setattr(compare, "_SECONDS", 250.0)
-        yield
+@pytest.fixture(autouse=True)
+def answers_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server leaves no part of an answer to a later question, however slow the machine is."""
+    monkeypatch.setattr(app, "_PART", 250.0)
+    monkeypatch.setattr(compare, "_SECONDS", 250.0)
 
 
 def _recorded(folder: Path) -> dict[str, str]:

@@ -36,9 +36,9 @@ def tell(process: subprocess.Popen[str], line: str) -> None:
 
 
 def test_the_list_grows_with_a_run_of_another_process(looking: Look, acted: Site) -> None:
-    page = looking(acted.at(q="Listen"))
+    page = looking(acted.at(q="Listen alone"))
     expect(page.get_by_text("No run fits")).to_be_visible()
-    with listener(acted.folder, "Listen") as process:
+    with listener(acted.folder, "Listen alone") as process:
         row = page.locator(".run-row")
         expect(row).to_have_count(1)
         expect(row).to_contain_text("running")

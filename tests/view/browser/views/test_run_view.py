@@ -6,8 +6,16 @@ from urllib.parse import parse_qs
 from playwright.sync_api import Page, Request, expect
 from view_pages import Look, Site
 
+from refold.traces import Trace
+
 ROWS_MOST = 120
 """Rows of the list of steps that are drawn at once, in a window of 860 px; the run has more."""
+
+
+def know_all(page: Page, site: Site, name: str) -> None:
+    """Wait until the page knows all steps of a run: its keys lead to those that it knows."""
+    steps = len(Trace.load(site.folder / f"{site.ids[name]}.trace.jsonl").steps)
+    expect(page.get_by_role("slider", name="Step")).to_have_attribute("aria-valuemax", str(steps - 1))
 
 
 def test_keys_move_everything_and_the_address(looking: Look, site: Site) -> None:
@@ -47,6 +55,7 @@ def test_the_place_in_a_history_is_one_of_its_steps(looking: Look, site: Site) -
     page = looking(site.at("run", "links", k=11, path="/sections/*"))  # a step of three pages may change three of them
     expect(page.locator(".hist")).to_contain_text(re.compile("[0-9]+ / [0-9]+"))
     expect(page.locator(".hist")).not_to_contain_text(re.compile("reading|% read"))  # keys go to what is known
+    know_all(page, site, "links")
     page.keyboard.press("End")
     for _ in range(3):
         page.keyboard.press("[")
@@ -76,6 +85,7 @@ def test_what_the_end_wrote_leads_to_the_end(looking: Look, site: Site) -> None:
 def test_the_last_step_has_used_what_the_run_has_used(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "links"))
     time = page.locator(".budget").filter(has_text="Time").locator("dt b")
+    know_all(page, site, "links")
     whole = page.locator(".facts b").first.inner_text()
     expect(time).to_have_text(whole)
     page.keyboard.press("End")
@@ -86,6 +96,7 @@ def test_the_last_step_has_used_what_the_run_has_used(looking: Look, site: Site)
 def test_only_rows_in_sight_are_drawn(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "links"))
     expect(page.locator(".st").first).to_be_visible()
+    know_all(page, site, "links")
     page.keyboard.press("End")
     expect(page.locator('.st[aria-current="step"]')).to_be_visible()
     steps = int(page.get_by_role("slider", name="Step").get_attribute("aria-valuemax") or 0) + 1
