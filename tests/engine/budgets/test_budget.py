@@ -157,7 +157,10 @@ def test_a_deadline_kills_a_process_that_asyncio_is_still_starting(
 ) -> None:
     """It may have children before the code that starts it continues."""
 
-    async def connect(*_: Any) -> None:
+    started: list[Any] = []
+
+    async def connect(transport: Any, *_: Any) -> None:
+        started.append(transport._proc)
         await anyio.sleep_forever()
 
     async def starts() -> None:
@@ -166,6 +169,7 @@ def test_a_deadline_kills_a_process_that_asyncio_is_still_starting(
     note = tmp_path / "pid"
     monkeypatch.setattr(base_subprocess.BaseSubprocessTransport, "_connect_pipes", connect)
     cut_off(Acts({"starts": starts}), lambda _: note.exists() and note.read_text())
+    started[0].wait()  # asyncio forgets it before it has ended, and Python would warn of it in a later test
     while not ended(int(note.read_text())):  # the kill is sent; its effect may take a moment
         time.sleep(0.01)
 
