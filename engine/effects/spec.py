@@ -1,6 +1,7 @@
 """Effects and tools: name, marks, parameters, result type."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -204,7 +205,18 @@ def spec_as(name: str, marks: Marks, is_async: bool, returns: Any) -> EffectSpec
 def is_async(fn: Callable[..., Any]) -> bool:
     """Return whether a call of `fn` returns an awaitable, or raise TypeError."""
     plain = _plain(fn)
-    return inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
+    return (
+        inspect.iscoroutinefunction(plain)
+        or inspect.iscoroutinefunction(getattr(plain, "__call__", None))  # noqa: B004
+        or getattr(plain, "__refold_async__", False)
+    )
+
+
+def mark_async(fn: Any) -> None:
+    """Let a plain function whose calls return a coroutine count as async."""
+    fn.__refold_async__ = True
+    if sys.version_info >= (3, 12):  # before, inspect had no such mark
+        inspect.markcoroutinefunction(fn)
 
 
 def _check_name(name: str) -> None:

@@ -15,7 +15,7 @@ from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none
 from ..effects.json_values import json_result
-from ..effects.spec import EffectSpec, Marks
+from ..effects.spec import EffectSpec, Marks, mark_async
 from ..loop.decision import check_wait, json_schema
 from ..result import UNANSWERED, WaitRequest
 from ..state.model import dump
@@ -48,7 +48,7 @@ def ask(
     *,
     details: Any = None,
     on_wait: OnWait | None = None,
-) -> Coroutine[Any, Any, Any]:
+) -> Any:
     """Return the answer to `prompt`, when awaited.
 
     The engine asks `on_wait`. If no handler answers, the run is suspended until someone resumes it with an answer.
@@ -75,6 +75,9 @@ def ask(
         EngineUsageError: without `await`, the answer is used as a condition.
     """
     return _Asking(_answer(prompt, schema, seconds, details, on_wait))
+
+
+mark_async(ask)
 
 
 async def _answer(prompt: str, schema: Any, seconds: float | None, details: Any, on_wait: OnWait | None) -> Any:

@@ -456,6 +456,20 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
         Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
 
 
+def test_ask_itself_can_be_a_tool_and_an_effect(loop: Loop) -> None:
+    async def asks() -> Any:
+        return await perform(ask, "May I?")
+
+    def answer(request: WaitRequest) -> str:
+        return f"for {request.prompt}"
+
+    engine = Engine(acting({"asks": asks}), on_wait=answer)
+    assert verified(engine, loop.run(engine)).state.notes == [["for May I?"], None]
+
+    engine = Engine(acting({"ask": partial(ask, "What now?")}), on_wait=answer)
+    assert verified(engine, loop.run(engine)).state.notes == [["for What now?"], None]
+
+
 @pytest.mark.filterwarnings("ignore:coroutine 'ask' was never awaited:RuntimeWarning")
 def test_a_question_that_nobody_awaits_is_no_approval(loop: Loop) -> None:
     deleted: list[str] = []
