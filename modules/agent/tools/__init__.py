@@ -18,6 +18,7 @@ from .context import (
 from .decorator import tool
 from .method import ToolMethod, tool_method
 from .names import WireNameError
+from .reentrant_context import OtherEventLoopError
 from .results.errors import (
     DEFAULT_CATCH_EXCEPTIONS,
     ErrorModel,
@@ -43,6 +44,7 @@ __all__ = [
     "EnvVar",
     "ErrorModel",
     "NoContextError",
+    "OtherEventLoopError",
     "Stop",
     "SystemErrorModel",
     "Tool",

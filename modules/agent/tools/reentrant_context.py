@@ -31,6 +31,18 @@ class OtherEventLoopError(UsageError, RuntimeError):
         )
 
 
+class _Claim:
+    """An event loop's use of an Entry.
+
+    `users` counts the entries and exits in progress.
+    """
+
+    def __init__(self, loop: EventLoopToken) -> None:
+        self.loop = loop
+        self.lock = anyio.Lock()
+        self.users = 0
+
+
 class Entry:
     """The number of entries of an object, and the first entry's result.
 
@@ -40,33 +52,42 @@ class Entry:
     def __init__(self) -> None:
         self.count = 0
         self.handle: Any = None
-        self._lock: anyio.Lock | None = None
-        self._loop: EventLoopToken | None = None
-        self._users = 0
+        self._claim: _Claim | None = None
 
-    def __deepcopy__(self, memo: Any) -> "Entry":
-        return Entry()
+    def __reduce__(self) -> tuple[type["Entry"], tuple[()]]:
+        return Entry, ()
 
     @asynccontextmanager
-    async def turn(self, owner: Any) -> AsyncIterator[None]:
+    async def turn(self, owner: Any, *, is_exit: bool = False) -> AsyncIterator[None]:
         """Hold the lock of entries and exits.
 
         Raises OtherEventLoopError if another event loop has entered `owner` or is entering it.
         """
-        loop = current_token()
-        with _claiming:
-            if self._loop != loop:
-                if self._loop is not None and (self.count or self._users) and not _has_ended(self._loop):
-                    raise OtherEventLoopError(owner)
-                self.count, self._users, self._loop, self._lock = 0, 0, loop, anyio.Lock()
-            self._users += 1
-        assert self._lock is not None
+        claim = self._claimed(owner)
         try:
-            async with self._lock:
+            # An exit takes place in a cancelled scope, too. It does not wait long: while an exit is due, whoever holds
+            # the lock only counts.
+            with anyio.CancelScope(shield=is_exit):
+                await claim.lock.acquire()
+            try:
                 yield
+            finally:
+                claim.lock.release()
         finally:
             with _claiming:
-                self._users -= 1
+                claim.users -= 1
+
+    def _claimed(self, owner: Any) -> _Claim:
+        """Return the claim of the current event loop, with one more user."""
+        loop = current_token()
+        with _claiming:
+            claim = self._claim
+            if claim is None or claim.loop != loop:
+                if claim is not None and (self.count or claim.users) and not _has_ended(claim.loop):
+                    raise OtherEventLoopError(owner)
+                self.count, self._claim = 0, (claim := _Claim(loop))
+            claim.users += 1
+            return claim
 
     def entered(self, handle: Any, owner: Any) -> Any:
         """Count an entry and return the first entry's result.
@@ -124,7 +145,7 @@ def _wrap_async(cls: type, entry_of: Callable[[Any], Entry]) -> None:
         if type(self).__aexit__ is not __aexit__:
             return await leave(self, *error)
         entry = entry_of(self)
-        async with entry.turn(self):
+        async with entry.turn(self, is_exit=True):
             return await leave(self, *error) if entry.left() else None
 
     _set(cls, __aenter__, __aexit__)

@@ -1,6 +1,7 @@
 """Toolsets: their state, their variants, entering and leaving them, and tools of other objects."""
 
 import copy
+import pickle
 import threading
 from functools import partial
 from typing import Any, ClassVar
@@ -11,8 +12,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from refold.modules.agent import Agent, Config, Tool, ToolMethod, Toolset, discover_tools_on_obj, tool_method
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import ToolDefinitionError, as_tools
-from refold.modules.agent.tools.reentrant_context import OtherEventLoopError
+from refold.modules.agent.tools import OtherEventLoopError, ToolDefinitionError, as_tools
 
 
 class Shelf(Toolset):
@@ -393,6 +393,41 @@ def test_a_second_event_loop_is_refused_while_the_first_uses_a_toolset(backend: 
     thread.join()
     anyio.run(short, backend=backend)
     assert things._opened == ["opened", "closed"] * 2
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_cancelled_block_exits_its_toolset(backend: str) -> None:
+    things = Opened()
+
+    async def use() -> None:
+        with anyio.CancelScope() as scope:
+            async with things:
+                scope.cancel()
+                await anyio.sleep_forever()
+
+    anyio.run(use, backend=backend)
+    assert things._opened == ["opened", "closed"]
+
+
+def test_a_toolset_that_was_entered_can_be_pickled() -> None:
+    """What reads it has not entered it."""
+    things = Opened()
+
+    async def use() -> None:
+        async with things:
+            pass
+
+    async def reads() -> None:
+        async with things:
+            read = pickle.loads(pickle.dumps(things))
+            async with read:
+                pass
+            assert read._opened == ["opened", "opened", "closed"]
+
+    anyio.run(use)
+    pickle.dumps(things)
+    things._opened.clear()
+    anyio.run(reads)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
