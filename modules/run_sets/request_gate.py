@@ -4,13 +4,15 @@ A request first reserves money of the set, and then passes the limiter.
 """
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 from anyio import to_thread
 
+from ...errors import StoreError
 from ...traces import Record
 from ..rate_limits import RateLimiter, RequestSlot
+from .outage import through_outage
 from .shared_budget import Place, Room, SharedBudget
 
 LOOK_SECONDS = 0.1
@@ -55,9 +57,9 @@ class RunGate:
                 yield slot
         finally:  # a request that reports its cost and then raises is booked, too
             cost = self._cost(slot)
-            self._booked += cost or 0.0
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._shared_budget.settle, held, cost, self._place)
+            self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
@@ -73,13 +75,13 @@ class RunGate:
             self._shared_budget.ended(self._place.run)
         if more > 1e-9:
             self._shared_budget.add(more)
-            if self._shared_budget.is_empty():
-                self._on_empty()
+            with suppress(StoreError):  # the next call or step looks again
+                if self._shared_budget.is_empty():
+                    self._on_empty()
 
     async def _reserve(self, shared_budget: SharedBudget) -> float:
         while True:
-            with anyio.CancelScope(shield=True):
-                room, amount = await to_thread.run_sync(shared_budget.reserve)
+            room, amount = await through_outage(shared_budget.reserve)
             if room is Room.YES:
                 return amount
             if room is Room.NEVER:

@@ -2,16 +2,23 @@
 
 Each running call holds an amount: the cost of the dearest call so far. The first call holds all that is left, so it
 runs alone. A call for which too little is left waits until others end. If no call is running, the money has run out.
+
+The store may fail, and then nobody knows whether a write was made. So each write has all that its worker holds, and not
+a difference, and all its bookings since the last certain write. Bookings are numbered, so that none counts twice.
 """
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from ...errors import StoreError
 from ...traces.stores import TaskTable
 
+log = logging.getLogger("refold")
 NAME = "money"
 """The name of the document that the processes share."""
 STALE_SECONDS = 60.0
@@ -34,7 +41,8 @@ class Money:
     """The money that a set has spent, and that calls hold.
 
     `held` has US dollars, calls and the time of the last change by worker. `unfinished` has, by run, the step in
-    progress, the run's cost in its trace before that step, and the cost of calls booked since.
+    progress, the run's cost in its trace before that step, and the cost of calls booked since. `bookings` has the
+    number of each worker's last booking.
     """
 
     spent: float = 0.0
@@ -42,6 +50,7 @@ class Money:
     unpriced: int = 0
     held: Mapping[str, tuple[float, int, float]] = field(default_factory=dict)
     unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
+    bookings: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, document: dict[str, Any] | None) -> "Money":
@@ -49,13 +58,16 @@ class Money:
         found = document or {}
         held = {owner: (float(a), int(n), float(at)) for owner, (a, n, at) in found.get("held", {}).items()}
         unfinished = {run: (int(k), float(a), float(b)) for run, (k, a, b) in found.get("unfinished", {}).items()}
-        return cls(found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0), held, unfinished)
+        bookings = {owner: int(number) for owner, number in found.get("bookings", {}).items()}
+        spent, dearest, unpriced = found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0)
+        return cls(spent, dearest, unpriced, held, unfinished, bookings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         held = {owner: list(each) for owner, each in self.held.items()}
         found = {"spent": self.spent, "dearest": self.dearest, "unpriced": self.unpriced, "held": held}
-        return {**found, "unfinished": {run: list(each) for run, each in self.unfinished.items()}}
+        unfinished = {run: list(each) for run, each in self.unfinished.items()}
+        return {**found, "unfinished": unfinished, "bookings": dict(self.bookings)}
 
     def without_stale(self, now: float) -> "Money":
         """Return the money with the amounts of silent processes counted as spent."""
@@ -65,16 +77,28 @@ class Money:
         return replace(self, spent=self.spent + lost, held=kept)
 
     def holding(self, owner: str, amount: float, calls: int, now: float) -> "Money":
-        """Return the money after a worker holds more, or less."""
-        before = self.held.get(owner, (0.0, 0, now))
-        held = {**self.held, owner: (max(0.0, before[0] + amount), max(0, before[1] + calls), now)}
-        return replace(self, held={k: v for k, v in held.items() if v[1]})
+        """Return the money with all that a worker's calls hold now."""
+        others = {other: each for other, each in self.held.items() if other != owner}
+        return replace(self, held={**others, owner: (amount, calls, now)} if calls else others)
 
-    def booking(self, place: "Place", cost: float) -> "Money":
+    def booked_at(self, place: "Place", cost: float) -> "Money":
         """Return the money after a call in a step was booked."""
         step, before, booked = self.unfinished.get(place.run, (place.step, place.before, 0.0))
         earlier = booked if (step, before) == (place.step, place.before) else 0.0
         return replace(self, unfinished={**self.unfinished, place.run: (place.step, place.before, earlier + cost)})
+
+    def booking(self, owner: str, booking: "Booking") -> "Money":
+        """Return the money after a worker's booking, which counts once."""
+        if booking.number <= self.bookings.get(owner, 0):
+            return self
+        after = self if booking.place is None else self.booked_at(booking.place, booking.cost)
+        return replace(
+            after,
+            spent=self.spent + booking.cost,
+            dearest=max(self.dearest, booking.cost) if booking.is_call else self.dearest,
+            unpriced=self.unpriced + booking.is_unpriced,
+            bookings={**self.bookings, owner: booking.number},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +110,21 @@ class Place:
     before: float
 
 
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A cost to book; `number` counts the bookings of its worker."""
+
+    number: int
+    cost: float
+    is_call: bool
+    is_unpriced: bool = False
+    place: Place | None = None
+
+
 class SharedBudget:
     """One worker's access to the money of its set.
 
-    The methods block, and are called in threads.
+    The methods block, and are called in threads. What the store did not take is booked with the next write.
     """
 
     def __init__(self, table: TaskTable, owner: str, limit: float, clock: Callable[[], float] = time.time) -> None:
@@ -98,24 +133,34 @@ class SharedBudget:
         self.limit = limit
         self._clock = clock
         self._ended: set[str] = set()
+        self._lock = threading.Lock()
+        self._amount, self._calls = 0.0, 0
+        """What the running calls of this worker hold."""
+        self._number = 0
+        self._unbooked: list[Booking] = []
+        """The bookings of which no write is certain."""
 
     def reserve(self) -> tuple[Room, float]:
         """Hold money for a call, if there is room.
 
-        Returns the answer, and the held amount in US dollars.
+        Returns the answer, and the held amount in US dollars. Raises `StoreError`; the call then holds nothing.
         """
-        while True:
-            version, money, now = self._read()
-            held = sum(amount for amount, _, _ in money.held.values())
-            calls = sum(count for _, count, _ in money.held.values())
-            left = self.limit - money.spent - held
-            amount = money.dearest or left
-            if self.limit <= money.spent or money.unpriced:
-                return Room.NEVER, 0.0
-            if amount > left or left <= 0:
-                return (Room.LATER if calls else Room.NEVER), 0.0
-            if self._table.put_document(NAME, money.holding(self._owner, amount, 1, now).to_dict(), version):
-                return Room.YES, amount
+        with self._lock:
+            while True:
+                version, money, now = self._read()
+                money = self._own(money, now)
+                held = sum(amount for amount, _, _ in money.held.values())
+                calls = sum(count for _, count, _ in money.held.values())
+                left = self.limit - money.spent - held
+                amount = money.dearest or left
+                if self.limit <= money.spent or money.unpriced:
+                    return Room.NEVER, 0.0
+                if amount > left or left <= 0:
+                    return (Room.LATER if calls else Room.NEVER), 0.0
+                more = money.holding(self._owner, self._amount + amount, self._calls + 1, now)
+                if self._put(more, version):
+                    self._amount, self._calls = self._amount + amount, self._calls + 1
+                    return Room.YES, amount
 
     def settle(self, held: float, cost: float | None, place: Place | None = None) -> None:
         """Book the cost of a call in place of the held amount.
@@ -123,7 +168,12 @@ class SharedBudget:
         `cost` is None if the price is unknown. If the run is killed before the step at `place` is committed, `booked`
         returns the cost.
         """
-        self._book(cost or 0.0, held, 1, unpriced=cost is None, is_call=True, place=place)
+        with self._lock:
+            self._calls -= 1
+            self._amount = max(0.0, self._amount - held) if self._calls else 0.0
+            if place is not None:
+                self._ended.discard(place.run)
+            self._book(Booking(self._next(), cost or 0.0, is_call=True, is_unpriced=cost is None, place=place))
 
     def booked(self, place: Place) -> float:
         """Return the booked cost of a killed run's unfinished step."""
@@ -135,13 +185,13 @@ class SharedBudget:
         self._ended.add(run)
 
     def renew(self) -> None:
-        """Renew the money that this worker holds."""
-        while True:
-            version, money, now = self._read()
-            if self._owner not in money.held:
-                return
-            if self._table.put_document(NAME, money.holding(self._owner, 0.0, 0, now).to_dict(), version):
-                return
+        """Renew the money that this worker holds, and book the rest.
+
+        Raises `StoreError`.
+        """
+        with self._lock:
+            if self._calls or self._unbooked or self._owner in self._read()[1].held:
+                self._write()
 
     def forget_unpriced(self) -> int:
         """Allow calls again after calls of unknown cost.
@@ -156,7 +206,8 @@ class SharedBudget:
 
     def add(self, cost: float) -> None:
         """Book the cost of a run's calls that reserved nothing."""
-        self._book(cost, 0.0, 0, unpriced=False, is_call=False)
+        with self._lock:
+            self._book(Booking(self._next(), cost, is_call=False))
 
     def is_empty(self) -> bool:
         """Return whether the cost limit is reached."""
@@ -177,24 +228,37 @@ class SharedBudget:
             )
         return None
 
-    def _book(
-        self, cost: float, held: float, calls: int, *, unpriced: bool, is_call: bool, place: Place | None = None
-    ) -> None:
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _book(self, booking: Booking) -> None:
+        self._unbooked.append(booking)
+        try:
+            self._write()
+        except StoreError as error:
+            log.warning("%s; %.4f USD are booked later", error, booking.cost)
+
+    def _write(self) -> None:
         while True:
             version, money, now = self._read()
-            ended = self._ended.copy()
-            after = money.holding(self._owner, -held, -calls, now)
-            after = after if place is None else after.booking(place, cost)
-            after = replace(
-                after,
-                spent=money.spent + cost,
-                dearest=max(money.dearest, cost) if is_call else money.dearest,
-                unpriced=money.unpriced + unpriced,
-                unfinished={run: each for run, each in after.unfinished.items() if run not in ended},
-            )
-            if self._table.put_document(NAME, after.to_dict(), version):
-                self._ended -= ended
+            if self._put(self._own(money, now), version):
                 return
+
+    def _own(self, money: Money, now: float) -> Money:
+        """Return the money with what this worker holds and has not booked."""
+        for booking in self._unbooked:
+            money = money.booking(self._owner, booking)
+        unfinished = {run: each for run, each in money.unfinished.items() if run not in self._ended}
+        return replace(money.holding(self._owner, self._amount, self._calls, now), unfinished=unfinished)
+
+    def _put(self, money: Money, version: int) -> bool:
+        ended = self._ended - money.unfinished.keys()  # a run may end while this writes
+        if not self._table.put_document(NAME, money.to_dict(), version):
+            return False
+        self._unbooked.clear()
+        self._ended -= ended
+        return True
 
     def _read(self) -> tuple[int, Money, float]:
         now = self._clock()

@@ -125,6 +125,8 @@ class Worker:
                 for lease in self._ready:
                     await self._release(lease)
                 await to_thread.run_sync(heart.stop)
+                if self._shared_budget is not None:
+                    await self._ask(self._shared_budget.renew)  # what an outage has kept from being booked
 
     async def _slots(self) -> int:
         """Return `at_once`, but no more than the set has tasks."""

@@ -1,5 +1,6 @@
 """The cost of a set is a hard limit: for calls that pass the gate, for others, and over several commands."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +9,22 @@ import pytest
 from hostile_traces import read_docs, write_docs
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
+from refold.errors import StoreError
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
-from refold.modules.run_sets import SetResult, run_set
+from refold.modules.run_sets import SetResult, outage, run_set
 from refold.modules.run_sets.ends import usage_so_far
 from refold.modules.run_sets.request_gate import RunGate
-from refold.modules.run_sets.shared_budget import Room, SharedBudget
+from refold.modules.run_sets.shared_budget import Place, Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
 from refold.modules.run_sets.worker import _place
+from refold.traces import Record
 from refold.traces.stores import open_store
+from refold.traces.stores.sql.tasks import SqlTasks
 
 PRICE = 0.5
 PAID: list[float] = []
@@ -245,3 +249,83 @@ def test_a_call_before_a_kill_is_booked_once_though_its_step_is_committed_later(
     assert after._read()[1].spent == 6 * PRICE
     after.add(0.0)
     assert not after._read()[1].unfinished
+
+
+def record(kind: str, step: int, **members: Any) -> Record:
+    made = Record(b"", kind, 0, step, 0.0, "")
+    made._data = members
+    return made
+
+
+async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: Path) -> None:
+    """A background child's call ends in one step and is in the usage of the next."""
+    store = open_store(tmp_path / "set")
+    writes, written = anyio.Event(), threading.Event()
+
+    class Slow(SharedBudget):
+        def settle(self, held: float, cost: float | None, place: Place | None = None) -> None:
+            super().settle(held, cost, place)
+            anyio.from_thread.run_sync(writes.set)
+            written.wait()
+
+    money = Slow(store.tasks("s"), "worker", 100.0)
+    gate = RunGate(RateLimiter(), money, lambda: None)
+
+    async def call() -> None:
+        async with gate.request() as slot:
+            slot.used(10, PRICE)
+
+    gate(record("header", 0, run_id="r"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(call)
+        await writes.wait()
+        gate(record("commit", 0, usage={"cost": 0.0, "tokens_in": 1}))
+        written.set()
+    gate(record("commit", 1, usage={"cost": PRICE, "tokens_in": 10}))
+    assert money._read()[1].spent == PRICE
+
+
+@pytest.mark.parametrize("afterwards", [False, True])
+@pytest.mark.parametrize("fails", [{1}, {2}, {3}, {2, 3, 4}, {4}])
+def test_money_is_exact_though_the_store_fails(
+    fails: set[int], afterwards: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the answer to a write was lost."""
+    monkeypatch.setattr(outage, "PAUSE_SECONDS", 0.0)
+    real, writes = SqlTasks.put_document, [0]
+
+    def put(self: SqlTasks, name: str, value: Any, version: int) -> bool:
+        if name != "money":
+            return real(self, name, value, version)
+        writes[0] += 1
+        if writes[0] not in fails:
+            return real(self, name, value, version)
+        if afterwards:
+            real(self, name, value, version)
+        raise StoreError("the database is away")
+
+    monkeypatch.setattr(SqlTasks, "put_document", put)
+    PAID.clear()
+    told = run_set(
+        Talking(), [Task(id="t", objective="talk")], tmp_path, limits={"max_cost_usd": 1.6}, executor="inline"
+    )
+    assert told.is_completed
+    assert sum(PAID) == told.progress.cost == 3 * PRICE
+    money = SharedBudget(open_store(tmp_path).tasks(told.set_id), "reader", 1.6)._read()[1]
+    assert (money.spent, money.held) == (3 * PRICE, {})
+
+
+def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(self: SharedBudget) -> Any:
+        raise StoreError("the database is away")
+
+    task = Task(id="t", objective="talk")
+    monkeypatch.setattr(outage, "OUTAGE_SECONDS", 0.0)
+    monkeypatch.setattr(outage, "PAUSE_SECONDS", 0.0)
+    with monkeypatch.context() as for_now:
+        for_now.setattr(SharedBudget, "reserve", away)
+        told = run_set(Talking(), [task], tmp_path, limits={"max_cost_usd": 100.0, "attempts": 1}, executor="inline")
+    assert told.progress.counts == {"errored": 1}
+    assert run_set(Talking(), [task], tmp_path, limits={"max_cost_usd": 100.0}, executor="inline").is_completed

@@ -34,6 +34,7 @@ _BUSY = frozenset(
         *("TransportError", "ServiceUnavailableError", "ServiceUnavailable", "InternalServerError", "BadGatewayError"),
         *("OverloadedError", "DeadlineExceeded", "ClientConnectionError", "ServerDisconnectedError"),
         *("IncompleteRead", "ChunkedEncodingError"),
+        "StoreError",  # the table with a set's money is out of reach
     }
 )
 _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
