@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold.errors import TraceTakenError
+from refold.errors import StoreError, TraceTakenError, TraceWriteError
 from refold.testing import StoreSuite
 from refold.traces.file.writer import TraceWriter
 from refold.traces.stores import NewTask
@@ -96,3 +96,24 @@ def test_a_lease_that_ends_soon_is_looked_up_each_time(tmp_path: Path, monkeypat
         for _ in range(3):
             writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
         assert len(answers) == 3
+
+
+def test_a_writer_that_cannot_ask_for_its_lease_writes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing may start after an outcome that was not written."""
+    clocks = Clocks(monkeypatch)
+    _, writer, _ = fenced(tmp_path, monkeypatch)
+
+    def away(*args: Any) -> float:
+        raise StoreError("the table is away")
+
+    with writer:
+        writer.append("event", 0, 1.0, {"name": "alive", "data": {}})
+        clocks.move(HOLDS_SECONDS)
+        with monkeypatch.context() as outage:
+            outage.setattr("refold.traces.stores.sql.tasks.check_lease", away)
+            with pytest.raises(TraceWriteError, match="the table is away; its records are complete: resume the run"):
+                writer.append("event", 0, 2.0, {"name": "lost", "data": {}})
+        with pytest.raises(TraceWriteError, match="the table is away"):
+            writer.append("event", 0, 3.0, {"name": "later", "data": {}})

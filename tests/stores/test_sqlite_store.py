@@ -1,5 +1,6 @@
 """The SQLite database as a store, and files of strangers."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -7,12 +8,12 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from toys.counting import Count, Counting
 
-from refold import Decision, Engine, Observation, RunStatus, Task
+from refold import Decision, Engine, Observation, RunStatus, Task, perform
 from refold.errors import StoreError
 from refold.testing import StoreSuite
 from refold.testing.store_suite import _write
@@ -245,3 +246,39 @@ def test_a_process_with_older_tables_changes_nothing_of_a_newer_refolds(
     with closing(sqlite3.connect(path)) as plain:
         assert plain.execute("PRAGMA user_version").fetchone() == (ownership.VERSION + 1,)
         assert plain.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
+
+class Stubborn(Counting):
+    """Goes on after whatever an effect raises, except for the end of its run."""
+
+    done: ClassVar[list[str]] = []
+
+    async def act(self, state: Count, decision: Decision) -> Observation:
+        with contextlib.suppress(Exception):
+            await perform(self.large)
+        return Observation(value=await perform(self.small))
+
+    async def large(self) -> str:
+        self.done.append("large")
+        return os.urandom(200_000).hex()
+
+    async def small(self) -> int:
+        self.done.append("small")
+        return 1
+
+
+def test_no_effect_starts_after_a_large_result_that_the_store_did_not_take(tmp_path: Path) -> None:
+    """It happened, so the run must not go on as if it had failed."""
+    Stubborn.done.clear()
+    store: Any = open_store(f"sqlite:///{tmp_path}/runs.db")
+    writer = store._database._writer
+    [(pages,)] = writer.execute("PRAGMA page_count").fetchall()
+    writer.execute(f"PRAGMA max_page_count = {pages + 10}")
+    with closing(store):
+        result = Engine(Stubborn(), traces=store).run(Task(objective="count", inputs={"log": "unused"}))
+        assert Stubborn.done == ["large"]
+        assert result.error is not None
+        assert result.error.type == "TraceWriteError"
+        writer.execute("PRAGMA max_page_count = 1000000")
+        again = Engine(Stubborn(), traces=store).resume(result.trace)
+    assert [request.kind for request in again.waiting] == ["unknown_effect"]

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import orjson
 
-from ...errors import RecordError, TraceWriteError
+from ...errors import RecordError, StoreError, TraceWriteError
 from ...errors.remedies import remedy
 from ..stores.run_ref import RunRef
 from ..trace import Trace
@@ -200,7 +200,7 @@ class TraceWriter:
                 self._write(line)
                 if kind in self._synced:
                     self._store.sync()
-            except OSError as error:
+            except (OSError, StoreError) as error:
                 raise self._fail(error) from error
             except TraceWriteError as error:  # a store's own error says more than the system's
                 self.failed = error
@@ -214,13 +214,16 @@ class TraceWriter:
         return seq, line, digest
 
     def put_blob(self, data: bytes) -> dict[str, Any]:
-        """Keep a large value beside the trace; return `{"$blob": hash, "bytes": length}`."""
+        """Keep a large value beside the trace; return `{"$blob": hash, "bytes": length}`.
+
+        Raises `TraceWriteError`, after which the writer has failed.
+        """
         with self._lock:
             if not self._ready:
                 self._recover()
             try:
                 return self._blobs.put(data)
-            except OSError as error:
+            except (OSError, StoreError) as error:
                 raise self._fail(error) from error
 
     def trace(self) -> Trace:
@@ -326,15 +329,19 @@ class TraceWriter:
         )
         raise self.failed
 
-    def _fail(self, error: OSError) -> TraceWriteError:
-        reason = error.strerror or str(error)
-        with contextlib.suppress(OSError):
-            self._store.truncate(self.size)
+    def _fail(self, error: OSError | StoreError) -> TraceWriteError:
+        """Return the error of a failed write, after which nothing is written.
+
+        A failed write may be that of a call's outcome, so nothing may start after it.
+        """
         self._ready = False
-        self.failed = TraceWriteError(
-            f"{self._name} cannot be written: {reason}; its records are complete: {remedy(error)} and resume the run",
-            self.path,
-        )
+        if isinstance(error, StoreError):
+            told = f"{error}; its records are complete: resume the run"
+        else:
+            with contextlib.suppress(OSError):
+                self._store.truncate(self.size)
+            told = f"{error.strerror or error}; its records are complete: {remedy(error)} and resume the run"
+        self.failed = TraceWriteError(f"{self._name} cannot be written: {told}", self.path)
         return self.failed
 
 
