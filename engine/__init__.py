@@ -8,6 +8,7 @@ from .agent_module import AgentModule
 from .children.calls import child_state, run_child, start_child, wait_child
 from .children.child_result import ChildResult
 from .concurrency.signals import run_blocking
+from .concurrency.tasks import cancel_requests, is_cancelled
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget, RunUsage, Usage
 from .effects.call import CallInfo
@@ -105,6 +106,7 @@ __all__ = [
     "averify",
     "bind",
     "call_info",
+    "cancel_requests",
     "charge",
     "child_state",
     "effect",
@@ -112,6 +114,7 @@ __all__ = [
     "follow_run",
     "in_run",
     "in_thread",
+    "is_cancelled",
     "make_redactor",
     "module_of",
     "new_id",

@@ -1,5 +1,6 @@
 """One run of an Agent: enters tools, runs the engine, collects events."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -8,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from ...engine import Engine, RunResult, RunStream
+from ...engine import Engine, RunResult, RunStream, cancel_requests, is_cancelled
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
 from ...traces.file.append_only import SUFFIX
@@ -159,16 +160,24 @@ async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
 
 
 async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
-    """Show a run's end to its hooks, live only and without effect."""
+    """Show a run's end to its hooks, live only and without effect.
+
+    As in the run itself, a hook may exit or await a cancelled task; only its caller's cancellation is passed on.
+    """
     for event in events:
         if not isinstance(event, AgentEnd):
             continue
         for hook in agent.all_hooks:
+            before = cancel_requests()
             try:
                 if hook.listens_to(AgentEnd) and isinstance(await hook.react(event), Reaction):
                     log.warning("the hook %r reacted to the end of the run, without effect", hook.name)
-            except Exception:  # an error in a user's hook is logged and must not lose the trajectory
+            except (Exception, SystemExit):  # an error in a user's hook is logged and must not lose the trajectory
                 log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
+            except asyncio.CancelledError:
+                if is_cancelled() or cancel_requests() > before:
+                    raise
+                log.warning("the hook %r was cancelled on AgentEnd, not by its run", hook.name, exc_info=True)
 
 
 async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> Trajectory:

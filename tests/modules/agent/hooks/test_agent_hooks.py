@@ -1,5 +1,6 @@
 """Hooks and reactions: what they see, what they change, and that a replay does not call them."""
 
+import asyncio
 import logging
 import threading
 from typing import Any
@@ -438,3 +439,46 @@ async def test_sync_hooks_ask_in_threads_of_their_own() -> None:
     _, trajectory = await run([calls(1, 2), "done"], policy.check, engine=engine)
     assert ran == ["work 1"]
     assert told(trajectory)[2:4] == ["tool: did 1", "tool: [POLICY DENIED] refused"]
+
+
+@pytest.mark.parametrize("raised", [SystemExit("over"), asyncio.CancelledError("a task of the hook")])
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_hook_that_exits_at_the_end_does_not_lose_the_trajectory(
+    raised: BaseException, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    @hook(AgentEnd)
+    async def leaves(event: AgentEnd) -> None:
+        raise raised
+
+    @hook(AgentEnd)
+    def leaves_its_thread(event: AgentEnd) -> None:
+        raise raised
+
+    with caplog.at_level(logging.WARNING):
+        _, trajectory = await run(["done"], leaves if is_async else leaves_its_thread)
+    assert end_of(trajectory) == ("finished", None)
+    assert "on AgentEnd" in caplog.text
+
+
+async def test_a_caller_that_cancels_a_hook_at_the_end_is_obeyed() -> None:
+    started = asyncio.Event()
+
+    @hook(AgentEnd)
+    async def hangs(event: AgentEnd) -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    task = asyncio.ensure_future(run(["done"], hangs))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with anyio.CancelScope() as scope:
+
+        @hook(AgentEnd)
+        async def is_cancelled(event: AgentEnd) -> None:
+            scope.cancel()
+            await asyncio.sleep(3600)
+
+        await run(["done"], is_cancelled)
+    assert scope.cancelled_caught
