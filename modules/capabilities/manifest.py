@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ...tasks.files.regular_file import read_regular
+from ...tasks.files.regular_file import MOST_BYTES, read_regular
 from ...tasks.files.safe_yaml import load_yaml
 from .errors import CapabilityError
 
@@ -92,7 +92,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        document = load_yaml(read_regular(path, "utf-8-sig"))
+        document = load_yaml(read_regular(path, "utf-8-sig", most=MOST_BYTES))
     except FileNotFoundError:
         raise CapabilityError(folder, f"the folder is not a capability: it has no {MANIFEST}") from None
     except OSError as error:

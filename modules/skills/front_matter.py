@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DefinitionError
-from ...tasks.files.regular_file import read_regular
+from ...tasks.files.regular_file import MOST_BYTES, read_regular
 from ...tasks.files.safe_yaml import YAMLError, load_yaml
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
@@ -29,7 +29,7 @@ def read_text(path: Path) -> str:
     Raises `SkillFileError` if the file is not UTF-8, and `OSError` if it cannot be read.
     """
     try:
-        return read_regular(path, "utf-8-sig")
+        return read_regular(path, "utf-8-sig", most=MOST_BYTES)
     except UnicodeDecodeError as error:
         raise SkillFileError(path, f"it is not UTF-8: {error.reason} at byte {error.start}") from error
 

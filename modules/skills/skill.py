@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
+from ...printable import printable
+
 SkillSource = Literal["builtin", "python", "bundled"]
 """The origins of a skill."""
 
@@ -87,7 +89,8 @@ class Skill:
     def render_content(self) -> str:
         """Return the whole skill as text.
 
-        The text has instructions, tools, folder, and the first ten other files. The folder is read on each call.
+        The text has instructions, tools, folder, and the first ten other files. The folder is read on each call. Unsafe
+        characters of names are escaped.
         """
         name = self.qualified_id
         parts = [f"<skill_content name={quoteattr(name)}>", f"# Skill: {name}", "", self.instructions.strip(), ""]
@@ -101,7 +104,7 @@ class Skill:
             ]
             files, more = _first(_files(self.directory, self.path), _MOST_FILES)
             if files:
-                listed = [f"  <file>{escape(str(file))}</file>" for file in files]
+                listed = [f"  <file>{escape(printable(str(file)))}</file>" for file in files]
                 parts += ["", "<skill_files>", *listed, *(["  <!-- and more -->"] if more else []), "</skill_files>"]
         return "\n".join([*parts, "</skill_content>"])
 

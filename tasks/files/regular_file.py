@@ -1,6 +1,7 @@
 """Opens regular files only: files in a folder may be somebody else's.
 
-refold finds them there, and nobody named them. To open a named pipe would wait for its other end, perhaps for ever.
+refold finds them there, and nobody named them. To open a named pipe would wait for its other end, perhaps for ever, and
+a file that is larger than the memory would end the process.
 """
 
 import errno
@@ -9,15 +10,22 @@ import stat
 from pathlib import Path
 
 _FLAGS = getattr(os, "O_NONBLOCK", 0)
+MOST_BYTES = 4_000_000
+"""The most bytes of a file that people write by hand: a skill, a manifest, a configuration."""
 
 
-def read_regular(path: Path, encoding: str = "utf-8") -> str:
+def read_regular(path: Path, encoding: str = "utf-8", *, most: int | None = None) -> str:
     """Return the text of a regular file with LF line ends.
 
-    Links are followed. Raises `OSError` if it cannot be read, or is a folder, a pipe, a socket or a device.
+    Links are followed. Raises `OSError` if it cannot be read, has more than `most` bytes, or is a folder, a pipe, a
+    socket or a device.
     """
     with open(path, encoding=encoding, opener=open_regular) as file:
-        return file.read()
+        size = os.fstat(file.fileno()).st_size
+        text = file.read() if most is None else file.read(most + 1) if size <= most else ""
+        if most is not None and max(size, len(text)) > most:
+            raise OSError(errno.EFBIG, f"it is too large: at most {most:,} bytes are read", str(path))
+        return text
 
 
 def open_regular(path: str, flags: int) -> int:

@@ -5,6 +5,7 @@ built. Scalars mean what PyYAML's safe loader reads (YAML 1.1), as in files of s
 is stricter, and counts in the same way.
 """
 
+import re
 from typing import Any
 
 import yaml
@@ -16,6 +17,8 @@ MOST_NODES = 300_000
 """How many values a document may expand to. An alias counts as much as its target, a long text as several values."""
 _TEXT_OF_A_NODE = 100
 _LONGEST_NUMBER = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Code points without a UTF-8 form, so that no model, file or trace could get the text."""
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
@@ -40,6 +43,7 @@ def load_yaml(text: str) -> Any:
         if node is None:
             return None
         check_size(node)
+        _check_text(node)
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -85,3 +89,20 @@ def check_size(root: yaml.Node) -> None:
         return size, depth
 
     measured(root)
+
+
+def _check_text(root: yaml.Node) -> None:
+    """Raise YAMLError for text with half of a surrogate pair."""
+    todo, known = [root], {id(root)}
+    while todo:
+        node = todo.pop()
+        if isinstance(node, yaml.ScalarNode):
+            if _SURROGATE.search(node.value):
+                why = "half of a surrogate pair is no character: write the character itself"
+                raise YAMLError(node.start_mark.line + 1, why)
+            continue
+        for child in node.value:
+            for part in child if isinstance(child, tuple) else (child,):
+                if id(part) not in known:
+                    known.add(id(part))
+                    todo.append(part)

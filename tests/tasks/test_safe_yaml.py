@@ -158,3 +158,9 @@ def test_aliases_in_any_order_are_counted_exactly(graph: list[list[tuple[bool, i
 def test_an_empty_text_is_nothing() -> None:
     assert load_yaml("") is None
     assert load_yaml("# nothing\n") is None
+
+
+def test_text_that_no_model_could_be_sent_is_refused_with_its_line() -> None:
+    with pytest.raises(YAMLError, match="line 2: half of a surrogate pair"):
+        load_yaml('name: a\ndescription: "\\ud800x"\n')
+    assert load_yaml('a: "\\U0001f600"') == {"a": "\U0001f600"}

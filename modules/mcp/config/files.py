@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from ....errors import DefinitionError
-from ....tasks.files.regular_file import read_regular
+from ....tasks.files.regular_file import MOST_BYTES, read_regular
 from .server_config import HttpServerConfig, OAuthConfig, ServerConfig, StdioServerConfig
 
 _TRANSPORTS = {"command": ("stdio",), "url": ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")}
@@ -116,7 +116,7 @@ def read_servers(path: Path) -> dict[str, Any]:
     Raises ServerConfigError for a file that is not JSON of this form, and OSError for a file that cannot be read.
     """
     try:
-        document = json.loads(read_regular(Path(path), "utf-8-sig"))
+        document = json.loads(read_regular(Path(path), "utf-8-sig", most=MOST_BYTES))
     except ValueError as error:
         raise ServerConfigError(str(path), f"the file is not JSON: {error}") from None
     found = next((document[key] for key in ("mcpServers", "servers") if key in document), None) if document else None

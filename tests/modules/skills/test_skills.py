@@ -1,7 +1,9 @@
 """Skills are read as agentskills.io specifies them, found in a stated order, and shown to models escaped."""
 
 import logging
+import os
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +28,7 @@ from refold.modules.skills import (
     load_skill,
     resolve_skill,
 )
+from refold.tasks.files.regular_file import MOST_BYTES
 
 FULL = """---
 name: my-skill
@@ -293,3 +296,37 @@ def test_a_capabilitys_skills_are_one_tool_of_the_agent(tmp_path: Path) -> None:
     assert "<name>cap:single</name>" in agent.tools[1].description
     attach_capability_skills(agent=agent, capability=SimpleNamespace(name="cap", skills_paths=[]))
     assert len(agent.tools) == 2
+
+
+@pytest.mark.parametrize("size", [MOST_BYTES + 1, 1 << 36])
+def test_a_file_that_is_too_large_is_not_read(size: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A sparse file may be larger than the memory, and takes no room on the disk."""
+    path = tmp_path / "large" / "SKILL.md"
+    path.parent.mkdir()
+    path.write_text(f"---\nname: large\ndescription: d\n---\n{'x' * 100}")
+    assert load_skill(path).name == "large"
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(OSError, match="it is too large: at most 4,000,000 bytes are read"):
+        load_skill(path)
+    path.rename(tmp_path / "instructions.md")
+    assert discover_instructions(tmp_path) is None
+    (tmp_path / "instructions.md").rename(path)
+    assert discover_skills(tmp_path) == []
+    assert "too large" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse names that are not UTF-8")
+async def test_strange_names_of_files_are_escaped_for_the_model(tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: odd\ndescription: d\n---\nDo this.")
+    for name in (b"caf\xe9.txt", b"two\nlines.txt"):
+        os.close(os.open(os.fsencode(folder) + b"/" + name, os.O_CREAT | os.O_WRONLY))
+    call = ToolCall.of("c1", "skill", {"name": "odd"})
+    agent = Agent(model=ScriptedGenerator([[call], "done"]), name="a", tools=[create_skill_tool([load_skill(folder)])])
+    trajectory = await agent.run("go")
+    (shown,) = [message.content for message in trajectory.messages if message.role == "tool"]
+    assert "Do this." in shown
+    assert "/caf\\udce9.txt</file>" in shown
+    assert "/two\\u000alines.txt</file>" in shown
