@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from needed import need_package
 
+from refold import AgentModule, Decision, Engine, StateSchema, run_child
 from refold.errors import TraceTakenError, TraceWriteError
 from refold.testing.store_suite import _members, _write
 from refold.traces import Trace
@@ -199,3 +200,34 @@ def test_a_run_that_goes_on_is_not_removed(place: str, tmp_path: Path) -> None:
     removed = remove(store, planned)
     assert (removed.removed, removed.locked) == ((), ("stopped",))
     assert store.has("stopped")
+
+
+class Calling(AgentModule[StateSchema]):
+    """Calls a child run, which calls another, and fails."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    async def decide(self, state: StateSchema) -> Decision:
+        if self.depth:
+            await run_child(Calling(self.depth - 1), "go", name=f"depth{self.depth}")
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("place", ["{}/runs", "sqlite:///{}/runs.db"])
+def test_the_child_runs_of_a_run_that_is_resumed_meanwhile_are_not_removed(place: str, tmp_path: Path) -> None:
+    """Without them, the resumed run would start its children anew."""
+    store = open_store(place.format(tmp_path))
+    families = [Engine(Calling(2), traces=store).run("go").run_id for _ in range(2)]
+    runs = {row.run_id for row in store.runs().rows}
+    planned = plan_removal(store, [Keep(last=0)], now=1e12)
+    assert {row.run_id for row in planned.removed} == runs
+    assert len(runs) == 6
+    with TraceWriter.reopen(RunRef(store, families[0]))[0]:
+        removed = remove(store, planned)
+    assert {row.run_id for row in removed.removed} == {run for run in runs if run.startswith(families[1])}
+    assert set(removed.locked) == {run for run in runs if run.startswith(families[0])}
+    assert {row.run_id for row in store.runs().rows} == set(removed.locked)

@@ -1,6 +1,7 @@
 """Rules for the runs to keep, and removal of all others."""
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -120,16 +121,21 @@ def plan_removal(store: TraceStore, rules: Sequence[Keep], now: float) -> Remova
 
 
 def remove(store: TraceStore, planned: Removal) -> Removal:
-    """Remove the runs of a plan, children first; return what was removed.
+    """Remove the runs of a plan, parents first; return what was removed.
 
-    A run that a writer holds, or that continued after the plan was made, is kept and listed as locked.
+    A run that a writer holds, or that continued after the plan was made, is kept and listed as locked, and so are its
+    child runs: a parent that is resumed without them would start them anew.
     """
-    gone, locked = [], []
-    for row in sorted(planned.removed, key=lambda row: (-row.started, row.parent is None)):
+    gone: list[RunRow] = []
+    locked: dict[str, None] = {}
+    for row in _parents_first(planned.removed):
+        if row.parent in locked and row.parent_kind in _CHILD:
+            locked[row.run_id] = None
+            continue
         try:
             now = store.run(row.run_id)
             if (now.size, now.status) != (row.size, row.status):
-                locked.append(row.run_id)
+                locked[row.run_id] = None
                 continue
             store.delete(row.run_id)
             gone.append(row)
@@ -137,8 +143,29 @@ def remove(store: TraceStore, planned: Removal) -> Removal:
             with suppress(TraceLockedError):
                 store.delete(row.run_id)
         except TraceLockedError:
-            locked.append(row.run_id)
+            locked[row.run_id] = None
     return Removal(tuple(gone), planned.kept, planned.runs, tuple(locked))
+
+
+def _parents_first(rows: Iterable[RunRow]) -> Iterable[RunRow]:
+    """Yield each run after its parent, otherwise the newest first.
+
+    Runs of strange traces that are each other's parents come last.
+    """
+    newest = sorted(rows, key=lambda row: -row.started)
+    children: dict[str, list[RunRow]] = {}
+    there = {row.run_id for row in newest}
+    for row in newest:
+        if row.parent is not None and row.parent_kind in _CHILD:
+            children.setdefault(row.parent, []).append(row)
+    roots = [row for row in newest if row.parent_kind not in _CHILD or row.parent not in there]
+    todo, known = deque(roots), set[str]()
+    while todo:
+        row = todo.popleft()
+        known.add(row.run_id)
+        yield row
+        todo.extendleft(reversed(children.get(row.run_id, ())))
+    yield from (row for row in newest if row.run_id not in known)
 
 
 def _refuse_unknown(rules: Iterable[Keep], runs: Collection[str], sets: Collection[str]) -> None:
