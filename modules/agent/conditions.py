@@ -31,8 +31,18 @@ class Condition:
     def __or__(self, other: "Condition | Callable[[Any], Any]") -> "Condition":
         return or_(self, other)
 
+    def __rand__(self, other: Callable[[Any], Any]) -> "Condition":
+        return and_(other, self)
+
+    def __ror__(self, other: Callable[[Any], Any]) -> "Condition":
+        return or_(other, self)
+
     def __invert__(self) -> "Condition":
         return not_(self)
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: `and`, `or` and `not` would drop a condition."""
+        raise TypeError(f"{self!r} has no truth value: combine conditions by &, | and ~, not by and, or and not")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"

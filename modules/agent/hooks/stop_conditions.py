@@ -88,11 +88,21 @@ class StopCondition:
 
         return StopCondition(either, name=f"({one.name} | {two.name})")
 
+    def __rand__(self, other: Judge) -> "StopCondition":
+        return StopCondition.fit(other) & self
+
+    def __ror__(self, other: Judge) -> "StopCondition":
+        return StopCondition.fit(other) | self
+
     def __invert__(self) -> "StopCondition":
         async def opposite(steps: Sequence[AgentStep]) -> bool:
             return not await self.evaluate(steps)
 
         return StopCondition(opposite, name=f"~{self.name}")
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: `and`, `or` and `not` would drop a condition."""
+        raise TypeError(f"{self!r} has no truth value: combine conditions by &, | and ~, not by and, or and not")
 
     def __repr__(self) -> str:
         return f"StopCondition({self.name})"

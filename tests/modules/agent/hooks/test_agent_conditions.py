@@ -162,3 +162,11 @@ def test_a_score_is_kept_with_the_event_and_judged() -> None:
     assert holds(ScoringCondition(later, name="later"), event)
     assert event.metrics["later"].last == 2.0
     assert MetricSeries().last is None
+
+
+async def test_a_function_may_stand_before_a_condition() -> None:
+    def no(event: Any) -> bool:
+        return False
+
+    assert not await (no & always()).evaluate(None)
+    assert await (no | always()).evaluate(None)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from refold.modules.agent import conditions
 from refold.modules.agent.events import AgentStep, GenerationStep
 from refold.modules.agent.hooks.stop_conditions import always, and_, never, not_, or_
 from refold.modules.agent.stopping import StopCondition, stop_condition
@@ -77,3 +78,21 @@ def test_many_come_from_one_a_list_or_names() -> None:
     assert [c.name for c in StopCondition.fit_many(two_steps)] == ["two_steps"]
     assert [c.name for c in StopCondition.fit_many([two_steps, always()])] == ["two_steps", "always"]
     assert [c.name for c in StopCondition.fit_many({"twice": two_steps})] == ["twice"]
+
+
+def no(steps: Any) -> bool:
+    return False
+
+
+async def test_a_function_may_stand_first() -> None:
+    assert [(no & always()).name, (no | always()).name] == ["(no & always)", "(no | always)"]
+    assert not await (no & always()).evaluate([])
+    assert await (no | always()).evaluate([])
+
+
+@pytest.mark.parametrize("one", [always(), conditions.always()])
+def test_and_or_and_not_do_not_drop_a_condition(one: Any) -> None:
+    """Python would take the last of them alone."""
+    for combined in (lambda: one and never(), lambda: one or never(), lambda: not one):
+        with pytest.raises(TypeError, match="has no truth value: combine conditions by"):
+            combined()
