@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from ...engine import RunResult, RunStatus, StopReason
+from ...engine import RunFailure, RunResult, RunStatus, StopReason
 from ...errors import EffectError, RefoldError
 from ...traces import Step, Trace
 from ...traces.stores import Figures, RunRef, TraceStore
@@ -55,14 +55,13 @@ def status_of(result: RunResult[Any]) -> str:
         return COMPLETED
     if result.status is RunStatus.stopped:
         return STOPPED
-    if result.status is RunStatus.failed and not is_of_machine(result):
+    if result.status is RunStatus.failed and not is_of_machine(result.error):
         return FAILED
     return ERRORED
 
 
-def is_of_machine(result: RunResult[Any]) -> bool:
-    """Return whether a run failed for reasons of the machine."""
-    error = result.error
+def is_of_machine(error: RunFailure | None) -> bool:
+    """Return whether the error of a run's end is the machine's fault."""
     if error is None:
         return False
     kind, _, _ = error.message.partition(":")
@@ -124,9 +123,12 @@ def failed_step(trace: Trace) -> Step | None:
 
 
 def how_again(trace: Trace) -> Again:
-    """Return how to retry a run."""
-    step = failed_step(trace)
-    if trace.status != RunStatus.failed or step is None:
+    """Return how to retry a run.
+
+    A run whose module or task failed is resumed, to the same end: its worker was lost before the task had its status.
+    """
+    step, error = failed_step(trace), trace.end.get("error")
+    if trace.status != RunStatus.failed or step is None or not is_of_machine(error and RunFailure.from_dict(error)):
         return Again.RESUME
     effects = [each for effect in step.effects for each in effect.walk()]
     if not any(each.error is not None and not each.cancelled for each in effects):
