@@ -329,3 +329,12 @@ def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
         told = run_set(Talking(), [task], tmp_path, limits={"max_cost_usd": 100.0, "attempts": 1}, executor="inline")
     assert told.progress.counts == {"errored": 1}
     assert run_set(Talking(), [task], tmp_path, limits={"max_cost_usd": 100.0}, executor="inline").is_completed
+
+
+def test_a_call_of_a_run_that_was_resumed_after_its_end_is_remembered(tmp_path: Path) -> None:
+    money = SharedBudget(open_store(tmp_path / "set").tasks("s"), "worker", 100.0)
+    ended, resumed = Place("run", 0, 0.0), Place("run", 1, PRICE)
+    money.settle(0.0, PRICE, ended)
+    money.ended("run")
+    money.settle(0.0, PRICE, resumed)
+    assert (money.booked(ended), money.booked(resumed)) == (0.0, PRICE)
