@@ -108,7 +108,8 @@ class Module(Generic[S]):
     def failure(self, state: S) -> RunFailure | None:
         """Return why `reduce` ended the run as failed, from its last state.
 
-        It becomes the result's `error`. For None, the default, only the stop reason says why.
+        It becomes the result's `error`, with the number of the run's last step. For None, the default, only the stop
+        reason says why.
         """
         return None
 

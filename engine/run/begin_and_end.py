@@ -246,7 +246,7 @@ def _told_failure(run: LiveRun, state: StateSchema) -> RunFailure | None:
             raise TypeError(f"{type(module).__name__}.failure must return a RunFailure or None, not {kind_of(told)}")
     except Exception as error:  # noqa: BLE001 - the run's end is written in any case, and says what the method raised
         return RunFailure.of(error, run.step, "failure")
-    return told
+    return replace(told, step=run.step - 1) if told is not None and run.step else told
 
 
 def _suspended(run: LiveRun, state: StateSchema | None) -> RunResult:

@@ -105,7 +105,7 @@ class AgentLoop(AgentModule[AgentState]):
         """Return the error of the model, or of a hook's Fail."""
         if state.error is None:
             return None
-        return RunFailure(state.error.get("type", "Fail"), state.error["message"], step=state.current_step - 1)
+        return RunFailure(state.error.get("type", "Fail"), state.error["message"])
 
     def told_result(self, name: str, result: Any) -> Any:
         """Return the outcome of a call whose result a person reports.

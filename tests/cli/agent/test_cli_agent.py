@@ -168,6 +168,17 @@ def test_a_turn_that_failed_is_run_again_by_a_fork(refold: Command, scripted: Co
     assert (ran.code, "Done." in ran.out) == (0, True)
 
 
+def test_a_fork_whose_model_fails_again_is_forked_again(refold: Command, scripted: Command) -> None:
+    """The number of its step counts from the fork."""
+    model = scripted(calling(("shout", {"text": "x"})), {"error": "no credit"})
+    refold("agent", "go", "--model", model, "--tool", "mytools:shout")
+    (trace,) = Path("runs").glob("*.trace.jsonl")
+    scripted({"error": "no credit"})
+    again = refold("fork", str(trace), "--at", "1")
+    (fork,) = {*Path("runs").glob("*.trace.jsonl")} - {trace}
+    assert again.lines[-1] == f"fork: refold fork {fork} --at 0"
+
+
 def test_budgets_end_it_with_their_own_exit_codes_and_it_can_go_on(refold: Command, scripted: Command) -> None:
     looking = calling(("shout", {"text": "x"}))
     model = scripted(looking, looking, "Done.")

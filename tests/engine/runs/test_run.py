@@ -497,6 +497,23 @@ def test_a_module_tells_why_its_reduce_failed_the_run(told: Any, error: str | No
     assert (None if recorded is None else RunFailure.from_dict(recorded)) == result.error
 
 
+def test_the_step_of_a_failure_is_a_step_of_its_run() -> None:
+    """In a fork, the steps are counted anew."""
+
+    class FailsLater(Scripted):
+        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
+            if state.current_step == 1:
+                state.set_stop(StopReason.unrecoverable_error)
+
+        def failure(self, state: Notes) -> RunFailure:
+            return RunFailure("Broken", "the pump")
+
+    engine = Engine(FailsLater(*[Decision.act([Action("double", {"n": 1})])] * 2))
+    first = engine.run("t")
+    fork = engine.fork(first.trace, at=1)
+    assert [each.error and (each.steps, each.error.step) for each in (first, fork)] == [(2, 1), (1, 0)]
+
+
 def test_reduce_may_set_the_final_result_itself() -> None:
     class Own(Scripted):
         def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
