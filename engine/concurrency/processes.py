@@ -34,16 +34,28 @@ def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
 
 
 def _first(owner: Any, *names: str) -> Any:
-    return next((found for name in names if (found := getattr(owner, name, None)) is not None), None)
+    return next((found for name in names if (found := _attribute(owner, name)) is not None), None)
 
 
 def _held(frame: FrameType) -> Iterator[int]:
     for value in list(frame.f_locals.values()):
-        pid, returncode = getattr(value, "pid", None), getattr(value, "returncode", 0)
-        if isinstance(value, asyncio.SubprocessTransport):
-            pid, returncode = value.get_pid(), value.get_returncode()
+        pid, returncode = _attribute(value, "pid"), _attribute(value, "returncode", 0)
+        if issubclass(type(value), asyncio.SubprocessTransport):  # isinstance would ask a proxy for its class
+            with suppress(AttributeError):  # another thread is making it
+                pid, returncode = value.get_pid(), value.get_returncode()
         if type(pid) is int and returncode is None:
             yield pid
+
+
+def _attribute(owner: Any, name: str, default: Any = None) -> Any:
+    """Return an attribute; `default` if there is none, or if it raises.
+
+    A proxy's attributes raise while it stands for nothing.
+    """
+    try:
+        return getattr(owner, name, default)
+    except Exception:  # noqa: BLE001 - any object may be in a variable, and a deadline must not fail because of it
+        return default
 
 
 def kill_trees(pids: Iterable[int]) -> None:

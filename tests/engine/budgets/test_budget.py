@@ -174,6 +174,31 @@ def test_a_deadline_kills_a_process_that_asyncio_is_still_starting(
         time.sleep(0.01)
 
 
+class Unbound:
+    """A proxy outside of what it stands for, such as that of a web request."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(f"{name}: outside of a request")
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_a_deadline_passes_over_a_variable_whose_attributes_raise(tmp_path: Path, in_thread: bool) -> None:
+    def work() -> None:
+        request = Unbound()
+        subprocess.run([sys.executable, "-c", SPAWNS, str(note)])
+        del request
+
+    async def works() -> None:
+        request = Unbound()
+        await anyio.run_process([sys.executable, "-c", SPAWNS, str(note)])
+        del request
+
+    note = tmp_path / "pid"
+    cut_off(Acts({"work": work if in_thread else works}), lambda _: note.exists() and note.read_text())
+    while not ended(int(note.read_text())):  # the kill is sent; its effect may take a moment
+        time.sleep(0.01)
+
+
 def test_time_is_added_up_over_attempts_and_waits_do_not_count(tmp_path: Path) -> None:
     async def slow() -> None:
         await anyio.sleep(0.05)
