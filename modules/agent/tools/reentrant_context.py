@@ -39,7 +39,7 @@ class _Claim:
 
     def __init__(self, loop: EventLoopToken) -> None:
         self.loop = loop
-        self.lock = anyio.Lock()
+        self.lock = anyio.Lock(fast_acquire=True)  # otherwise a cancellation could end an exit before it starts
         self.users = 0
 
 

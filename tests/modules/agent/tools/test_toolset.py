@@ -1,5 +1,6 @@
 """Toolsets: their state, their variants, entering and leaving them, and tools of other objects."""
 
+import asyncio
 import copy
 import pickle
 import threading
@@ -406,6 +407,29 @@ def test_a_cancelled_block_exits_its_toolset(backend: str) -> None:
                 await anyio.sleep_forever()
 
     anyio.run(use, backend=backend)
+    assert things._opened == ["opened", "closed"]
+
+
+def test_a_task_that_is_cancelled_again_while_it_exits_exits_its_toolset() -> None:
+    """asyncio's own cancellation passes a shield of anyio."""
+    things = Opened()
+
+    async def use() -> None:
+        async with things:
+            await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(use())
+        while not things._opened:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
     assert things._opened == ["opened", "closed"]
 
 
