@@ -7,6 +7,7 @@ asyncio starts a process, which may already work, there is only its transport.
 """
 
 import asyncio
+import gc
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -24,9 +25,19 @@ def processes_of_thread(ident: int) -> Iterator[int]:
         frame = frame.f_back
 
 
+async def _nothing() -> None: ...
+
+
+_Wrapper = type((_unused := _nothing()).__await__())
+"""The class of what a coroutine's `__await__` returns. It has no attribute that names the coroutine."""
+_unused.close()
+
+
 def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
     """Yield the processes held by a suspended coroutine and those it awaits."""
     while coroutine is not None:
+        if isinstance(coroutine, _Wrapper):
+            (coroutine,) = gc.get_referents(coroutine)
         frame = _first(coroutine, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:
             yield from _held(frame)

@@ -27,6 +27,7 @@ from refold import (
     StateSchema,
     StopReason,
     Task,
+    ask,
     effect,
     perform,
     perform_sync,
@@ -195,6 +196,29 @@ def test_a_deadline_passes_over_a_variable_whose_attributes_raise(tmp_path: Path
 
     note = tmp_path / "pid"
     cut_off(Acts({"work": work if in_thread else works}), lambda _: note.exists() and note.read_text())
+    while not ended(int(note.read_text())):  # the kill is sent; its effect may take a moment
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("where", ["on_wait of ask", "__await__"])
+def test_a_deadline_kills_a_process_behind_an_awaitable(where: str, tmp_path: Path) -> None:
+    """A tool awaits an object whose __await__ is a coroutine's."""
+    note = tmp_path / "pid"
+
+    async def starts(*_: Any) -> None:
+        await anyio.run_process([sys.executable, "-c", SPAWNS, str(note)])
+
+    class Starts:
+        def __await__(self) -> Any:
+            return starts().__await__()
+
+    async def waits() -> None:
+        await (Starts() if where == "__await__" else ask("May I?", on_wait=starts))
+
+    async def works() -> None:  # time does not count while all tools only wait for answers
+        await anyio.sleep_forever()
+
+    cut_off(Acts({"waits": waits, "works": works}), lambda _: note.exists() and note.read_text())
     while not ended(int(note.read_text())):  # the kill is sent; its effect may take a moment
         time.sleep(0.01)
 
