@@ -88,7 +88,7 @@ def told_status(events: Sequence[AgentEvent]) -> RunStatus | None:
 def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
     """Return the last run's error according to its AgentEnd, or None.
 
-    This is the error of a model or of a hook's Fail, which do not fail the engine's run.
+    This is the error of a model or of a hook's Fail.
     """
     end = end_of(events)
     if end is None or end.error is None:

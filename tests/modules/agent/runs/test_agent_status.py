@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from refold import Engine, RunStatus
+from refold.cli.render.summary import Summary
 from refold.errors import RunNotCompletedError
 from refold.modules.agent import (
     Agent,
@@ -228,3 +229,15 @@ def test_the_engine_tells_why_an_agent_failed(caplog: pytest.LogCaptureFixture) 
     trajectory = Trajectory.of(result.trace)
     assert trajectory.error is not None
     assert trajectory.error.message == "no such model"
+
+
+def test_the_error_of_a_fork_names_its_own_last_step() -> None:
+    """Steps before a fork are not the fork's; the state counts them."""
+    model = ScriptedGenerator([CALL, CALL, ValueError("busy")])
+    engine = Engine(Agent(name="broken", model=model, tools=[look]))
+    result = engine.run("go")
+    assert (result.steps, result.error and result.error.step) == (3, 2)
+    fork = engine.fork(result.trace, at=2)
+    again = Summary.of_result(fork, exit_code=1)
+    assert (fork.state and fork.state.current_step, fork.steps, fork.error and fork.error.step) == (3, 1, 0)
+    assert again.resume_command() is None, "resumed, the run would end as it did"
