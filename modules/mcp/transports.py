@@ -147,7 +147,7 @@ async def _limit(server: str, answer: httpx2.Response) -> None:
     whose ratio has no bound, is refused: a few kilobytes may unpack to many gigabytes. So is a packed stream of events,
     as one piece of it may unpack to millions of events.
     """
-    packing = answer.headers.get("content-encoding", "identity").strip().lower()
+    packing = answer.headers.get("content-encoding", "").strip().lower() or "identity"
     is_stream = answer.headers.get("content-type", "").lower().startswith("text/event-stream")
     if packing != "identity" and (is_stream or packing not in _PACKINGS):
         why = f"its answer is packed ({packing[:80]}), although it was asked to send answers as they are"

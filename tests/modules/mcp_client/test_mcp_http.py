@@ -203,7 +203,8 @@ class Talkative(Sessions):
         is_stream = name in ("stream", "cut", "pings", "packed stream")
         self.send_response(200)
         self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
-        packing = {"packed": "gzip", "packed stream": "gzip", "twice packed": "gzip, GZIP"}.get(name)
+        packings = {"packed": "gzip", "packed stream": "gzip", "twice packed": "gzip, GZIP", "stream": ""}
+        packing = packings.get(name)  # an empty one is none
         if packing is not None:
             self.send_header("content-encoding", packing)
         self.end_headers()
