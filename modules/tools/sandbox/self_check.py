@@ -27,7 +27,10 @@ async def check_sandbox(sandbox: Sandbox) -> list[str]:
     for check in _CHECKS:
         try:
             problem = await check(sandbox)
-        except Exception as error:  # noqa: BLE001 - a provider's own error is a broken promise
+        except Exception as raised:  # noqa: BLE001 - a provider's own error is a broken promise
+            error = raised
+            while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+                error = error.exceptions[0]
             problem = f"{type(error).__name__}: {error}"
         if problem:
             problems.append(f"{check.__name__.strip('_')}: {problem}")

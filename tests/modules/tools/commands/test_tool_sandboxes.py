@@ -80,6 +80,14 @@ async def test_a_sandbox_whose_commands_start_late_keeps_its_promises(
     assert await check_sandbox(Slow(tmp_path)) == []
 
 
+async def test_the_check_of_a_sandbox_names_the_error_of_its_provider(tmp_path: Path) -> None:
+    class Broken(LocalSandbox):
+        async def exec(self, argv: Any, **kwargs: Any) -> Finished:
+            raise OSError("no daemon")
+
+    assert "streams: OSError: no daemon" in await check_sandbox(Broken(tmp_path))
+
+
 async def test_a_sandbox_whose_output_is_read_late_keeps_its_promises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
