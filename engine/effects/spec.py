@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
 from ...errors import ArgumentError
-from ..state.frozen import thaw
+from ..state.frozen import thaw, type_name
 from ..state.model import StateModel
 from ..state.shapes.scalars import first_problem
 from .budget import Usage
@@ -165,7 +165,7 @@ class EffectSpec:
             return None
         if isinstance(value, native) and type(value) is not bool:
             return None
-        got = f"{type(value).__name__} {value!r:.60}"
+        got = f"{type_name(value)} {value!r:.60}"
         if inspect.isawaitable(value):
             got += "; await it"
         return f"the result is not of its declared type: expected {native.__name__}, got {got}"

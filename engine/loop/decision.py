@@ -9,6 +9,7 @@ from pydantic import PydanticUserError, TypeAdapter
 from ...errors import DecisionError, StateValueError
 from ...notebook_card import short_text
 from ...traces.notebook_cards import decision_card
+from ..state.frozen import type_name
 from ..state.model import json_value
 from .json_schema import check_schema
 
@@ -56,7 +57,7 @@ class Action:
         if args is not _NONE:
             if type(args) is not dict:
                 if not isinstance(args, Mapping):
-                    raise DecisionError(f"the args of action {name!r} must be a dict, got {type(args).__name__}")
+                    raise DecisionError(f"the args of action {name!r} must be a dict, got {type_name(args)}")
                 args = dict(args)
             args = _json(args, f"Action({name!r}).args")
         object.__setattr__(self, "__dict__", {"name": name, "args": args, "id": id})  # all at once, as in `made`
@@ -162,10 +163,10 @@ class Decision:
         else:
             raise DecisionError(f"{self.mode!r} is not a mode; the modes are act, final, wait and branch")
         if self.rationale is not None and not isinstance(self.rationale, str):
-            raise DecisionError(f"rationale must be text, got {type(self.rationale).__name__}")
+            raise DecisionError(f"rationale must be text, got {type_name(self.rationale)}")
         if self.meta is not None:
             if not isinstance(self.meta, Mapping):
-                raise DecisionError(f"meta must be a dict, got {type(self.meta).__name__}")
+                raise DecisionError(f"meta must be a dict, got {type_name(self.meta)}")
             object.__setattr__(self, "meta", _json(dict(self.meta), "Decision.meta"))
 
     def _repr_html_(self) -> str:
@@ -193,7 +194,7 @@ class Decision:
         given = (actions,) if isinstance(actions, Action) else actions
         plain = type(given) is tuple or type(given) is list  # isinstance with an ABC costs as much as the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
-            raise DecisionError(f"act() takes actions, got {type(actions).__name__}; write Decision.act([Action(...)])")
+            raise DecisionError(f"act() takes actions, got {type_name(actions)}; write Decision.act([Action(...)])")
         taken = tuple(given)
         decision = object.__new__(cls)
         members = {"mode": "act", "actions": taken, "rationale": rationale, "meta": meta, "parallel": parallel}
@@ -306,7 +307,7 @@ def _check_actions(actions: tuple[Action, ...]) -> None:
     ids: set[str] = set()
     for action in actions:
         if not isinstance(action, Action):
-            raise DecisionError(f"act() takes actions, got {type(action).__name__}; write Action(name, args)")
+            raise DecisionError(f"act() takes actions, got {type_name(action)}; write Action(name, args)")
         if action.id is not None:
             if action.id in ids:
                 raise DecisionError(f"two actions of one decision have the id {action.id!r}; ids must differ")
@@ -315,7 +316,7 @@ def _check_actions(actions: tuple[Action, ...]) -> None:
 
 def _check_answer(answer: Any) -> None:
     if not isinstance(answer, str):
-        raise DecisionError(f"final() takes the answer as text, got {type(answer).__name__}; write it as text or JSON")
+        raise DecisionError(f"final() takes the answer as text, got {type_name(answer)}; write it as text or JSON")
     if not answer:
         raise DecisionError("final() needs an answer that is not empty")
     _json(answer, "Decision.answer")
@@ -324,7 +325,7 @@ def _check_answer(answer: Any) -> None:
 def check_wait(prompt: Any, seconds: Any) -> None:
     """Raise DecisionError unless a wait's arguments are right."""
     if prompt is not None and not isinstance(prompt, str):
-        raise DecisionError(f"prompt must be text, got {type(prompt).__name__}")
+        raise DecisionError(f"prompt must be text, got {type_name(prompt)}")
     if seconds is not None and (
         isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12
     ):
@@ -341,7 +342,7 @@ def _check_candidates(candidates: Any) -> None:
         raise DecisionError("branch() needs candidates: one or more decisions, or how often to ask decide()")
     for candidate in candidates:
         if not isinstance(candidate, Decision):
-            raise DecisionError(f"a candidate must be a Decision, got {type(candidate).__name__}")
+            raise DecisionError(f"a candidate must be a Decision, got {type_name(candidate)}")
 
 
 def json_schema(schema: Any) -> dict[str, Any] | None:

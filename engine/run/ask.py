@@ -18,6 +18,7 @@ from ..effects.json_values import json_result
 from ..effects.spec import EffectSpec, Marks, mark_async
 from ..loop.decision import check_wait, json_schema
 from ..result import UNANSWERED, WaitRequest
+from ..state.frozen import type_name
 from ..state.model import dump
 from ..state.shapes.scalars import first_problem
 from .live_run import LiveRun
@@ -237,7 +238,7 @@ class _Question:
         if frame is None:
             raise NoRunError("ask() belongs inside a run; call it in decide(), act() or a tool of the run")
         if not isinstance(cast(object, prompt), str):
-            raise DecisionError(f"ask() needs the question as text, got {type(prompt).__name__}")
+            raise DecisionError(f"ask() needs the question as text, got {type_name(prompt)}")
         check_wait(prompt, seconds)
         form = json_schema(schema)
         self.frame: Frame = frame

@@ -11,10 +11,18 @@ from typing import Any, Generic, TypeVar
 import orjson
 import pytest
 
+from refold import Action, Decision
 from refold.engine.state.commit import fold_step
 from refold.engine.state.drafts.draft_list import DraftList
 from refold.engine.state.model import StateModel, StateSchema, dump
-from refold.errors import DraftExpiredError, EngineOwnedFieldError, FrozenStateError, ReduceError, StateValueError
+from refold.errors import (
+    DecisionError,
+    DraftExpiredError,
+    EngineOwnedFieldError,
+    FrozenStateError,
+    ReduceError,
+    StateValueError,
+)
 
 T = TypeVar("T")
 
@@ -462,6 +470,22 @@ def test_a_list_moves_into_no_place_of_a_dict_nor_back(place: str, wanted: str, 
 def test_messages_name_types_as_users_know_them(move: Callable[[Any], Any], told: str) -> None:
     with pytest.raises((StateValueError, ReduceError), match=re.escape(told)):
         fold_step(Mixed(), move, {})
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda state: Decision.final(state.counts), "final() takes the answer as text, got list;"),
+        (lambda state: Decision.wait(state.sizes), "rationale must be text, got dict"),
+        (lambda state: Decision.wait(prompt=state.counts), "prompt must be text, got list"),
+        (lambda state: Decision.act([Action("a", state.counts)]), "the args of action 'a' must be a dict, got list"),
+        (lambda state: Decision.act([state.sizes]), "act() takes actions, got dict;"),
+        (lambda state: Decision.branch([state.sizes]), "a candidate must be a Decision, got dict"),
+    ],
+)
+def test_decisions_name_types_of_a_state_as_users_know_them(make: Callable[[Any], Any], told: str) -> None:
+    with pytest.raises(DecisionError, match=re.escape(told)):
+        make(Mixed())
 
 
 def test_lists_and_dicts_move_where_both_may_be() -> None:
