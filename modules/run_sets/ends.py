@@ -11,9 +11,9 @@ A failure is the fault of the run or of the machine:
 | waiting | the run waits for a person | keeps it, unless the run was resumed meanwhile |
 | errored | the machine, the network or a provider failed each time | resumes it |
 
-After a failure of the machine, a run is resumed or forked. A resumed run gets recorded outcomes again. So if an effect
-recorded the failure, the run is forked from the state before the failed step, and that step's effects run again. This
-requires that they all are idempotent.
+After a failure of the machine, a run is resumed or forked. A resumed run gets recorded outcomes and states again. So if
+an effect recorded the failure, or a committed step did, the run is forked from the state before the failed step, and
+that step's effects run again. This requires that they all are idempotent.
 """
 
 from collections.abc import Mapping
@@ -131,7 +131,8 @@ def how_again(trace: Trace) -> Again:
     if trace.status != RunStatus.failed or step is None or not is_of_machine(error and RunFailure.from_dict(error)):
         return Again.RESUME
     effects = [each for effect in step.effects for each in effect.walk()]
-    if not any(each.error is not None and not each.cancelled for each in effects):
+    is_decided = step.committed  # resumed, the run would end as it did
+    if not is_decided and not any(each.error is not None and not each.cancelled for each in effects):
         return Again.RESUME
     is_safe = all(each.idempotent for each in effects) and not step.branches
     return Again.FORK if is_safe and trace.first_state is not None else Again.NOTHING

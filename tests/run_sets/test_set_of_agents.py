@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from refold import Action, AgentModule, Decision, Engine, Observation, RunResult, StateSchema, effect, perform_sync
-from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message
+from refold.modules.agent import Agent, Fail, FunctionGenerator, GenerateParams, GenerationStep, Message, hook
 from refold.modules.agent.generators import TransientGeneratorError
 from refold.modules.run_sets import run_set
 from refold.modules.run_sets.ends import Again, how_again
@@ -98,3 +98,18 @@ def test_a_run_that_failed_by_itself_is_not_run_again(module: type[GivesUp], too
     assert (first.status, how_again(first.trace)) == ("failed", Again.RESUME)
     again = engine.resume(first.trace)
     assert (again.status, str(again.error), again.final_result) == (first.status, str(first.error), first.final_result)
+
+
+def test_a_turn_that_a_hook_failed_runs_again(tmp_path: Path) -> None:
+    """No effect recorded the failure, but the committed state did."""
+    failures = [ConnectionError("the server of the tools is away")]
+
+    @hook(GenerationStep)
+    async def checks(event: GenerationStep) -> Fail | None:
+        return Fail(error=failures.pop()) if failures else None
+
+    model = Busy(0)
+    agent = of(model).model_copy(update={"hooks": [checks]})
+    result = run_set(agent, ["work"], tmp_path / "set", limits={"attempts": 2})
+    assert result.counts == {"completed": 1}
+    assert model.asked == 2
