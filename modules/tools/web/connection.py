@@ -70,7 +70,7 @@ def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
     def ask() -> None:
         try:
             found.append([each[4][0] for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
-        except (OSError, UnicodeError) as error:
+        except Exception as error:  # noqa: BLE001 - raised below; without an answer, the wait would last to the deadline
             found.append(error)
 
     thread = threading.Thread(target=ask, daemon=True)  # getaddrinfo has no timeout and cannot be stopped
@@ -78,7 +78,7 @@ def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
     while not found:
         thread.join(deadline.left())
     if isinstance(found[0], Exception):
-        raise OSError(f"{host} has no address: {found[0]}")
+        raise OSError(f"{host} has no address: {str(found[0]) or type(found[0]).__name__}")
     addresses = [address_of(str(each).partition("%")[0]) for each in found[0]]
     return list(dict.fromkeys(each for each in addresses if each is not None))
 

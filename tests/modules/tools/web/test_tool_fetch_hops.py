@@ -305,6 +305,15 @@ def test_a_name_that_is_never_found_is_given_up(monkeypatch: pytest.MonkeyPatch)
     over.set()
 
 
+def test_a_lookup_that_raises_any_error_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(socket, "getaddrinfo", raises)
+    with pytest.raises(OSError, match="has no address: MemoryError"):
+        connection.resolved("some.example.org", 80, connection.Deadline(2))
+
+
 def test_a_name_is_waited_for_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     class Hasty(threading.Thread):
         """Its `join` returns before its time."""
