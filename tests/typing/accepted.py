@@ -17,6 +17,7 @@ from refold import (
     perform,
     perform_sync,
 )
+from refold.engine import RunFailure
 
 
 class Line(StateModel):
@@ -70,6 +71,9 @@ class Sync(AgentModule[Page]):
 
     def reduce(self, state: Page, decision: Decision, observation: Observation) -> Page:
         return state.model_copy(update={"count": 1})
+
+    def failure(self, state: Page) -> RunFailure | None:
+        return RunFailure("Torn", "the page") if state.count else None
 
 
 assert_type(Engine(Reader()).run("t"), RunResult[Page])
