@@ -4,29 +4,32 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # Any command that installs as pip does, such as "uv pip".
 PIP ?= $(BIN)/python -m pip --disable-pip-version-check
+# The versions that are installed, so that the commands work on any day. Empty: the newest that pyproject.toml allows.
+CONSTRAINTS ?= .ci/constraints.txt
+INSTALL = $(PIP) install --quiet $(addprefix --constraint=,$(CONSTRAINTS)) --editable
 # Processes that run tests: a few more than a small machine's cores, as many tests wait for processes of their own.
 WORKERS ?= 3
 
 # Without its cache of bytecode, each of the hundreds of processes that tests start would compile all that it imports.
-test test-fast: export PYTHONDONTWRITEBYTECODE =
+test test-fast test-latest test-providers-latest: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test test-fast test-pythons check bench docs screenshots clean
+.PHONY: help demo test test-fast test-latest test-providers-latest test-pythons check bench docs screenshots clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-$(VENV)/refold-user: pyproject.toml
+$(VENV)/refold-user: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit("refold needs Python 3.11 or newer, this is %s; try make PYTHON=python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --editable .
+	$(INSTALL) .
 	@touch $@
 
 $(VENV)/refold-suite: $(VENV)/refold-user
-	$(PIP) install --quiet --editable '.[suite]'
+	$(INSTALL) '.[suite]'
 	@touch $@
 
 $(VENV)/refold-dev: $(VENV)/refold-user
-	$(PIP) install --quiet --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	@touch $@
 
 demo: $(VENV)/refold-user  ## play the Game of 24, step through it again, search, and watch an Agent; no model is asked
@@ -47,6 +50,18 @@ test: $(VENV)/refold-dev  ## run every test
 
 test-fast: $(VENV)/refold-suite  ## run what one runs while changing things, in about a minute: no processes, kills, or large tables
 	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not wide"
+
+# What meets other people's servers and packages.
+PROVIDERS = tests/modules/agent/models tests/modules/mcp_client
+
+test-latest: test-providers-latest  ## run the fast tests, and all tests of providers, MCP and the command, with the newest releases
+	HYPOTHESIS_PROFILE=fast $(VENV)-latest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not wide"
+	$(VENV)-latest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal tests/cli
+
+test-providers-latest:  ## run all tests of providers and MCP with the newest releases
+	rm -rf $(VENV)-latest
+	$(MAKE) --no-print-directory $(VENV)-latest/refold-suite VENV=$(VENV)-latest CONSTRAINTS=
+	$(VENV)-latest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal $(PROVIDERS)
 
 test-pythons:  ## run the fast tests on each other Python that is there; the first one takes the lowest versions
 	.ci/pythons
@@ -69,4 +84,4 @@ screenshots: $(VENV)/refold-dev  ## make the pictures in the docs, in Chromium
 	$(BIN)/python docs/screenshots.py
 
 clean:  ## remove the environment and what was built
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-latest build dist *.egg-info
