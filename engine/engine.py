@@ -318,7 +318,10 @@ class Engine(Generic[S]):
         return await execute(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Run a trace's hooks with its recorded outcomes; return the divergences."""
+        """Run a trace's hooks with its recorded outcomes; return the divergences.
+
+        Only `init_state`, `decide` and `reduce` run: no tool, no effect, no `act`.
+        """
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:
