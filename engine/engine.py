@@ -202,8 +202,8 @@ class Engine(Generic[S]):
         completed, or has stopped and `budget` is None, its result is returned again. A suspended run without a new
         answer stays suspended, unless a request has expired.
 
-        If a call has no outcome, nobody knows whether it happened: it is an unknown effect. The engine asks `on_wait`,
-        and suspends the run if there is no answer. The answer is one of `{"ran": result}`, with the result that the
+        If a call started and did not finish, it might have run. If it is not idempotent, the engine asks `on_wait`, and
+        suspends the run if there is no answer. The answer is one of `{"ran": result}`, with the result that the
         tool would have returned, `{"failed": text}` and `{"retry": True}`.
 
         Args:

@@ -52,8 +52,12 @@ def test_the_diagram_of_the_loop_is_the_loops() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_file_of_the_project(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        if place:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert place in [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings], place
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

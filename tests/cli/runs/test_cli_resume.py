@@ -90,7 +90,7 @@ def test_a_header_that_names_a_module_which_is_gone(refold: Command, stopped: Pa
 def test_a_person_at_the_terminal_is_asked(terminal: Command, crashed: Path, typed: list[str], shown: str) -> None:
     screen = terminal("resume", crashed)
     for text in typed:
-        screen.wait_for("Which?" if len(text) == 1 else "text): " if text[0] == '"' else "Error message (text")
+        screen.wait_for("Which?" if len(text) == 1 else "Result (" if text[0] == '"' else "Error message (")
         screen.type(text + "\n")
     out = screen.wait_for("replay  refold replay")
     assert shown in out
