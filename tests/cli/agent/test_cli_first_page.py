@@ -39,7 +39,7 @@ def test_the_readmes_agent_is_killed_and_carries_on_as_shown(
     seen += screen.wait_for("completed")
     assert screen.end() == 0
     place = 0
-    for line in dialog:
+    for line in (each for each in dialog if each != "..."):
         place = seen.index(line, place) + len(line)
     assert "booking Oslo" not in seen
     assert len(README.splitlines()) <= 120
