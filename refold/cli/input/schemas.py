@@ -80,9 +80,10 @@ def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
 
 
 def titled(schema: Schema) -> list[Schema]:
-    """Return the alternatives to choose from by title, if each has one."""
+    """Return the alternatives to choose from by title, if each has its own."""
     found = _alternatives(schema)
-    return list(found) if all(each.get("title") for each in found) else []
+    titles = {each["title"] for each in found if isinstance(each.get("title"), str)}
+    return list(found) if len(titles) == len(found) else []
 
 
 def fields(schema: Schema) -> Mapping[str, Schema]:
@@ -130,10 +131,10 @@ def _plainly(schema: Schema, root: Schema) -> str:
 
 
 def _document(schema: Schema, root: Schema) -> str:
-    """Return the JSON of an object in words, otherwise its description."""
-    members = [(name, field.get("title") or described(field, root)) for name, field in fields(schema).items()]
-    text = ", ".join(f"{value_text(name)}: {str(said).lower()}" for name, said in members)
-    return f"{{{text}}}" if members else described(schema, root)
+    """Return the JSON of an object in words, otherwise its title."""
+    members = {name: resolved(field, root) for name, field in fields(schema).items()}
+    said = (f"{value_text(n)}: {of.get('title') or value_text(of.get('const', '…'))}" for n, of in members.items())
+    return f"{{{', '.join(said).lower()}}}" if members else str(schema["title"])
 
 
 def _alternatives(schema: Schema) -> Sequence[Schema]:
