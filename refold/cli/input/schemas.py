@@ -80,7 +80,7 @@ def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
 
 
 def titled(schema: Schema) -> list[Schema]:
-    """Return the alternatives to choose from by title, if each has its own."""
+    """Return the alternatives, if each has a title of its own."""
     found = _alternatives(schema)
     titles = {each["title"] for each in found if isinstance(each.get("title"), str)}
     return list(found) if len(titles) == len(found) else []
@@ -133,8 +133,9 @@ def _plainly(schema: Schema, root: Schema) -> str:
 def _document(schema: Schema, root: Schema) -> str:
     """Return the JSON of an object in words, otherwise its title."""
     members = {name: resolved(field, root) for name, field in fields(schema).items()}
-    said = (f"{value_text(n)}: {of.get('title') or value_text(of.get('const', '…'))}" for n, of in members.items())
-    return f"{{{', '.join(said).lower()}}}" if members else str(schema["title"])
+    words = {n: value_text(of["const"]) if "const" in of else str(of.get("title", "…")) for n, of in members.items()}
+    text = ", ".join(f"{value_text(name)}: {said}" for name, said in words.items())
+    return f"{{{text}}}" if members else str(schema["title"])
 
 
 def _alternatives(schema: Schema) -> Sequence[Schema]:

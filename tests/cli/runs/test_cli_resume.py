@@ -55,7 +55,7 @@ def test_a_call_whose_fate_nobody_knows_is_asked_about(refold: Command, crashed:
     assert ran.code == 20
     assert "status: waiting" in ran.lines
     assert "waits for: die() started before the crash and did not finish. Did it run?" in ran.lines
-    assert 'takes: {"ran": result} or {"failed": error message} or {"retry": true}' in ran.lines
+    assert 'takes: {"ran": Result} or {"failed": Error message} or {"retry": true}' in ran.lines
     assert ran.lines[-1] == f"resume: refold resume {crashed} --value JSON"
     (request,) = refold("resume", crashed, "--json").doc["waiting"]
     assert request["kind"] == "unknown_effect"

@@ -440,20 +440,20 @@ SHIP: dict[str, Any] = {
             {"title": "Keep it", "const": None},
             ["3", "1", "Elm Street"],
             {"kind": "ship", "street": "Elm Street"},
-            '{"kind": "ship", "street": street} or Keep it',
+            '{"kind": "ship", "street": Street} or Keep it',
         ),
         (
             {"title": "Keep it", "type": "boolean"},
             ["Keep it", "y"],
             True,
-            '{"kind": "ship", "street": street} or Keep it',
+            '{"kind": "ship", "street": Street} or Keep it',
         ),
         ({"title": "Ship it to…", "type": "integer"}, ["7"], 7, "a JSON value"),
         (
             {"title": "Again", "properties": {"x": {"$ref": "#"}, "y": True}},
             ["1", "Elm Street"],
             {"kind": "ship", "street": "Elm Street"},
-            '{"kind": "ship", "street": street} or {"x": …, "y": …}',
+            '{"kind": "ship", "street": Street} or {"x": …, "y": …}',
         ),
     ],
 )
