@@ -202,8 +202,8 @@ class Engine(Generic[S]):
         completed, or has stopped and `budget` is None, its result is returned again. A suspended run without a new
         answer stays suspended, unless a request has expired.
 
-        If a call has no outcome, nobody knows whether it happened: it is an unknown effect. The engine asks `on_wait`,
-        and suspends the run if there is no answer. The answer is one of `{"ran": result}`, with the result that the
+        If a call started and did not finish, it might have run. If it is not idempotent, the engine asks `on_wait`, and
+        suspends the run if there is no answer. The answer is one of `{"ran": result}`, with the result that the
         tool would have returned, `{"failed": text}` and `{"retry": True}`.
 
         Args:
@@ -318,7 +318,10 @@ class Engine(Generic[S]):
         return await execute(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Run a trace's hooks with its recorded outcomes; return the divergences."""
+        """Run a trace's hooks with its recorded outcomes; return the divergences.
+
+        Only `init_state`, `decide` and `reduce` run: no tool, no effect, no `act`.
+        """
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:

@@ -1,14 +1,45 @@
-"""Values as JSON and durations as words, safe to print."""
+"""Values as JSON, calls as code and durations as words, safe to print."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from .printable import printable_json
+from .printable import printable, printable_json
+
+SHORT = 60
+"""The number of characters shown of a value within a line."""
+LONG = 400
+"""The number of characters shown of a value on its own lines."""
 
 
 def value_text(value: Any, *, indent: int | None = None) -> str:
     """Return a JSON value as text; without `indent`, in one line."""
     return printable_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def cut(text: str, limit: int | None, hint: str = "") -> str:
+    """Return the text, cut to `limit` characters with a note.
+
+    The note has the number of further characters; `hint` says how to see them. A text at most 20 characters longer
+    stays whole, because the note would be as long.
+    """
+    if limit is None or len(text) <= limit + 20:
+        return text
+    more = f"{len(text) - limit:,} more characters"
+    return f"{text[:limit]}… ({more}{'; ' + hint if hint else ''})"
+
+
+def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
+    """Return a call as code, as in `look(x=1, where="north")`.
+
+    Each argument is cut to `limit` characters.
+    """
+    if not isinstance(args, Mapping):
+        return f"{printable(name)}({cut(value_text(args), limit, hint) if args is not None else ''})"
+    if args.keys() & {"$state", "$blob"}:
+        return f"{printable(name)}({value_text(args)})"
+    given = [f"{printable(key)}={cut(value_text(value), limit, hint)}" for key, value in args.items()]
+    return f"{printable(name)}({', '.join(given)})"
 
 
 def seconds_text(seconds: float) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..notebook_card import ROWS, Block, Card, block_of, count, short
+from ..plain_text import call_text
 from .json_patch.share import Change
 
 
@@ -13,7 +14,7 @@ def decision_text(decision: Mapping[str, Any] | None) -> str:
         return "no decision"
     mode = str(decision.get("mode"))
     if mode == "act":
-        return ", ".join(_call(action) for action in (decision.get("actions") or ())[:ROWS])
+        return ", ".join(call_text(str(a.get("name")), a.get("args")) for a in (decision.get("actions") or ())[:ROWS])
     said = decision.get("answer") or decision.get("prompt") or decision.get("rationale")
     return f"{mode}: {said}" if said else mode
 
@@ -90,12 +91,6 @@ def trace_card(
 def corrupt_card(name: str, error: Exception) -> Card:
     """Return the card of a trace that cannot be read."""
     return Card("Trace", name, "corrupt", (("problem", str(error)),))
-
-
-def _call(action: Mapping[str, Any]) -> str:
-    args = action.get("args")
-    given = ", ".join(f"{name}={short(value)[:60]}" for name, value in args.items()) if isinstance(args, dict) else ""
-    return f"{action.get('name')}({given})"
 
 
 def _change_row(change: Change) -> tuple[str, str, str]:

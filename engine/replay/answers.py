@@ -1,7 +1,8 @@
 """The open requests of an unfinished step, and the answers to them.
 
-Among them are the requests about unknown effects: calls that a crash left without an outcome. A person says what
-happened to such a call, with one of three answers, and the engine writes what follows from it:
+Among them are the requests about unknown effects: calls that a crash left without an outcome. The words of the question
+and of its three choices are here alone, in `_request` and `FATE_SCHEMA`; a terminal, the page and a notebook show them.
+The engine writes what follows from the answer:
 
     {"ran": result}     the call happened: an `outcome` record with this result
     {"failed": text}    the call failed: an `outcome` record with an error of type "Failed"
@@ -17,6 +18,7 @@ import orjson
 from pydantic import ValidationError
 
 from ...errors import StateValueError, WaitAnsweredError
+from ...plain_text import LONG, call_text, cut
 from ...traces import Effect, Step, Trace
 from ...traces.file.blob import is_blob
 from ..effects.journal.journal import unknown
@@ -33,12 +35,19 @@ UNKNOWN_EFFECT = "unknown_effect"
 """The kind of a request about an unknown effect."""
 
 
-def _only(name: str, value: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {name: value}, "required": [name], "additionalProperties": False}
+def _choice(title: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
+    members = {"type": "object", "properties": {name: value}, "required": [name], "additionalProperties": False}
+    return {"title": title, **members}
 
 
 FATE_SCHEMA: dict[str, Any] = {
-    "oneOf": [_only("ran", {}), _only("failed", {"type": "string"}), _only("retry", {"const": True})]
+    "oneOf": [
+        _choice(
+            "It ran, with this result…", "ran", {"title": "Result", "description": 'As JSON, such as "done" or null.'}
+        ),
+        _choice("It failed…", "failed", {"title": "Error message", "type": "string"}),
+        _choice("Run it again", "retry", {"const": True}),
+    ]
 }
 """The JSON Schema of answers about an unknown effect."""
 
@@ -132,8 +141,8 @@ class Answers:
         fits = keys == {"ran"} or (keys == {"failed"} and isinstance(answer["failed"], str))
         if not fits and not (keys == {"retry"} and answer["retry"] is True):
             raise WaitAnsweredError(
-                f'the answer to {request.id!r} must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
-                f"got {answer!r}"
+                f'{request.prompt} The answer must be {{"ran": result}}, {{"failed": text}} or {{"retry": true}}, '
+                f"got {answer!r:.80}."
             )
         details = request.details
         own = details["phase"] == "act" and "child" not in details
@@ -162,10 +171,11 @@ class Answers:
 
     def _request(self, effect: Effect) -> WaitRequest:
         shown = {name: getattr(effect, name) for name in ("name", "args", "key", "phase")}
+        call = cut(call_text(effect.name, effect.args), LONG)
+        how = "was cancelled before it finished" if effect.cancelled else "started before the crash and did not finish"
         return WaitRequest(
             id=self._fate(effect),
-            prompt=f"{effect.name} was started, and it is unknown whether it happened. Did it? "
-            'Answer {"ran": result}, {"failed": text} or {"retry": true}.',
+            prompt=f"{call} {how}. Did it run?",
             schema=FATE_SCHEMA,
             kind=UNKNOWN_EFFECT,
             details={**shown, "intent": effect.seq},

@@ -76,16 +76,16 @@ def _log(result: RunResult[Any]) -> None:
     Neither case raises an error, so without the warning (on the logger `refold.runs`) a caller who drops the result
     would not notice.
     """
-    fates = [str(each.details.get("name")) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
+    fates = [str(each.prompt) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:
         log.warning("%s", printable(result.told(), lines=True))
     elif fates:
         place = result.trace.path or result.trace.place
         log.warning(
-            "run %s waits: nobody knows whether %s happened; find out, and answer {'ran': result}, {'failed': text} "
-            "or {'retry': True} for each: engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
+            "Run %s waits for an answer. %s Answer {'ran': result}, {'failed': text} or {'retry': True} for each call: "
+            "engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
             result.run_id,
-            ", ".join(fates),
+            printable(" ".join(fates)),
             f" {place}" if place is not None else "",
         )
 

@@ -290,10 +290,11 @@ def verify(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run a trace's hooks again with recorded outcomes, and compare.
+    """Run a trace's hooks again with recorded results, and compare.
 
-    Exit 0 if they do the same, 1 if they diverge. Without TRACE, verify the
-    newest in the folder of traces.
+    The hooks are init_state, decide and reduce. Tools and models do not run.
+    Exit 0 if the hooks do the same, 1 if they diverge. Without TRACE, verify
+    the newest in the folder of traces.
     """
     from .commands.verify import verify_traces
     from .input.find_trace import find_runs

@@ -42,7 +42,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: P
 
 
 def test_the_first_module_has_twenty_lines() -> None:
-    module = blocks(ROOT / "README.md")[0]
+    module = blocks(ROOT / "docs" / "module.md")[0]
     assert "class Guesser(AgentModule[Search])" in module
     assert len([line for line in module.splitlines() if line.strip()]) <= 20
 

@@ -20,7 +20,7 @@ from refold.traces.file.record import BEAT
 from refold.traces.file.schema import MEMBERS
 
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_endings_is_the_engines() -> None:
@@ -52,8 +52,12 @@ def test_the_diagram_of_the_loop_is_the_loops() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_file_of_the_project(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        if place:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert place in [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings], place
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -73,16 +77,16 @@ def test_every_name_beside_a_link_to_a_file_is_in_that_file(page: Path) -> None:
             assert all(re.search(rf"\b{part}\b", code) for part in parts), f"{name}, in {line}"
 
 
-def test_every_command_of_the_readme_is_there() -> None:
-    commands = re.findall(r"^\| `refold ([a-z]+(?: [a-z]+)?) ?[^`]*` \|", README, re.MULTILINE)
+def test_every_command_of_the_page_is_there() -> None:
+    commands = re.findall(r"^\| `refold ([a-z]+(?: [a-z]+)?) ?[^`]*` \|", COMMANDS, re.MULTILINE)
     assert len(commands) == 24
     for command in commands:
         result = CliRunner().invoke(app, [*command.split(), "--help"])
         assert result.exit_code == 0, command
 
 
-def test_every_option_of_the_readme_is_there() -> None:
-    for line in re.findall(r"^\| `refold ([a-z]+)[^`]*` \|(.*)\|$", README, re.MULTILINE):
+def test_every_option_of_the_page_is_there() -> None:
+    for line in re.findall(r"^\| `refold ([a-z]+)[^`]*` \|(.*)\|$", COMMANDS, re.MULTILINE):
         shown = CliRunner().invoke(app, [line[0], "--help"], env={"COLUMNS": "200"}).output
         for option in re.findall(r"`(--[a-z]+)", line[1]):
             assert option in shown, f"refold {line[0]} {option}"

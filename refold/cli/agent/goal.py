@@ -87,10 +87,9 @@ def task_of(goal: str, made: Made) -> Task:
 def introduce(made: Made) -> None:
     """Say that answers are scripted, lest they pass for a model's."""
     if made.is_scripted:
-        script = clean(str(made.agent.model_name)).removeprefix("scripted:")
-        say(
-            console(), Text(f"The answers are scripted, by {script}: no model is called. The tools are real.", "yellow")
-        )
+        script = clean(str(made.agent.model_name)).removeprefix("scripted").removeprefix(":")
+        by = f", by {script}" if script else ""
+        say(console(), Text(f"The answers are scripted{by}: no model is called. The tools are real.", "yellow"))
 
 
 def tell_turn(turn: Turn, manner: Manner) -> None:

@@ -62,9 +62,10 @@ def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Ite
     if not found:
         older = _older_steps(trace)
         line = f"{path}: {count_text(trace.step_count - older, 'step')} verified: the code does what the trace recorded"
+        line += "; tools were not run, their results are the recorded ones"
         if older:
             line += (
-                f" (not run again: {count_text(older, 'step')} before a resume migrated the run's older schema version)"
+                f"; {count_text(older, 'step')} of an older schema version, migrated by a resume, could not be verified"
             )
         yield Text(clean(line), "green")
         return

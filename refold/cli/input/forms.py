@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ...engine.loop.json_schema import schema_problem
 from ..render.text import SHORT, brief, clean, value_text
-from .schemas import Schema, choices, described, fields, or_nothing, resolved, rooted
+from .schemas import Schema, choices, described, fields, or_nothing, resolved, rooted, titled
 from .values import strict_json
 
 Read = Callable[[str], str]
@@ -49,10 +49,16 @@ class _Form:
         if default is _SKIPPED and empty and optional:
             default = None
         listed = choices(schema, self.root)
+        if depth and not optional and listed is not None and len(listed) == 1:
+            return listed[0]
         while True:
             try:
                 if listed is not None:
                     typed = self._choice(listed, label, default, optional)
+                elif variants := titled(plain):
+                    titles = [str(each["title"]) for each in variants]
+                    chosen = self._choice(titles, label, default, optional)
+                    typed = self.value(variants[titles.index(chosen)], "") if chosen in titles else chosen
                 elif fields(plain):
                     typed = self._object(plain, label, default, optional or empty, depth)
                     typed = None if typed is _SKIPPED and not optional else typed

@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.text import Text
 
-from ..render.phrases import call_text
+from ..render.output import is_terminal
 from ..render.text import LONG, brief, clean, cut, seconds_text, value_text
-from .schemas import described
+from .schemas import described, titled
 
 Request = Mapping[str, Any]
 
@@ -22,7 +22,6 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
     yield "waits for", Text(cut(clean(str(request.get("prompt") or "an answer"), lines=True), LONG), "bold")
     details = request.get("details") or {}
     if request.get("kind") == "unknown_effect":
-        yield "call", Text(call_text(str(details.get("name")), details.get("args"), 200), "dim")
         yield "key", Text(clean(str(details.get("key"))), "dim")
     elif details:
         if details.get("in"):
@@ -30,7 +29,7 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
         if details.get("refused"):
             yield "refused", Text(clean(f"the previous answer: {details['refused']}"), "yellow")
         yield from _detail_rows(details.get("details"))
-    if request.get("kind") != "unknown_effect":
+    if not (is_terminal() and titled(request.get("schema") or {})):
         yield "takes", Text(described(request.get("schema")))
     if request.get("deadline") is not None:
         yield "until", Text(deadline_text(request["deadline"], now))

@@ -79,6 +79,13 @@ def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
     return schema, False
 
 
+def titled(schema: Schema) -> list[Schema]:
+    """Return the alternatives, if each has a title of its own."""
+    found = _alternatives(schema)
+    titles = {each["title"] for each in found if isinstance(each.get("title"), str)}
+    return list(found) if len(titles) == len(found) else []
+
+
 def fields(schema: Schema) -> Mapping[str, Schema]:
     """Return an object's properties to ask one by one, otherwise {}."""
     properties = schema.get("properties")
@@ -110,6 +117,8 @@ def _plainly(schema: Schema, root: Schema) -> str:
     if named:
         required = schema.get("required") or ()
         return "an object: " + brief(", ".join(n if n in required else f"{n} (optional)" for n in named), 200)
+    if alternatives := titled(schema):
+        return " or ".join(_document(each, root) for each in alternatives)
     kind = schema.get("type")
     said = _FORMATS.get(str(schema.get("format"))) or _NAMES.get(str(kind))
     if said is None:
@@ -119,6 +128,14 @@ def _plainly(schema: Schema, root: Schema) -> str:
         return "a JSON object" if kind == "object" else "a JSON value"
     limits = [text.format(clean(str(schema[name]))) for name, text in _LIMITS if name in schema]
     return ", ".join([said, *limits])
+
+
+def _document(schema: Schema, root: Schema) -> str:
+    """Return the JSON of an object in words, otherwise its title."""
+    members = {name: resolved(field, root) for name, field in fields(schema).items()}
+    words = {n: value_text(of["const"]) if "const" in of else str(of.get("title", "…")) for n, of in members.items()}
+    text = ", ".join(f"{value_text(name)}: {said}" for name, said in words.items())
+    return f"{{{text}}}" if members else str(schema["title"])
 
 
 def _alternatives(schema: Schema) -> Sequence[Schema]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ...traces.file.record import ASK
 from .progress import Done
-from .text import SHORT, brief, clean, count_text, cut, seconds_text, value_text
+from .text import SHORT, brief, call_text, clean, count_text, cut, seconds_text, value_text
 
 STATUS_STYLES = {
     "completed": "green",
@@ -26,18 +26,6 @@ def effect_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "")
     if name == ASK and isinstance(args, Mapping) and isinstance(args.get("prompt"), str):
         return f"ask({cut(value_text(args['prompt']), limit, hint)})"
     return call_text(name, args, limit, hint)
-
-
-def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -> str:
-    """Return a call as code, as in `look(x=1, where="north")`.
-
-    Each argument is cut to `limit` characters.
-    """
-    if not isinstance(args, Mapping):
-        return f"{clean(name)}({cut(value_text(args), limit, hint) if args is not None else ''})"
-    if args.keys() & {"$state", "$blob"}:
-        return f"{clean(name)}({value_text(args)})"
-    return f"{clean(name)}({', '.join(f'{clean(k)}={cut(value_text(v), limit, hint)}' for k, v in args.items())})"
 
 
 def decision_text(decision: Mapping[str, Any] | None, limit: int = SHORT) -> str:

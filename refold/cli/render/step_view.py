@@ -7,8 +7,8 @@ from rich.text import Text
 
 from ...traces import Change, Effect, Step
 from ...traces.file.record import ASK
-from .phrases import call_text, effect_text
-from .text import LONG, SHORT, clean, cut, seconds_text, value_text
+from .phrases import effect_text
+from .text import LONG, SHORT, call_text, clean, cut, seconds_text, value_text
 
 _MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
 
@@ -142,7 +142,7 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, show
     if _waits(effect):
         line.append("  waits for an answer", "cyan")
     elif effect.open:
-        line.append("  unknown whether it happened", "magenta")
+        line.append("  did not finish", "magenta")
     elif effect.cancelled:
         line.append("  cancelled", "magenta")
     elif effect.error is not None:

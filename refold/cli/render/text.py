@@ -2,13 +2,14 @@
 
 from datetime import datetime
 
-from ...plain_text import seconds_text, value_text
+from ...plain_text import LONG, SHORT, call_text, cut, seconds_text, value_text
 from ...printable import printable as clean
 
 __all__ = [
     "LONG",
     "SHORT",
     "brief",
+    "call_text",
     "clean",
     "count_text",
     "cut",
@@ -17,23 +18,6 @@ __all__ = [
     "size_text",
     "value_text",
 ]
-
-SHORT = 60
-"""The number of characters shown of a value within a line."""
-LONG = 400
-"""The number of characters shown of a value on its own lines."""
-
-
-def cut(text: str, limit: int | None, hint: str = "") -> str:
-    """Return the text, cut to `limit` characters with a note.
-
-    The note has the number of further characters; `hint` says how to see them. A text at most 20 characters longer
-    stays whole, because the note would be as long.
-    """
-    if limit is None or len(text) <= limit + 20:
-        return text
-    more = f"{len(text) - limit:,} more characters"
-    return f"{text[:limit]}… ({more}{'; ' + hint if hint else ''})"
 
 
 def brief(text: str, limit: int = SHORT) -> str:

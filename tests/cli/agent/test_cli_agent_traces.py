@@ -192,7 +192,7 @@ def killed(start: Command, scripted: Command, lab: Path) -> Path:
 
 def test_what_became_of_a_call_is_told_in_plain_words(refold: Command, killed: Path) -> None:
     ran = refold("resume", killed)
-    assert (ran.code, "bash was started, and it is unknown whether it happened" in ran.out) == (20, True)
+    assert (ran.code, '") started before the crash and did not finish. Did it run?' in ran.out) == (20, True)
     ran = refold("resume", killed, "--value", '{"ran": "it was done"}')
     assert ran.code == 0, ran.err
     assert "  → it was done" in ran.lines
@@ -201,8 +201,8 @@ def test_what_became_of_a_call_is_told_in_plain_words(refold: Command, killed: P
 
 def test_or_at_the_terminal(terminal: Command, refold: Command, killed: Path) -> None:
     screen = terminal("resume", killed)
-    screen.wait_for("leave it open: ")
-    screen.type("t\n")
+    screen.wait_for("3  Run it again")
+    screen.type("3\n")
     assert "→ over" in screen.wait_for("completed")
     assert screen.end() == 0
     assert refold("verify", killed).code == 0

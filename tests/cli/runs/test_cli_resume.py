@@ -50,11 +50,12 @@ def test_code_that_changed_is_not_resumed_unless_told(refold: Command, stopped: 
 
 
 def test_a_call_whose_fate_nobody_knows_is_asked_about(refold: Command, crashed: Path) -> None:
-    assert "unknown whether it happened" in refold("replay", crashed).out
+    assert "die()  did not finish" in refold("replay", crashed).out
     ran = refold("resume", crashed)
     assert ran.code == 20
     assert "status: waiting" in ran.lines
-    assert "waits for: die was started, and it is unknown whether it happened." in ran.out
+    assert "waits for: die() started before the crash and did not finish. Did it run?" in ran.lines
+    assert 'takes: {"ran": Result} or {"failed": Error message} or {"retry": true}' in ran.lines
     assert ran.lines[-1] == f"resume: refold resume {crashed} --value JSON"
     (request,) = refold("resume", crashed, "--json").doc["waiting"]
     assert request["kind"] == "unknown_effect"
@@ -82,24 +83,24 @@ def test_a_header_that_names_a_module_which_is_gone(refold: Command, stopped: Pa
 @pytest.mark.parametrize(
     ("typed", "shown"),
     [
-        (["r", "oops", '"done"'], "die()  ok"),
-        (["x", "f", "no power"], "failed: Failed: no power"),
+        (["1", '"done"'], "die()  ok"),
+        (["x", "2", "no power"], "failed: Failed: no power"),
     ],
 )
 def test_a_person_at_the_terminal_is_asked(terminal: Command, crashed: Path, typed: list[str], shown: str) -> None:
     screen = terminal("resume", crashed)
     for text in typed:
-        screen.wait_for("? " if text in ("oops", '"done"', "no power") else "leave it open: ")
+        screen.wait_for("Which?" if len(text) == 1 else "Result (" if text[0] == '"' else "Error message (")
         screen.type(text + "\n")
     out = screen.wait_for("replay  refold replay")
     assert shown in out
     assert screen.end() == 0
 
 
-@pytest.mark.parametrize(("typed", "code"), [("q\n", 20), ("\x04", 20), ("\x03", 130)])
+@pytest.mark.parametrize(("typed", "code"), [("\x04", 20), ("\x03", 130)])
 def test_a_person_may_leave_it_open(terminal: Command, crashed: Path, typed: str, code: int) -> None:
     screen = terminal("resume", crashed)
-    screen.wait_for("leave it open: ")
+    assert '{"ran"' not in screen.wait_for("Which? (1 to 3): ")
     screen.type(typed)
     # Python misses a Ctrl-C between the prompt and the first read of input(); a person presses it again
     assert screen.end(again=typed if code == 130 else "") == code

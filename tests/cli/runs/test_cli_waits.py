@@ -425,6 +425,45 @@ def test_an_optional_field_without_a_default_can_be_skipped() -> None:
     assert typed(schema, "", "x")[0] == {"b": "x"}
 
 
+SHIP: dict[str, Any] = {
+    "title": "Ship it to…",
+    "type": "object",
+    "properties": {"kind": {"const": "ship"}, "street": {"title": "Street", "type": "string"}},
+    "required": ["kind", "street"],
+}
+
+
+@pytest.mark.parametrize(
+    ("second", "lines", "value", "words"),
+    [
+        (
+            {"title": "Keep it", "const": None},
+            ["3", "1", "Elm Street"],
+            {"kind": "ship", "street": "Elm Street"},
+            '{"kind": "ship", "street": Street} or Keep it',
+        ),
+        (
+            {"title": "Keep it", "type": "boolean"},
+            ["Keep it", "y"],
+            True,
+            '{"kind": "ship", "street": Street} or Keep it',
+        ),
+        ({"title": "Ship it to…", "type": "integer"}, ["7"], 7, "a JSON value"),
+        (
+            {"title": "Again", "properties": {"x": {"$ref": "#"}, "y": True}},
+            ["1", "Elm Street"],
+            {"kind": "ship", "street": "Elm Street"},
+            '{"kind": "ship", "street": Street} or {"x": …, "y": …}',
+        ),
+    ],
+)
+def test_alternatives_with_titles_of_their_own_are_chosen_by_title(
+    second: dict[str, Any], lines: list[str], value: Any, words: str
+) -> None:
+    schema = {"anyOf": [SHIP, second]}
+    assert (typed(schema, *lines)[0], described(schema)) == (value, words)
+
+
 def test_an_object_that_does_not_fit_as_a_whole_is_filled_in_again() -> None:
     schema = {
         "type": "object",

@@ -10,6 +10,7 @@ from refold.traces import Trace
 from refold.traces.file.writer import TraceWriter
 
 Command = Callable[..., Any]
+SAME = "the code does what the trace recorded; tools were not run, their results are the recorded ones"
 
 
 def damage(trace: Path, line: int) -> None:
@@ -195,7 +196,7 @@ def test_repair_cuts_what_can_not_be_read(refold: Command, trace: Path) -> None:
 
 def test_verify_says_whether_the_code_still_does_what_it_did(refold: Command, trace: Path) -> None:
     ran = refold("verify", trace)
-    assert (ran.code, ran.out) == (0, f"{trace}: 3 steps verified: the code does what the trace recorded\n")
+    assert (ran.code, ran.out) == (0, f"{trace}: 3 steps verified: {SAME}\n")
     assert refold("verify", trace, "--json").doc["divergences"] == []
     ran = refold("verify", trace, "--module", "agents:Refused")
     assert ran.code == 1
@@ -237,15 +238,13 @@ def test_verify_tells_what_it_cannot_run_again(refold: Command, lab: Path) -> No
     refold("resume", path, "--module", "newer:Newer", "--max-steps", "9", "--yes")
     ran = refold("verify", path, "--module", "newer:Newer")
     assert ran.code == 0
-    assert ran.out.startswith(
-        f"{path}: 2 steps verified: the code does what the trace recorded (not run again: 1 step "
-    )
+    assert ran.out.startswith(f"{path}: 2 steps verified: {SAME}; 1 step of an older schema version, ")
     assert refold("verify", path, "--module", "agents:Counter").code == 1
 
 
 def test_verify_takes_many_traces_and_the_newest_where_none_is_named(refold: Command, trace: Path, lab: Path) -> None:
     other = Path(refold("run", "agents:Refused", "other", "--json").doc["trace"])
-    assert refold("verify").lines == [f"{other}: 3 steps verified: the code does what the trace recorded"]
+    assert refold("verify").lines == [f"{other}: 3 steps verified: {SAME}"]
     assert refold("verify", "runs").lines == refold("verify").lines
     assert len(refold("verify", trace, other).lines) == 2
     ran = refold("verify", "runs", "--all", "--module", "agents:Counter", "--json")

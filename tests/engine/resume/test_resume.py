@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from hostile_traces import read_docs, write_docs
 
 from refold import (
     Action,
@@ -127,11 +128,40 @@ def test_the_fate_of_a_call_can_be_told_as_ran_failed_or_to_retry() -> None:
         trace = unknown_trace()
         result = engine.resume(trace)
         assert result.waiting[0].kind == "unknown_effect"
-        assert "pay" in (result.waiting[0].prompt or "")
+        assert result.waiting[0].prompt == "pay(n=0) started before the crash and did not finish. Did it run?"
         result = engine.resume(result.trace, answer)
         assert result.state.entries[0] == entry
         assert ("pay 0" in calls) == ("retry" in answer)
         assert Engine(Books([])).verify(result.trace) == []
+
+
+def test_a_run_that_waits_with_the_words_of_an_earlier_version_is_answered(tmp_path: Path) -> None:
+    path = tmp_path / "old.trace.jsonl"
+    path.write_bytes(unknown_trace().data)
+    Engine(Books([])).resume(path)
+    docs = read_docs(path)
+    docs[-1]["requests"][0] |= {
+        "prompt": 'pay was started, and it is unknown whether it happened. Did it? Answer {"ran": result}, …',
+        "schema": {"oneOf": [{"properties": {name: {}}, "required": [name]} for name in ("ran", "failed", "retry")]},
+    }
+    write_docs(path, docs)
+    result = Engine(Books([])).resume(path, {"ran": "paid by hand"}, request=Trace.load(path).waiting[0]["id"])
+    assert (result.status, result.state.entries[0]) == (RunStatus.completed, "paid by hand")
+    assert Engine(Books([])).verify(path) == []
+
+
+def test_a_call_that_was_cancelled_is_not_said_to_have_met_a_crash() -> None:
+    calls: list[str] = []
+    books = Books(calls)
+
+    async def pay(n: int) -> str:
+        raise KeyboardInterrupt
+
+    books.tools = {**books.tools, "pay": effect(pay)}
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        Engine(books).run("t")
+    (request,) = Engine(Books(calls)).resume(stopped.value.result.trace).waiting  # type: ignore[attr-defined]
+    assert request.prompt == "pay(n=0) was cancelled before it finished. Did it run?"
 
 
 def test_answers_that_do_not_fit_are_refused_and_the_run_keeps_waiting() -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ...render.phrases import call_text
-from ...render.text import brief, clean, count_text, value_text
+from ...render.text import brief, call_text, clean, count_text, value_text
 
 _EDITS = 3
 

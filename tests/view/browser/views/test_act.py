@@ -14,10 +14,12 @@ from urllib.parse import unquote
 import pytest
 from hostile_traces import read_docs, write_docs
 from playwright.sync_api import Page, Route, expect
+from shown_runs import EXAMPLES
 from view_pages import Look, Site
 
-from refold import Engine, Trace
+from refold import Engine, RunResult, Trace
 from refold.modules.examples.game_of_24 import GameOf24
+from refold.tasks import load_task
 
 LAST = "async id => (await (await fetch(`/api/run?id=${encodeURIComponent(id)}`)).json()).open"
 """The number of the step under way, in which the run asks."""
@@ -55,6 +57,34 @@ def test_an_answer_is_given_in_a_form_of_its_schema(looking: Look, acted: Site) 
     expect(page.get_by_role("heading", name="Pay 1200 € to Alan?")).to_be_visible()
     expect(form.get_by_label("Yes")).to_be_focused()  # the next question is gone to
     assert f"k={page.evaluate(LAST, acted.ids['waiting'])}" in page.url
+
+
+def test_a_call_that_did_not_finish_is_asked_about_with_three_choices(looking: Look, acted: Site) -> None:
+    def crash() -> RunResult:
+        path = Engine(GameOf24(), traces=acted.folder).run(load_task(EXAMPLES / "game_of_24.yaml")).trace.path
+        assert path is not None
+        lines = path.read_bytes().splitlines(keepends=True)
+        at = next(i for i, line in enumerate(lines) if line.startswith(b'{"kind":"intent"'))
+        path.write_bytes(b"".join(lines[: at + 1]))
+        return Engine(GameOf24()).resume(path)
+
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(crash).result()
+    page = looking(acted.at("run", run.run_id, act=True))
+    said = 'combine(left="8", op="-", right="8") started before the crash and did not finish. Did it run?'
+    expect(page.get_by_role("heading", name=said)).to_be_visible()
+    form = page.locator("form.form")
+    expect(form.get_by_role("radio")).to_have_count(3)
+    form.get_by_label("It ran, with this result…").check()
+    form.get_by_role("textbox", name="Result").fill('"0"')
+    form.get_by_label("It failed…").check()
+    expect(form.get_by_role("textbox", name="Error message")).to_be_visible()
+    form.get_by_label("Run it again").check()
+    expect(form.get_by_role("textbox")).to_have_count(0)
+    expect(page.get_by_text('{"ran"')).to_have_count(0)
+    form.get_by_role("button", name="Answer and resume").click()
+    page.get_by_role("dialog", name="Run this module's code?").get_by_role("button", name="Run it").click()
+    until(lambda: Trace.load(acted.folder / f"{run.run_id}.trace.jsonl").status == "completed")
 
 
 def test_a_fork_is_made_from_an_edited_value_and_opens_beside_its_source(looking: Look, acted: Site) -> None:

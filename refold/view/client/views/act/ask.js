@@ -18,8 +18,6 @@ import { resumeCommand } from "./shell_words.js"
  * @typedef {import("./answer.js").Problem} Problem
  */
 
-const KINDS = /** @type {Record<string, string>} */ ({ unknown_effect: "It is not known whether a call was made" })
-
 /**
  * @param {object} props
  * @param {Source} props.source
@@ -29,7 +27,7 @@ const KINDS = /** @type {Record<string, string>} */ ({ unknown_effect: "It is no
  */
 export function Ask({ source, run, request, answered }) {
   return html`<section class="ask" aria-label="What the run waits for">
-    <p class="since">${KINDS[request.kind] ?? "Waiting for an answer"}, asked ${ago(request.at) || when(request.at)}; ${request.deadline === null ? "no deadline" : `${request.deadline < Date.now() / 1000 ? "the time to answer passed on" : "until"} ${when(request.deadline)}`}</p>
+    <p class="since">Waiting for an answer, asked ${ago(request.at) || when(request.at)}; ${request.deadline === null ? "no deadline" : `${request.deadline < Date.now() / 1000 ? "the time to answer passed on" : "until"} ${when(request.deadline)}`}</p>
     <h2 class="asked" dir="auto">${visible(request.prompt) || "The run waits."}</h2>
     <${Details} value=${request.details} />
     ${mayAct(source, run) ? html`<${AnswerForm} key=${request.id} source=${source} run=${run} request=${request} answered=${answered} />` : html`<${OnTheCommandLine} source=${source} run=${run} request=${request} />`}

@@ -99,13 +99,15 @@ function Members({ field, draft, set, path, id, problems }) {
   })}</div>`
 }
 
+/** Whether a field leaves nothing to enter. @param {Field} field @returns {boolean} */
+const settled = (field) => field.kind === "nothing" || (field.kind === "choice" && field.options?.length === 1) || (field.kind === "object" && (field.members ?? []).every((member) => member.required && settled(member.field)))
+
 /** @param {Props} props */
 function Variants({ field, draft, set, path, id, problems }) {
   const which = draft?.which
   const chosen = field.variants?.[which]
-  const simple = chosen && (chosen.kind === "nothing" || (chosen.kind === "choice" && chosen.options?.length === 1))
   return html`<${Radios} id=${id} at="-which" options=${(field.variants ?? []).map((variant, place) => ({ label: variantName(variant), on: which === place, pick: () => set({ ...draft, which: place }) }))} />
-    ${chosen && !simple && html`<div class="variant"><${FormField} key=${which} field=${{ ...chosen, title: "" }} draft=${draft.drafts?.[which]} set=${(/** @type {Draft} */ value) => set({ ...draft, drafts: { ...draft.drafts, [which]: value } })} label="" path=${path} id=${idOf(id, `-${which}`)} problems=${problems} /></div>`}`
+    ${chosen && !settled(chosen) && html`<div class="variant"><${FormField} key=${which} field=${{ ...chosen, title: "" }} draft=${draft.drafts?.[which]} set=${(/** @type {Draft} */ value) => set({ ...draft, drafts: { ...draft.drafts, [which]: value } })} label="" path=${path} id=${idOf(id, `-${which}`)} problems=${problems} /></div>`}`
 }
 
 /** Kinds that are a group of controls. @type {Partial<Record<import("./schema.js").Kind, (props: Props) => any>>} */

@@ -16,7 +16,7 @@ import { command } from "./shell_words.js"
 export function Verified({ source, run, found, go, close }) {
   const [first] = found
   if (!first)
-    return html`<div class="notice" role="status"><span class="grow">Verified: run again with the recorded outcomes, the hooks made the same decisions and changes.</span><button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></div>`
+    return html`<div class="notice" role="status"><span class="grow">Verified: the code makes the same decisions and changes as recorded. Tools were not run; their results are the recorded ones.</span><button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></div>`
   return html`<section class="diverged" aria-label="First divergence">
     <div class="row"><h3 class="grow">First divergence: step ${first.step}, ${first.phase}${first.run && first.run !== run ? html` of <a href="#/run/${encodeURIComponent(first.run)}?k=${first.step}">a child run</a>` : ""}</h3>
       ${!first.run || first.run === run ? html`<button type="button" class="btn line" onClick=${() => go(first.step)}>Go to step ${first.step}</button>` : null}
