@@ -16,8 +16,8 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
 
 import shown_runs  # noqa: E402
-from chromium import launch  # noqa: E402
-from playwright.sync_api import Page, sync_playwright  # noqa: E402
+from chromium import chromium  # noqa: E402
+from playwright.sync_api import Page  # noqa: E402
 from view_server import serving  # noqa: E402
 
 from refold.cli.commands.view_modules import CommandModules  # noqa: E402
@@ -60,17 +60,15 @@ def main() -> None:
         folder = Path(temporary) / "runs"
         with ThreadPoolExecutor(1) as pool:
             ids = pool.submit(shown_runs.make, folder, time.time()).result()
-        with serving(folder, modules=CommandModules(None, [folder])) as server, sync_playwright() as playwright:
+        with serving(folder, modules=CommandModules(None, [folder])) as server, chromium() as browser:
             assert server.viewer.actions is not None
             address = f"http://127.0.0.1:{server.port}/?token={server.viewer.actions.token}"
-            browser = launch(playwright)
             for theme in ("light", "dark"):
                 scheme: Any = theme
                 page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")
                 for name in VIEWS:
                     take(page, address, ids, name, theme)
                 page.close()
-            browser.close()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The benchmark runs: each workload at a tiny size, each figure under its name; no time is judged here."""
 
 import gc
+import os
 import subprocess
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def test_each_workload_gives_its_figures(group: str, monkeypatch: pytest.MonkeyP
     figures = list(
         GROUPS[group](Sizes(steps=12, long=24, runs=3, run_steps=2, children=10, messages=5, hands=600, repeats=1))
     )
-    assert {figure.key for figure in figures} == KEYS[group]
+    postgres = set() if "CI" in os.environ or Path("/usr/lib/postgresql").exists() else {"store.postgres"}
+    assert {figure.key for figure in figures} == KEYS[group] - postgres
     for figure in figures:
         assert figure.measured > 0
         assert figure.met in (True, False, None)

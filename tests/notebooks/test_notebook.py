@@ -9,9 +9,9 @@ from typing import Any
 
 import nbformat
 import pytest
-from chromium import launch
+from chromium import chromium
 from nbclient import NotebookClient
-from playwright.sync_api import Dialog, sync_playwright
+from playwright.sync_api import Dialog
 
 pytestmark = pytest.mark.slow
 
@@ -79,8 +79,7 @@ class Parts(HTMLParser):
 def look_at(shown: str) -> list[str]:
     """Show HTML in Chromium; return what happened beside being shown."""
     happened: list[str] = []
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
+    with chromium() as browser:
         page = browser.new_page()
         page.set_default_timeout(240_000)
 
@@ -99,7 +98,6 @@ def look_at(shown: str) -> list[str]:
         page.frames[1].wait_for_function("location.hash.includes('k=')")
         assert page.locator("script").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the layout holds"
-        browser.close()
     return happened
 
 

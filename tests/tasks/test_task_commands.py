@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
+from processes import ended
 
 from refold.errors import CommandError, EnvironmentNotOpenError, OutsideWorkspaceError
 from refold.tasks import ExecResult, HostEnvironment
@@ -45,12 +46,6 @@ def family(folder: Path, kind: str) -> list[str]:
     return [sys.executable, "-c", FAMILY, str(folder / "pids"), kind]
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie (nobody has asked how it ended) does not."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return state.strip() != "" and not state.strip().startswith("Z")
-
-
 def wait_until(true: Callable[[], bool]) -> None:
     for _ in range(25_000):
         if true():
@@ -66,7 +61,7 @@ async def started(folder: Path) -> list[int]:
 
 async def gone(pids: list[int]) -> None:
     assert len(pids) == 2
-    await anyio.to_thread.run_sync(wait_until, lambda: not any(alive(pid) for pid in pids))
+    await anyio.to_thread.run_sync(wait_until, lambda: all(ended(pid) for pid in pids))
 
 
 KINDS = ["same-session", pytest.param("own-session", marks=pytest.mark.skipif(sys.platform != "linux", reason="/proc"))]
@@ -79,9 +74,9 @@ async def test_cancelling_kills_the_whole_family(tmp_path: Path, kind: str) -> N
             async with anyio.create_task_group() as group:
                 group.start_soon(env.exec, family(tmp_path, kind))
                 pids = await started(tmp_path)
-                assert all(alive(pid) for pid in pids)
+                assert not any(ended(pid) for pid in pids)
                 scope.cancel()
-        assert not alive(pids[0])
+        assert ended(pids[0])
         await gone(pids)
 
 
@@ -174,7 +169,7 @@ async def test_closing_kills_what_a_command_left_in_the_background(tmp_path: Pat
         result = await env.exec(["sh", "-c", script])  # its child holds the pipes open, and is not waited for
         assert (result.stdout, result.returncode) == ("out\n", 0)
         pids = await started(tmp_path)
-        assert alive(pids[0])
+        assert not ended(pids[0])
     await gone(pids)
 
 
@@ -189,7 +184,7 @@ def test_cancelling_an_asyncio_task_kills_the_whole_family(tmp_path: Path) -> No
         return pids
 
     pids = asyncio.run(main())
-    wait_until(lambda: not any(alive(pid) for pid in pids))
+    wait_until(lambda: all(ended(pid) for pid in pids))
 
 
 async def test_a_command_cancelled_before_it_starts(tmp_path: Path) -> None:
@@ -286,7 +281,7 @@ def test_a_sync_command_that_is_interrupted_is_killed(tmp_path: Path) -> None:
             finally:
                 signal.signal(signal.SIGALRM, before)
             pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-            assert not any(alive(pid) for pid in pids), "before the environment is closed"
+            assert all(ended(pid) for pid in pids), "before the environment is closed"
 
     asyncio.run(main())
 

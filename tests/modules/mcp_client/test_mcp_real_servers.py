@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from components import component
 from mcp import Client, types
+from needed import missing
 
 from refold import WaitRequest
 from refold.modules.agent import Agent, ScriptedGenerator
@@ -45,6 +47,8 @@ def time_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
 
 
 def git_calls(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    if shutil.which("git") is None:
+        missing("there is no git: apt-get install git")
     here = {"repo_path": str(folder)}
     env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"}
     subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True, env=env)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import shown_runs
-from chromium import launch
+from chromium import chromium
 from made_once import made_once
-from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect
 from view_pages import Site
 from view_server import serving
 
@@ -66,10 +66,7 @@ class _Chromium:
 
     def open(self) -> Browser:
         if self._browser is None:
-            with ExitStack() as opening:  # a browser that is not there leaves no event loop
-                self._browser = launch(opening.enter_context(sync_playwright()))
-                opening.callback(self._browser.close)
-                self._exit = opening.pop_all()
+            self._browser = self._exit.enter_context(chromium())
         return self._browser
 
     def close(self) -> None:
