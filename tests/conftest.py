@@ -114,6 +114,8 @@ WIDE = (
 """Files whose tests are marked `wide`: most take a second or more of CPU, and they add cases to what other tests say,
 or are about a room that is seldom changed. `make test-fast` passes over them and over the slow ones."""
 
+os.environ.pop("PYTHONUNBUFFERED", None)  # processes that tests start print as a user's do
+
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -31,7 +31,8 @@ def main() -> None:
     """Run this process's command line and exit with its code."""
     _open_the_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        # Whoever reads a pipe or a file sees each line when it is printed, such as the address of `refold view`.
+        sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _unfailing(sys.stderr)
     if logging.lastResort is not None:  # shows the warnings that no handler of the module's takes
