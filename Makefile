@@ -78,7 +78,8 @@ bench: $(VENV)/refold-dev  ## measure the ratios that the project promises
 	$(BIN)/python -m bench
 
 docs: $(VENV)/refold-dev  ## render the docstrings of all public names to build/docs
-	$(BIN)/python -m pdoc -o build/docs refold refold.testing $(patsubst %,refold.modules.%,agent tools mcp skills policies capabilities)
+	$(BIN)/python -m pdoc -o build/docs refold refold.testing refold.errors refold.tasks refold.traces refold.traces.stores \
+	  $(patsubst %,refold.modules.%,agent tools mcp skills policies capabilities run_sets evaluation studies rate_limits)
 
 screenshots: $(VENV)/refold-dev  ## make the pictures in the docs, in Chromium
 	$(BIN)/python docs/screenshots.py
