@@ -105,6 +105,13 @@ class Module(Generic[S]):
         """
         return None
 
+    def configuration(self) -> Mapping[str, Any]:
+        """Return the parts of the state that the module's settings determine, by JSON Pointer.
+
+        A fork adopts the settings that differ from those of the run it forks. By default, there are none.
+        """
+        return {}
+
     def failure(self, state: S) -> RunFailure | None:
         """Return why `reduce` ended the run as failed, from its last state.
 

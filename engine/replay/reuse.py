@@ -248,7 +248,7 @@ class Reuse:
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)
         if entry is None:
-            return None, self._missing or self._other_state(request) or _NOT_ASKED, True
+            return None, self._missing or self._difference(request) or _NOT_ASKED, True
         if entry.effect.seq in recorded.again:
             return None, "", False
         entry.recorded = recorded.settled.get(entry.effect.seq, entry.recorded)
@@ -257,14 +257,17 @@ class Reuse:
             return (entry, found), "", False
         return None, recorded.open[entry.effect.seq] or (_NOT_ENDED if recorded.committed else ""), recorded.committed
 
-    def _other_state(self, request: Request) -> str:
-        """Return the part of the state that alone makes a request differ."""
+    def _difference(self, request: Request) -> str:
+        """Return the argument, or the part of the state, in which a request about the state differs."""
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)
         was = self.source.shared_state(self.at + self._step)
         for effect in self._recorded.journal.alike(request):
-            if self.source.value(effect.args) == args:
+            before = self.source.value(effect.args)
+            if isinstance(before, dict) and (differing := [n for n in args if n in before and args[n] != before[n]]):
+                return f"{differing[0]} is different in the source run"
+            if before == args:
                 for path in pointers(args):
                     if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
                         return f"{path or 'the state'} is different in the source run"
