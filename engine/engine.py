@@ -328,7 +328,7 @@ class Engine(Generic[S]):
     # how a run is made
 
     def load(self, trace: TraceLike) -> Trace:
-        """Return a trace as it is, or load it from its path or by its run's id."""
+        """Return a trace as it is, or load the one named."""
         source = trace if isinstance(trace, Trace) else self._trace_source(trace)
         return source if isinstance(source, Trace) else Trace.load(source)
 

@@ -106,9 +106,10 @@ class Module(Generic[S]):
         return None
 
     def configuration(self) -> Mapping[str, Any]:
-        """Return the parts of the state that the module's settings determine, by JSON Pointer.
+        """Return the settings of the module that its state contains.
 
-        A fork adopts the settings that differ from those of the run it forks. By default, there are none.
+        They are parts of the state by JSON Pointer. A fork adopts those that differ from those of the run it forks. By
+        default, there are none.
         """
         return {}
 

@@ -1,4 +1,4 @@
-"""The settings of a module in a run's state, which a fork adopts and verification compares."""
+"""The settings of a module in a run's state: forks adopt them."""
 
 from typing import Any
 

@@ -258,7 +258,7 @@ class Reuse:
         return None, recorded.open[entry.effect.seq] or (_NOT_ENDED if recorded.committed else ""), recorded.committed
 
     def _difference(self, request: Request) -> str:
-        """Return the argument, or the part of the state, in which a request about the state differs."""
+        """Return which argument or part of the state differs, or no text."""
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)

@@ -23,7 +23,7 @@ class Usage(StateModel):
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether `cost_usd` is a lower bound, because the price of some calls is unknown or assumed."""
+        """Whether the price of some calls is unknown or assumed."""
         return False
 
     def __add__(self, other: "Usage") -> "Usage":

@@ -304,9 +304,9 @@ class Trajectory(BaseModel):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """The values that tools have kept in the conversation, such as the contents of Memory.
+        """The values that tools have kept in the conversation.
 
-        The next run of the conversation begins with these.
+        Such are the contents of Memory. The next run of the conversation begins with these.
         """
         run = self.last_run
         if run is None and self._trace is not None:

@@ -155,6 +155,6 @@ def _named(name: str, given: Any) -> Scorer:
 
 
 def _is_trajectory(parameter: inspect.Parameter) -> bool:
-    """Return whether a parameter is annotated as a Trajectory, as a class or as text."""
+    """Return whether a parameter is annotated as a Trajectory."""
     said = getattr(parameter.annotation, "__name__", parameter.annotation)
     return isinstance(said, str) and said.strip("'\"").rpartition(".")[2] == "Trajectory"
