@@ -78,7 +78,8 @@ def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudg
 def budget_of_fork(options: Mapping[str, Any] | None, own: RuntimeBudget, source: Trace, limit: int) -> RuntimeBudget:
     """Return the budget of a fork.
 
-    It is that of its source, with the limits that the Agent has changed. `own` is the Agent's budget, and `limit` its `max_steps`.
+    It is that of its source, with the limits that the Agent has changed. `own` is the Agent's budget, and `limit` its
+    `max_steps`.
     """
     given = (options or {}).get("budget")
     given = given.to_dict() if isinstance(given, RuntimeBudget) else given or {}
