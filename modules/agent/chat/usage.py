@@ -23,7 +23,7 @@ class Usage(StateModel):
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the price of some calls is unknown or assumed."""
+        """Whether a budget assumed the price of some calls."""
         return False
 
     def __add__(self, other: "Usage") -> "Usage":

@@ -22,7 +22,7 @@ _BY_STOP: dict[AgentStopReason, RunStatus] = {
     "error": RunStatus.failed,
 }
 _KEEPS = (b'"kept":{"', b'"/kept')
-"""What the trace of a run has whose tools keep values."""
+"""What the trace of a run has, after its header, if tools keep values: reading the state takes longer than this."""
 _ANSWERED = (None, RunStatus.completed, RunStatus.stopped)
 """The statuses of runs whose last text may be an answer; a trajectory made by hand has None."""
 
@@ -32,7 +32,7 @@ class RunStanding:
     """A run's standing according to its trace.
 
     `kept` has the values that tools keep between calls. `least_cost` is the run's cost in US dollars as the engine
-    counts it, if the price of some calls is unknown or assumed.
+    counts it, if the budget assumed a price for some calls.
     """
 
     status: RunStatus
@@ -44,9 +44,14 @@ class RunStanding:
     @classmethod
     def of(cls, trace: Trace) -> Self:
         """Return the standing of a trace's run, ended or not."""
-        used = trace.end.get("usage") or {}
-        state = trace.final_state if any(member in trace.data for member in _KEEPS) else None
-        facts = {"kept": (state or {}).get("kept"), "least_cost": used.get("cost") if used.get("unpriced") else None}
+        used, data = trace.end.get("usage") or {}, trace.data
+        header_ends = data.find(b"\n")
+        keeps = trace.first_state is not None and any(data.find(member, header_ends) >= 0 for member in _KEEPS)
+        is_bound = used.get("unpriced") and trace.budget.get("assumed_price")
+        facts = {
+            "kept": trace.final_state.get("kept") if keeps else None,
+            "least_cost": used.get("cost") if is_bound else None,
+        }
         return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting, **facts})
 
     def to_dict(self) -> dict[str, Any]:

@@ -291,8 +291,8 @@ class Trajectory(BaseModel):
     def usage(self) -> Usage:
         """The total usage of all steps.
 
-        If a price is unknown, its cost is what is known to be spent, with the budget's `assumed_price` where there is
-        one, and `is_lower_bound` is true; or None if no cost is known.
+        Its cost is None if a price is unknown. With an `assumed_price` in the last run's budget, the cost is what this
+        budget counted, and `is_lower_bound` is true.
         """
         total = Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
         least = None if self.last_run is None else self.last_run.least_cost
