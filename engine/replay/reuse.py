@@ -264,13 +264,14 @@ class Reuse:
         args = orjson.loads(request.asked.data)
         was = self.source.shared_state(self.at + self._step)
         for effect in self._recorded.journal.alike(request):
+            for path in pointers(args):
+                if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
+                    return f"{path or 'the state'} is different in the source run"
             before = self.source.value(effect.args)
-            if isinstance(before, dict) and (differing := [n for n in args if n in before and args[n] != before[n]]):
-                return f"{differing[0]} is different in the source run"
-            if before == args:
-                for path in pointers(args):
-                    if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
-                        return f"{path or 'the state'} is different in the source run"
+            if isinstance(before, dict):
+                for name in args:
+                    if args[name] != before.get(name):
+                        return f"{name} is different in the source run"
         return ""
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:

@@ -90,10 +90,11 @@ class _Verification:
             return
         if self.parent is None or self.parent["kind"] == "call":
             await self._init(first)
-        elif "configuration" in self.parent and (changed := changed_configuration(self.module, self.trace)):
-            ops = [{"op": "add", "path": path, "value": own} for path, own in changed.items()]
-            self._differs(0, "init", first, patched(first, ops))
         state = self._load(0)
+        if state is not None and "configuration" in (self.parent or {}):
+            changed = changed_configuration(self.module, self.trace).items()
+            if ops := [{"op": "add", "path": path, "value": own} for path, own in changed]:
+                self._differs(0, "init", first, patched(first, ops))
         resumed = {r.step for r in self.trace.records if r.kind == "resume" and r.get("patch")}
         for step in steps:
             if state is None or step.index in resumed:

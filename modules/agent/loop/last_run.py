@@ -46,7 +46,7 @@ class RunStanding:
         """Return the standing of a trace's run, ended or not."""
         used, data = trace.end.get("usage") or {}, trace.data
         header_ends = data.find(b"\n")
-        keeps = trace.first_state is not None and any(data.find(member, header_ends) >= 0 for member in _KEEPS)
+        keeps = any(data.find(each, header_ends) >= 0 for each in _KEEPS) and trace.first_state is not None
         is_bound = used.get("unpriced") and trace.budget.get("assumed_price")
         facts = {
             "kept": trace.final_state.get("kept") if keeps else None,

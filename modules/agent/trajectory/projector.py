@@ -441,14 +441,18 @@ def _asked(request: Mapping[str, Any]) -> tuple[str, list[str] | None]:
 
     A tool that asks a single question has both in the request's details.
     """
-    prompt, schema = request.get("details") or {}, request.get("schema") or {}
-    several = (prompt.get("details") or {}).get("questions") if isinstance(prompt.get("details"), Mapping) else None
-    one = several[0] if several and len(several) == 1 else {}
-    chosen = [each["label"] for each in one.get("options") or ()]
-    if not chosen:
+    details = (request.get("details") or {}).get("details")
+    questions: Any = details.get("questions") if isinstance(details, Mapping) else None
+    single = isinstance(questions, list) and len(questions) == 1 and isinstance(questions[0], Mapping)
+    question = questions[0] if single else {}
+    options: Any = question.get("options")
+    listed = options if isinstance(options, list) else []
+    found = [each["label"] for each in listed if isinstance(each, Mapping) and "label" in each]
+    if not found:
+        schema = request.get("schema") or {}
         alternatives = [schema, *(schema.get("anyOf") or ())]
-        chosen = next((each["enum"] for each in alternatives if isinstance(each, Mapping) and each.get("enum")), [])
-    return one.get("prompt") or request.get("prompt") or "", [str(each) for each in chosen] or None
+        found = next((each["enum"] for each in alternatives if isinstance(each, Mapping) and each.get("enum")), [])
+    return str(question.get("prompt") or request.get("prompt") or ""), [str(each) for each in found] or None
 
 
 def made(cls: type[E], values: dict[str, Any]) -> E:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
+from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest, ask
 from refold.errors import EngineUsageError, WaitAnsweredError
 from refold.modules.agent import Agent, ScriptedGenerator, UserInputRequired, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
@@ -210,6 +210,18 @@ async def test_the_event_has_the_bare_question_and_its_options(
     prompt = waiting.waiting[0].details["details"]
     if call[0] != "remove":
         assert prompt["source_tool_call_id"] == "call_abc", "the id that the model gave"
+
+
+@pytest.mark.parametrize("details", [{}, {"questions": "none"}, {"questions": [3]}, {"questions": [{"options": [1]}]}])
+async def test_any_question_has_an_event(details: dict[str, Any]) -> None:
+    @tool
+    async def asks() -> str:
+        """Asks by itself."""
+        return str(await ask("Which?", {"anyOf": [{"enum": [1, 2]}, {"type": "null"}]}, details=details))
+
+    waiting = await Agent(name="a", tools=[asks], model=ScriptedGenerator([ToolCall.of("c", "asks", {})])).run("go")
+    (event,) = waiting.get_events_by_type(UserInputRequired)
+    assert (event.question, event.options) == ("Which?", ["1", "2"])
 
 
 async def test_many_people_are_asked_at_once() -> None:
