@@ -311,8 +311,7 @@ class Engine(Generic[S]):
             EngineOwnedFieldError: the edit sets a field that the engine alone writes.
             StateValueError, StateMigrationError: the state, edited or not, does not fit the module's class.
         """
-        budget, source = options.budget(budget), trace if isinstance(trace, Trace) else self._trace_source(trace)
-        loaded = source if isinstance(source, Trace) else Trace.load(source)
+        budget, loaded = options.budget(budget), self.load(trace)
         wanted, home = self._options(), self.traces
         plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, reuse_effects=reuse_effects)
         return await execute(plan)
@@ -330,6 +329,11 @@ class Engine(Generic[S]):
         return await find_divergences(self.module, source if isinstance(source, Trace) else Trace.load(source))
 
     # how a run is made
+
+    def load(self, trace: TraceLike) -> Trace:
+        """Return a trace as it is, or load the one named."""
+        source = trace if isinstance(trace, Trace) else self._trace_source(trace)
+        return source if isinstance(source, Trace) else Trace.load(source)
 
     def _trace_source(self, trace: TraceLike) -> Trace | Path | RunRef:
         """Return a Trace in memory, otherwise its path or place."""

@@ -105,6 +105,14 @@ class Module(Generic[S]):
         """
         return None
 
+    def configuration(self) -> Mapping[str, Any]:
+        """Return the settings of the module that its state contains.
+
+        They are parts of the state by JSON Pointer. A fork adopts those that differ from those of the run it forks. By
+        default, there are none.
+        """
+        return {}
+
     def failure(self, state: S) -> RunFailure | None:
         """Return why `reduce` ended the run as failed, from its last state.
 

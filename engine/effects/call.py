@@ -93,7 +93,8 @@ No measurement fixes this size. Another value would only change where results ar
 class CallInfo:
     """Facts about the running effect or tool, for its function.
 
-    `key` is the idempotency key, the same in every attempt; `usage` is the sum of its charges so far, if any.
+    `key` is the idempotency key, the same in every attempt; `usage` is the sum of its charges so far, if any. `action`
+    is the id of the action that a tool carries out; None for an effect.
     """
 
     run_id: str
@@ -102,6 +103,7 @@ class CallInfo:
     name: str
     key: str
     usage: Usage | None = None
+    action: str | None = None
 
 
 LAST = 1 << 60
@@ -138,7 +140,8 @@ class Call:
     work: Any = None
     """The future of the tool's result, if the thread of `decide` has started it."""
     kwargs: dict[str, Any]
-    action_id: str
+    action_id: Any = None
+    """The id of the action; None for other effects."""
     entry: Any = None
     """The journal's entry for this call, if there is one."""
     order: Any = None

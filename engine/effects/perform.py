@@ -207,7 +207,7 @@ def call_info() -> CallInfo:
     if frame is None or frame.call is None:
         raise NoRunError("call_info() belongs inside an effect or a tool; call it in the function that is performed")
     call = frame.call
-    return CallInfo(frame.host.run_id, frame.step, frame.phase, call.spec.name, call.key, call.charged)
+    return CallInfo(frame.host.run_id, frame.step, frame.phase, call.spec.name, call.key, call.charged, call.action_id)
 
 
 def bind(fn: Callable[P, R]) -> Callable[P, R]:

@@ -31,6 +31,8 @@ class ServedRun:
         self.journal = Journal(())
         self.missing: dict[str, Any] | None = None
         """The name and arguments of the first request that the trace does not have; a hook may catch the error."""
+        self.expected: dict[str, Any] | None = None
+        """The recorded request of that name that was not made, if there is one."""
         self.learn = learn
         """Receives the secrets in arguments, and those that marks in the trace replace."""
         self._refs = StateRefs(None)
@@ -40,7 +42,7 @@ class ServedRun:
         effects, events = (step.effects, step.events) if step is not None else ((), [])
         self.journal = Journal(effects, events, complete=True, value=value)
         self._refs = StateRefs(state)
-        self.missing = None
+        self.missing = self.expected = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """Look up the recorded outcome of a call, or raise DivergenceError."""
@@ -71,7 +73,10 @@ class ServedRun:
 
     def _refuse(self, frame: Frame, name: str, args: Any) -> NoReturn:
         request = {"effect": name, "args": args}
-        self.missing = self.missing or request
+        if self.missing is None:
+            self.missing = request
+            left = (effect for effect in self.journal.left(frame.phase) if effect.name == name)
+            self.expected = next(({"effect": name, "args": effect.args} for effect in left), None)
         raise DivergenceError([Divergence(frame.step, frame.phase, "no such effect was requested", request)])
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:

@@ -248,7 +248,7 @@ class Reuse:
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)
         if entry is None:
-            return None, self._missing or self._other_state(request) or _NOT_ASKED, True
+            return None, self._missing or self._difference(request) or _NOT_ASKED, True
         if entry.effect.seq in recorded.again:
             return None, "", False
         entry.recorded = recorded.settled.get(entry.effect.seq, entry.recorded)
@@ -257,17 +257,21 @@ class Reuse:
             return (entry, found), "", False
         return None, recorded.open[entry.effect.seq] or (_NOT_ENDED if recorded.committed else ""), recorded.committed
 
-    def _other_state(self, request: Request) -> str:
-        """Return the part of the state that alone makes a request differ."""
+    def _difference(self, request: Request) -> str:
+        """Return which argument or part of the state differs, or no text."""
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)
         was = self.source.shared_state(self.at + self._step)
         for effect in self._recorded.journal.alike(request):
-            if self.source.value(effect.args) == args:
-                for path in pointers(args):
-                    if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
-                        return f"{path or 'the state'} is different in the source run"
+            for path in pointers(args):
+                if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
+                    return f"{path or 'the state'} is different in the source run"
+            before = self.source.value(effect.args)
+            if isinstance(before, dict):
+                for name in args:
+                    if args[name] != before.get(name):
+                        return f"{name} is different in the source run"
         return ""
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:

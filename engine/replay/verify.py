@@ -9,7 +9,8 @@ The loop is the same as in a live run (`fold`); only its supplier differs:
     Act, Wait        tools, `act`, a person        the recorded observation
     Commit           write the patch               compared with the recorded patch
 
-`init_state` is called and compared too, except in forks and candidates' runs, whose first state comes from another run.
+`init_state` is called and compared too, except in forks and candidates' runs, whose first state comes from another run:
+of a fork, the module's settings are compared.
 After a divergence, verification continues from the recorded state, so that each step is judged by itself.
 
 States of another schema version than the module's cannot be taken up. If a later resume has migrated the run to the
@@ -27,6 +28,7 @@ from ...printable import error_line
 from ...tasks import Task
 from ...traces import Record, Step, Trace
 from ...traces.json_patch.diff import make_patch
+from ...traces.json_patch.share import patched
 from ..current_frame import reset_frame, set_frame
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, named_lanes
@@ -36,6 +38,7 @@ from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..module import Module, call_hook, first_state, hook_arguments, kind_of
 from ..state.model import StateSchema, dump
+from .configuration import changed_configuration
 from .divergence import OTHER_VERSION, Divergence
 from .recorded_host import ServedRun
 
@@ -88,6 +91,10 @@ class _Verification:
         if self.parent is None or self.parent["kind"] == "call":
             await self._init(first)
         state = self._load(0)
+        if state is not None and "configuration" in (self.parent or {}):
+            changed = changed_configuration(self.module, self.trace).items()
+            if ops := [{"op": "add", "path": path, "value": own} for path, own in changed]:
+                self._differs(0, "init", first, patched(first, ops))
         resumed = {r.step for r in self.trace.records if r.kind == "resume" and r.get("patch")}
         for step in steps:
             if state is None or step.index in resumed:
@@ -236,7 +243,7 @@ class _Verification:
         finally:
             reset_frame(token)
         if self.host.missing is not None:
-            actual = self.host.missing
+            recorded, actual = self.host.expected or recorded, self.host.missing
         elif last and fits(recorded, actual) and (left := self.host.journal.left(phase)):
             asked = [{"effect": effect.name, "args": effect.args} for effect in left]
             self.found.append(Divergence(step, phase, asked, "no such effect was requested"))

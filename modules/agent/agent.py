@@ -325,7 +325,11 @@ class Agent(BaseModel):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
     ) -> Trajectory:
-        """Fork an earlier run at a step; see `Engine.afork`."""
+        """Fork an earlier run at a step; see `Engine.afork`.
+
+        The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
+        agent has changed. Its trace and its AgentStart name what differs.
+        """
         return await forked(self, trace, at, edit, reuse_effects=reuse_effects, budget=budget)
 
     async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ...engine import AgentModule, CommonOptions, Engine, RuntimeBudget
+from ...tasks import Task
+from ...traces import Trace
 
 HEARTBEAT_SECONDS = 15.0
 """Seconds of silence after which a stream yields a Heartbeat."""
@@ -71,6 +73,21 @@ def budget_of(options: Mapping[str, Any], default: RuntimeBudget) -> RuntimeBudg
         names = ", ".join(field.name for field in fields(RuntimeBudget))
         raise ValueError(f"a budget has no {', '.join(map(repr, sorted(unknown)))}; its fields are {names}")
     return RuntimeBudget(**{**default.to_dict(), **given})
+
+
+def budget_of_fork(options: Mapping[str, Any] | None, own: RuntimeBudget, source: Trace, limit: int) -> RuntimeBudget:
+    """Return the budget of a fork.
+
+    It is that of its source, with the limits that the Agent has changed. `own` is the Agent's budget, and `limit` its
+    `max_steps`.
+    """
+    given = (options or {}).get("budget")
+    given = given.to_dict() if isinstance(given, RuntimeBudget) else given or {}
+    began, now = source.header["budget"], own.under(Task.from_dict(source.header["task"]).budget).to_dict()
+    changed = {name: value for name, value in now.items() if value is not None and value != began.get(name)}
+    if limit == (source.first_state or {}).get("limit") and "max_steps" not in given:
+        changed.pop("max_steps", None)  # the limit of steps came from the run's caller, not from the Agent
+    return RuntimeBudget.from_dict({**source.budget, **changed})
 
 
 def engine_for(module: AgentModule[Any], options: Mapping[str, Any] | None, default: RuntimeBudget) -> Engine:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from ...engine import Engine, RunResult, RunStream, cancel_requests, is_cancelled
+from ...engine import Engine, RunResult, RunStream, RuntimeBudget, cancel_requests, is_cancelled
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
 from ...traces.file.append_only import SUFFIX
@@ -19,7 +19,8 @@ from .chat.json_forms import message_to_dict
 from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
 from .events.live_pieces import Pieces
 from .generators.request_context import listener, listening
-from .options import heartbeat_of
+from .loop.module import AgentLoop
+from .options import budget_of_fork, heartbeat_of
 from .reactions import Reaction
 from .trajectory.lazy_run import LazyRun
 from .trajectory.projector import KEPT, Projector, events_of
@@ -60,6 +61,8 @@ class Running:
         if self.trajectory.events:
             inputs["history"] = [message_to_dict(message) for message in self.trajectory.context]
             inputs["asked"] = _asked(self.trajectory)
+            if kept := self.trajectory.kept:
+                inputs["kept_before"] = kept
         self.trajectory.follow(None)
         if self._metadata:
             inputs["message_metadata"] = dict(self._metadata)
@@ -187,10 +190,19 @@ async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> T
         return await _taken(agent, await engine.aresume(trace, value, **options))
 
 
-async def forked(agent: RunsGoals, trace: Any, at: int | None, edit: Any, **options: Any) -> Trajectory:
+async def forked(
+    agent: RunsGoals, trace: Any, at: int | None, edit: Any, *, budget: RuntimeBudget | None, **options: Any
+) -> Trajectory:
     """Start a run from a step of another; see `Agent.fork`."""
     async with entered(agent.tools):
-        return await _taken(agent, await agent.make_engine().afork(trace, at, edit, **options))
+        engine = agent.make_engine()
+        source, loop = engine.load(trace), engine.module
+        assert isinstance(loop, AgentLoop)
+        first = source.first_state or {}
+        if (first.get("agent") or {}).get("model") != loop.setup.generator.model:
+            loop.fork_mode = await loop.mode()
+        budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
+        return await _taken(agent, await engine.afork(source, at, edit, budget=budget, **options))
 
 
 async def _taken(agent: RunsGoals, result: RunResult) -> Trajectory:

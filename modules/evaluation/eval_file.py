@@ -23,6 +23,7 @@ from .evaluation import Evaluation
 from .result import no_column
 from .scorers import (
     Scorer,
+    as_scorer,
     called_before,
     called_tool,
     exact_match,
@@ -218,7 +219,7 @@ def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> Score
         raise ValueError(f"the options of {name} are a mapping, got {type(options).__name__}")
     if ":" in name:
         found = load(name)
-        return found if isinstance(found, Scorer) else Scorer(found, **(options or {}))
+        return Scorer(found, **options) if options and not isinstance(found, Scorer) else as_scorer(found)
     if name not in BUILT_IN:
         near = get_close_matches(name, BUILT_IN, 1) or [key for key, make in BUILT_IN.items() if make.__name__ == name]
         hint = f"did you mean {near[0]!r}? The" if near else "the"

@@ -8,11 +8,13 @@ import anyio
 import pytest
 
 from refold import Action, AgentModule, Decision, Engine, StateSchema
-from refold.modules.agent import AgentJudge
+from refold.modules.agent import Agent, AgentJudge, Trajectory
+from refold.modules.agent import scorers as events
 from refold.modules.agent.generators import ScriptedGenerator
 from refold.modules.evaluation import (
     Dataset,
     EvaluatedRun,
+    Evaluation,
     EvaluationError,
     JudgeScorer,
     Score,
@@ -127,6 +129,48 @@ def test_a_function_gets_what_its_parameters_name() -> None:
 def test_what_cannot_be_scored_raises(made: Scorer, columns: dict[str, Any]) -> None:
     with pytest.raises((EvaluationError, ValueError, TypeError)):
         scored(made, run_of(**columns))
+
+
+def says_done(task_output: Any) -> bool:
+    return len(task_output.steps) == 1 and task_output.answer == "done"
+
+
+def annotated(result: Trajectory) -> bool:
+    return len(result.steps) == 1
+
+
+def annotated_by_text(output: "Trajectory", target: str) -> bool:
+    return output.answer == target
+
+
+async def numbered(task_output: Any) -> float:
+    return len(task_output.steps) / 2
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        (events.Scorer(says_done, name="s"), 1.0),
+        (events.Scorer(numbered, name="s"), 0.5),
+        ({"s": events.Scorer(says_done)}, 1.0),
+        (Scorer(annotated, name="s"), 1.0),
+        (Scorer(annotated_by_text, name="s"), 1.0),
+        (Scorer(lambda text: text == "done", name="s"), 1.0),
+    ],
+)
+def test_a_scorer_of_an_agents_task_gets_the_trajectory_it_asks_for(given: Any, value: float) -> None:
+    agent = Agent(name="a", model=ScriptedGenerator(["done"]))
+    rows = [{"goal": "g", "target": "done"}]
+    result = Evaluation(task=agent.as_task(), dataset=rows, scorers=given if isinstance(given, dict) else [given])
+    (sample,) = result.run_sync().samples
+    assert sample.scores["s"].value == value
+
+
+def test_a_scorer_of_events_gets_the_answer_of_a_task_that_is_no_agents() -> None:
+    (made,) = as_scorers(events.Scorer(lambda output: output == "x"))
+    assert scored(made, run_of("x")).value == 1.0
+    with pytest.raises(EvaluationError, match="a scorer must be a function of a run, got int"):
+        as_scorers([3])
 
 
 def test_scorers_have_different_names() -> None:

@@ -1,12 +1,12 @@
 """Events, reactions and whole trajectories that hypothesis makes up."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 from hypothesis import strategies as st
 
-from refold.modules.agent import Message, ToolCall, Usage
+from refold.modules.agent import AgentStopReason, Message, ToolCall, Usage
 from refold.modules.agent.chat import ContentImageUrl, ContentText
 from refold.modules.agent.events import (
     AgentEnd,
@@ -118,7 +118,7 @@ events: st.SearchStrategy[AgentEvent] = st.one_of(
         AgentEnd,
         **_base,
         status=_status,
-        stop_reason=st.sampled_from(["finished", "max_steps_reached", "error", "stalled", "cancelled"]),
+        stop_reason=st.sampled_from(get_args(AgentStopReason)),
         error=st.none() | texts | errors(),
     ),
     st.builds(AgentError, **_base, error=errors()),

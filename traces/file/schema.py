@@ -235,6 +235,8 @@ _link = _with(
     path=_text,
     file=_text,
     edit=is_patch,
+    configuration=_object,
+    changed=lambda value: type(value) is list and all(map(_text, value)),
     reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text),
 )
 _task = _with(id=_maybe_text, objective=_maybe_text, inputs=_none_or(_object), metadata=_none_or(_object), budget=_any)

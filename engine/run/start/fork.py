@@ -18,7 +18,9 @@ from ...current_frame import NOWHERE, reset_frame, set_frame
 from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
+from ...effects.request_digest import part_at
 from ...module import Module, import_path
+from ...replay.configuration import changed_configuration, configuration
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
 from ...state.model import StateSchema, assemble, dump
@@ -59,7 +61,10 @@ def plan_of_fork(
         raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
     if header["state"] != import_path(cls):
         recorded_state(source, cls, document)
-    state, patch = _edited(cls, document, edit)
+    start = document
+    if changed := changed_configuration(module, source):
+        start = _edited(cls, document, changed)[0].to_dict()
+    state, patch = _edited(cls, start, edit)
     budget = budget or RuntimeBudget.from_dict(source.budget)
     limit = max(budget.max_steps, state.current_step, 1)
     if state.max_steps != limit:
@@ -72,6 +77,13 @@ def plan_of_fork(
     parent: dict[str, Any] = {"kind": "fork", **link, "hash": record.hash}
     if (change := _proven(patch, document, data, redactor)) or edit is not None:
         parent["edit"] = change
+    if settings := configuration(module):
+        if redactor is not None:
+            settings = orjson.loads(redactor.json(dump(settings)))
+        first = orjson.loads(data)
+        parent["configuration"] = {path: own for path, own in settings.items() if part_at(first, path) != own}
+        if start is not document:
+            parent["changed"] = [op["path"] for op in make_patch(document, start)]
     parent["path"] = (header.get("parent") or {}).get("path", "")
     reuse = None
     if reuse_effects:

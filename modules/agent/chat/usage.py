@@ -21,6 +21,11 @@ class Usage(StateModel):
     cache_creation_input_tokens: int = 0
     cost_usd: float | None = None
 
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether a budget assumed the price of some calls."""
+        return False
+
     def __add__(self, other: "Usage") -> "Usage":
         if not isinstance(other, Usage):
             return NotImplemented
@@ -46,7 +51,7 @@ class Usage(StateModel):
         return self if other == 0 else NotImplemented
 
     def __str__(self) -> str:
-        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.6f}"
+        cost = "" if self.cost_usd is None else f", {'>= ' if self.is_lower_bound else ''}${self.cost_usd:.6f}"
         return f"{self.input_tokens} in + {self.output_tokens} out{cost}"
 
     @classmethod
@@ -73,6 +78,15 @@ class Usage(StateModel):
             cache_creation_input_tokens=_count(usage, "cache_creation_input_tokens"),
             cost_usd=cost_usd if cost_usd is not None else _get(usage, "cost_usd"),
         )
+
+
+class UsageAtLeast(Usage):
+    """Usage whose `cost_usd` is a lower bound."""
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """True; see Usage."""
+        return True
 
 
 _COUNTS = tuple(name for name in Usage.model_fields if name.endswith("_tokens"))

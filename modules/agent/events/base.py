@@ -19,7 +19,17 @@ from .masked_arguments import MASK, masked_arguments
 from .sinks import Sink, write_document
 
 AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]
-AgentStopReason: TypeAlias = Literal["finished", "max_steps_reached", "error", "stalled", "cancelled"]
+AgentStopReason: TypeAlias = Literal[
+    "finished",
+    "max_steps_reached",
+    "budget_time",
+    "budget_tokens",
+    "budget_cost",
+    "error",
+    "stalled",
+    "cancelled",
+]
+"""Why a run ended; `docs/endings.md` lists the engine's reason for each."""
 
 Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "empty", "no_calls"]
 """Why an answer is incomplete although nothing failed.

@@ -6,6 +6,9 @@ from ..events import AgentStopReason
 _BY_REASON: dict[StopReason, AgentStopReason] = {
     StopReason.budget_steps: "max_steps_reached",
     StopReason.max_steps: "max_steps_reached",
+    StopReason.budget_time: "budget_time",
+    StopReason.budget_tokens: "budget_tokens",
+    StopReason.budget_cost: "budget_cost",
     StopReason.critic_stop: "finished",
     StopReason.stagnation: "stalled",
 }

@@ -14,26 +14,45 @@ from .errors import error_text, error_type
 _BY_STOP: dict[AgentStopReason, RunStatus] = {
     "finished": RunStatus.completed,
     "max_steps_reached": RunStatus.stopped,
+    "budget_time": RunStatus.stopped,
+    "budget_tokens": RunStatus.stopped,
+    "budget_cost": RunStatus.stopped,
     "stalled": RunStatus.stopped,
     "cancelled": RunStatus.cancelled,
     "error": RunStatus.failed,
 }
+_KEEPS = (b'"kept":{"', b'"/kept')
+"""What the trace of a run has, after its header, if tools keep values: reading the state takes longer than this."""
 _ANSWERED = (None, RunStatus.completed, RunStatus.stopped)
 """The statuses of runs whose last text may be an answer; a trajectory made by hand has None."""
 
 
 @dataclass(frozen=True)
 class RunStanding:
-    """A run's standing according to its trace."""
+    """A run's standing according to its trace.
+
+    `kept` has the values that tools keep between calls. `least_cost` is the run's cost in US dollars as the engine
+    counts it, if the budget assumed a price for some calls.
+    """
 
     status: RunStatus
     waiting: tuple[WaitRequest, ...] = field(default=())
     error: RunFailure | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
+    least_cost: float | None = None
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
         """Return the standing of a trace's run, ended or not."""
-        return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting})
+        used, data = trace.end.get("usage") or {}, trace.data
+        header_ends = data.find(b"\n")
+        keeps = any(data.find(each, header_ends) >= 0 for each in _KEEPS) and trace.first_state is not None
+        is_bound = used.get("unpriced") and trace.budget.get("assumed_price")
+        facts = {
+            "kept": trace.final_state.get("kept") if keeps else None,
+            "least_cost": used.get("cost") if is_bound else None,
+        }
+        return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting, **facts})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -42,6 +61,7 @@ class RunStanding:
             doc["waiting"] = [request.to_dict() for request in self.waiting]
         if self.error is not None:
             doc["error"] = {**self.error.to_dict(), "issues": list(self.error.issues)}
+        doc |= {name: value for name in ("kept", "least_cost") if (value := getattr(self, name))}
         return doc
 
     @classmethod
@@ -53,7 +73,8 @@ class RunStanding:
         try:
             error = doc.get("error")
             requests = tuple(WaitRequest.from_dict(request) for request in doc.get("waiting") or ())
-            return cls(RunStatus(doc["status"]), requests, RunFailure.from_dict(error) if error else None)
+            failure = RunFailure.from_dict(error) if error else None
+            return cls(RunStatus(doc["status"]), requests, failure, dict(doc.get("kept") or {}), doc.get("least_cost"))
         except (TypeError, ValueError, KeyError, AttributeError) as wrong:
             raise EventFormatError("Trajectory", f"its last_run must be the standing of a run: {wrong}") from None
 

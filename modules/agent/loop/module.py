@@ -11,7 +11,7 @@ from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..modes import ToolMode, choose_mode
-from ..tools import Tool, Toolset
+from ..tools import Toolset
 from ..tools.results.reported_outcome import told_outcome
 from .act import observed
 from .decide import Deciding
@@ -25,8 +25,9 @@ class AgentLoop(AgentModule[AgentState]):
     """The engine module that runs an Agent; made by `agent.module()`.
 
     Use it as `Engine(agent.module(), ...)`. A task's inputs may hold `history` (messages of earlier turns, as
-    documents), `session_id`, `agent_id`, `message_metadata` (for the goal's message), and `asked`, the number of
-    requests in earlier turns (a scripted generator continues after them). The other inputs are for the tools.
+    documents), `session_id`, `agent_id`, `message_metadata` (for the goal's message), `asked`, the number of
+    requests in earlier turns (a scripted generator continues after them), and `kept_before`, the values that tools have
+    kept in earlier turns. The other inputs are for the tools.
 
     `agent.run` enters toolsets that are context managers; the module does not.
     """
@@ -40,6 +41,8 @@ class AgentLoop(AgentModule[AgentState]):
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.fork_mode: ToolMode | None = None
+        """The tool mode of a fork with another model, if the Agent's is "auto"."""
         self.tools = {name: tool.to_action() for name, tool in setup.by_name.items()}
 
     async def init_state(
@@ -51,34 +54,50 @@ class AgentLoop(AgentModule[AgentState]):
         agent_id: str | None = None,
         message_metadata: Mapping[str, Any] | None = None,
         asked: int | None = None,
+        kept_before: Mapping[str, Any] | None = None,
         **inputs: Any,
     ) -> AgentState:
         """Return the first state: the conversation so far and the goal."""
-        setup = self.setup
         earlier = [m for m in map(message_from, history) if not is_empty(m) and m.role != "system"]
         messages = [*sanitize_orphan_tool_messages(earlier), Message("user", task, metadata=message_metadata)]
-        tools = [tool.definition for tool in setup.tools]
-        system = Message("system", setup.instructions) if setup.instructions else None
-        params = setup.params.model_copy(update={"tools": tools}) if tools else setup.params
-        policy = setup.policy.describe() if setup.policy is not None else None
-        model = setup.generator.model
+        settings = self._settings(agent_id=agent_id, session_id=session_id)
+        system = settings["system"]
         return AgentState(
-            agent=AgentFacts(name=setup.name, model=model, agent_id=agent_id, session_id=session_id, policy=policy),
+            **settings,
             inputs=inputs,
-            system=system,
+            kept=dict(kept_before or {}),
             messages=messages,
             turns_before=len(messages) - 1,
-            params=params,
-            tool_mode=await self._mode(setup.tools),
-            limit=setup.limit,
+            tool_mode=await self.mode(),
             asked=sum(m.role == "assistant" for m in earlier) if asked is None else asked,
             weight=estimate_tokens([*messages, system] if system is not None else messages),
         )
 
-    async def _mode(self, tools: Sequence[Tool[..., Any]]) -> ToolMode:
+    def _settings(self, **ids: str | None) -> dict[str, Any]:
+        """Return the fields of the first state that only the Agent determines."""
+        setup = self.setup
+        policy = setup.policy.describe() if setup.policy is not None else None
+        tools = [tool.definition for tool in setup.tools]
+        return {
+            "agent": AgentFacts(name=setup.name, model=setup.generator.model, policy=policy, **ids),
+            "system": Message("system", setup.instructions) if setup.instructions else None,
+            "params": setup.params.model_copy(update={"tools": tools}) if tools else setup.params,
+            "limit": setup.limit,
+        }
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the Agent's settings in the state, which a fork adopts."""
+        state = AgentState(**self._settings()).to_dict()
+        found = {f"/agent/{name}": state["agent"][name] for name in ("name", "model", "policy")}
+        found |= {f"/{name}": state[name] for name in ("system", "params", "limit")}
+        mode = self.setup.tool_mode if self.fork_mode is None else self.fork_mode
+        return found if mode == "auto" else {**found, "/tool_mode": mode}
+
+    async def mode(self) -> ToolMode:
+        """Return the tool mode, chosen by the model's capabilities for "auto"."""
         if self.setup.tool_mode != "auto":
             return self.setup.tool_mode
-        if not tools:
+        if not self.setup.tools:
             return "api"
         known = await capabilities_of(self.setup.generator)
         return choose_mode("auto", known.function_calling)

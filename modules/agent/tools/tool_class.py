@@ -241,13 +241,13 @@ class Tool(BaseModel, Generic[P, R]):
     def to_action(self, tool_call_id: str | None = None) -> Callable[..., Any]:
         """Return the tool as a function for the engine.
 
-        The function takes JSON arguments by name and returns the JSON form of a ToolOutcome. Without an id, the call's
-        key in the journal is its id.
+        The function takes JSON arguments by name and returns the JSON form of a ToolOutcome. Without an id, the call
+        has that of the action, or else its key in the journal.
         """
         name = self.wire_name
 
         def read(arguments: dict[str, Any]) -> ToolCall:
-            return ToolCall.of_recorded(tool_call_id or _key(), name, text_of_args(arguments))
+            return ToolCall.of_recorded(tool_call_id or _call_id(), name, text_of_args(arguments))
 
         if is_async(self.fn):
 
@@ -291,8 +291,9 @@ class _AsyncTool(Tool[P, R]):
         return await cast(Callable[..., Coroutine[Any, Any, Any]], self.fn)(*passed, **named)
 
 
-def _key() -> str:
+def _call_id() -> str:
     try:
-        return call_info().key
+        info = call_info()
     except NoRunError:
         return "call"
+    return info.action or info.key

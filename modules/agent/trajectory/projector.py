@@ -63,6 +63,9 @@ KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)
 _PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
 """The frequent events whose values need no validation."""
 
+_SAID = ("error", "cancelled", "budget_time", "budget_tokens", "budget_cost")
+"""The endings whose AgentEnd has an error, in words if there was none."""
+
 _DEFAULTS: dict[type[AgentEvent], list[tuple[str, Any, Any]]] = {}
 _NAMESPACE = UUID("0f3f7c0e-3a43-5f0b-9d38-6a2f6f0d4c11")
 Resolve = Callable[[Any], Any]
@@ -165,17 +168,17 @@ class Projector:
             self._goal = [m.meta(agent=agent.name, model=agent.model) for m in self._chat[-1:]]
         else:  # in a fork, the first messages belong to the original run
             before, inputs = self._chat, state["inputs"]
-            parent = self._header["parent"] or {}
-            params["forked_from"] = {"run": parent.get("run"), "step": parent.get("step")}
+        parent = self._header["parent"] or {}
+        if state["current_step"] or parent.get("changed"):
+            params["forked_from"] = {name: parent.get(name) for name in ("run", "step")}
+            params["forked_from"] |= {"changed": parent["changed"]} if parent.get("changed") else {}
         if before and (self._history or state["current_step"]):
             yield self._make(AgentStep, messages=[*before])
         yield self._make(AgentStart, inputs=inputs, params=params)
 
     def _on_wait(self, record: Record) -> Iterator[AgentEvent | None]:
         for request in record["requests"]:
-            choices = (request.get("schema") or {}).get("enum")
-            options = [str(choice) for choice in choices] if choices else None
-            question = request.get("prompt") or ""
+            question, options = _asked(request)
             yield self._make(UserInputRequired, request_id=request["id"], question=question, options=options)
 
     def _on_end(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -192,7 +195,7 @@ class Projector:
         if raised and stop == "error" and error is None:  # otherwise the record repeats the error of the last turn
             error = recorded_error(raised["type"], raised["message"])
             yield self._make(AgentError, error=error)
-        elif stop in ("error", "cancelled") and error is None:
+        elif stop in _SAID and error is None:
             error = "the run was cancelled" if stop == "cancelled" else ENDINGS[StopReason(reason)].meaning
         yield self._make(AgentEnd, stop_reason=stop, error=error, incomplete=self._incomplete)
 
@@ -431,6 +434,25 @@ class Projector:
             attach(self._made[key], told)
         elif told:
             self._told[key] = told
+
+
+def _asked(request: Mapping[str, Any]) -> tuple[str, list[str] | None]:
+    """Return the question of a request and the answers to choose from.
+
+    A tool that asks a single question has both in the request's details.
+    """
+    details = (request.get("details") or {}).get("details")
+    questions: Any = details.get("questions") if isinstance(details, Mapping) else None
+    single = isinstance(questions, list) and len(questions) == 1 and isinstance(questions[0], Mapping)
+    question = questions[0] if single else {}
+    options: Any = question.get("options")
+    listed = options if isinstance(options, list) else []
+    found = [each["label"] for each in listed if isinstance(each, Mapping) and "label" in each]
+    if not found:
+        schema = request.get("schema") or {}
+        alternatives = [schema, *(schema.get("anyOf") or ())]
+        found = next((each["enum"] for each in alternatives if isinstance(each, Mapping) and each.get("enum")), [])
+    return str(question.get("prompt") or request.get("prompt") or ""), [str(each) for each in found] or None
 
 
 def made(cls: type[E], values: dict[str, Any]) -> E:

@@ -25,7 +25,7 @@ from ....notebook_card import Card, block_of
 from ....traces import Trace
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
-from ..chat.usage import Usage
+from ..chat.usage import Usage, UsageAtLeast
 from ..events import (
     AgentEnd,
     AgentEvent,
@@ -41,6 +41,7 @@ from ..events import (
 )
 from ..events.event_json import EventFormatError
 from ..loop.last_run import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
+from ..loop.last_run import last_run as events_of_last_run
 from ..reactions import Reaction
 from ..tools.results.truncation import cut_middle
 from .conversation import context, conversation
@@ -213,8 +214,8 @@ class Trajectory(BaseModel):
 
     @property
     def error(self) -> RunFailure | None:
-        """The error of the last run; None if it did not fail."""
-        if self.status is not RunStatus.failed:
+        """The error of the last run; None if no error ended it."""
+        if self.status is not RunStatus.failed and self.stop_reason != "error":
             return None
         raised = self.last_run.error if self.last_run is not None else None
         return raised or told_error(self.events)
@@ -290,9 +291,27 @@ class Trajectory(BaseModel):
     def usage(self) -> Usage:
         """The total usage of all steps.
 
-        Its cost is None if a price is unknown.
+        Its cost is None if a price is unknown. With an `assumed_price` in the last run's budget, the cost is what this
+        budget counted, and `is_lower_bound` is true.
         """
-        return Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
+        total = Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
+        least = None if self.last_run is None else self.last_run.least_cost
+        if total.cost_usd is not None or not least:
+            return total
+        before = self.events[: len(self.events) - len(events_of_last_run(self.events))]
+        least += sum(step.usage.cost_usd or 0.0 for step in steps_among(before))
+        return UsageAtLeast(**{**total.__dict__, "cost_usd": least})
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The values that tools have kept in the conversation.
+
+        Such are the contents of Memory. The next run of the conversation begins with these.
+        """
+        run = self.last_run
+        if run is None and self._trace is not None:
+            run = RunStanding.of(self._trace)
+        return {} if run is None else run.kept
 
     @property
     def metrics(self) -> dict[str, MetricSeries]:

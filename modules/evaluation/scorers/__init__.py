@@ -10,7 +10,7 @@ from .judged import JudgeScorer, judge_agreement
 from .matches import exact_match, includes, json_schema_match, numeric_match, regex_match
 from .run import EvaluatedRun
 from .score import Score
-from .scorer import Scorer, as_scorers, scorer
+from .scorer import Scorer, as_scorer, as_scorers, scorer
 from .tool_calls import called_before, called_tool
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "JudgeScorer",
     "Score",
     "Scorer",
+    "as_scorer",
     "as_scorers",
     "called_before",
     "called_tool",

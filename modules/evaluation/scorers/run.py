@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....errors import TraceError
 from ....tasks import Task
 from ....traces import Step, Trace
 
@@ -75,6 +76,14 @@ class EvaluatedRun:
         from ...agent import Trajectory
 
         return Trajectory.of(self.trace)
+
+    @property
+    def task_output(self) -> Any:
+        """What the task returned: an Agent's Trajectory, otherwise the answer."""
+        try:
+            return self.trajectory
+        except TraceError:
+            return self.answer
 
     @cached_property
     def state(self) -> dict[str, Any]:

@@ -21,8 +21,8 @@ class Scorer:
 
     The function's parameters are among `trace`, `trajectory`, `state`, `steps`, `status`, `stop_reason`, `answer`,
     `task_result`, `usage`, `task`, `objective`, `inputs`, `row`, `columns`, `target` and `run`; a parameter with
-    another name gets the row's column of that name. A function with one parameter of any other name gets the answer. It
-    may be async, and returns a bool, a number or a Score.
+    another name gets the row's column of that name, and one annotated as a Trajectory the trajectory. A function with
+    one parameter of any other name gets the answer. It may be async, and returns a bool, a number or a Score.
 
     Args:
         func: the function.
@@ -66,7 +66,7 @@ class Scorer:
             )
         required = [each for each in self._parameters if each.default is each.empty and each.kind not in _MANY]
         for each in required:
-            if each.name not in NAMES and each.name not in columns and len(required) > 1:
+            if not (each.name in NAMES or each.name in columns or _is_trajectory(each)) and len(required) > 1:
                 near = get_close_matches(each.name, [*NAMES, *columns], 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
                 raise EvaluationError(
@@ -81,7 +81,10 @@ class Scorer:
         for each in self._parameters:
             if each.kind in _MANY:
                 continue
-            if each.name in NAMES:
+            value: Any
+            if _is_trajectory(each):
+                value = run.trajectory
+            elif each.name in NAMES:
                 value = getattr(run, each.name)
             elif each.name in run.columns:
                 value = run.columns[each.name]
@@ -114,27 +117,44 @@ def scorer(func: Callable[..., Any] | None = None, *, name: str | None = None, p
 def as_scorers(given: Any) -> list[Scorer]:
     """Return a list of scorers from any accepted form.
 
-    The forms are a function, a Scorer, a list of these, and a mapping of names to these. Raises EvaluationError if two
-    have the same name.
+    The forms are a function, a Scorer, another object with a `name` and a `score` of the task's output, such as the
+    Agent's Scorer, a list of these, and a mapping of names to these. Raises EvaluationError if two have the same name.
     """
     if given is None:
         return []
     if isinstance(given, Mapping):
         found = [_named(str(name), each) for name, each in given.items()]
-    elif isinstance(given, Iterable):
-        found = [each if isinstance(each, Scorer) else Scorer(each) for each in given]
     else:
-        found = [given if isinstance(given, Scorer) else Scorer(given)]
+        found = [as_scorer(each) for each in (given if isinstance(given, Iterable) else [given])]
     names = [each.name for each in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise EvaluationError(f"two scorers have the name {twice[0]!r}; rename one of them: Scorer(…, name=…)")
     return found
 
 
-def _named(name: str, given: Any) -> Scorer:
+def as_scorer(given: Any) -> Scorer:
+    """Return a scorer for a function, a Scorer or a `score` object."""
     if isinstance(given, Scorer):
-        if type(given) is Scorer:
-            return Scorer(given.func, name=name, passing=given.passing, needs_target=given.needs_target)
-        given.name = name
         return given
-    return Scorer(given, name=name)
+    if isinstance(given, type) or not callable(getattr(given, "score", None)):
+        return Scorer(given)
+
+    async def score(run: EvaluatedRun) -> Any:
+        found = given.score(run.task_output)
+        return await found if inspect.isawaitable(found) else found
+
+    return Scorer(score, name=str(getattr(given, "name", type(given).__name__)))
+
+
+def _named(name: str, given: Any) -> Scorer:
+    made = as_scorer(given)
+    if type(made) is Scorer:
+        return Scorer(made.func, name=name, passing=made.passing, needs_target=made.needs_target)
+    made.name = name
+    return made
+
+
+def _is_trajectory(parameter: inspect.Parameter) -> bool:
+    """Return whether a parameter is annotated as a Trajectory."""
+    said = getattr(parameter.annotation, "__name__", parameter.annotation)
+    return isinstance(said, str) and said.strip("'\"").rpartition(".")[2] == "Trajectory"

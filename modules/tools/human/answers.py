@@ -26,11 +26,17 @@ def text_of(prompt: HumanPrompt) -> str:
     return "\n".join(lines)
 
 
-def schema_of(prompt: HumanPrompt) -> dict[str, Any]:
-    """Return the JSON Schema of an answer."""
+def schema_of(prompt: HumanPrompt, *, free: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of an answer.
+
+    With `free`, any text and true or false are valid answers to the only question, too. Forms do not offer them: their
+    schema is marked as deprecated.
+    """
     if len(prompt.questions) == 1:
         suggested = prompt.default_option if not prompt.questions[0].multiple else None
-        schema = {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
+        schema: dict[str, Any] = {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
+        if free:
+            schema["anyOf"].append({"type": ["string", "boolean"], "deprecated": True})
         return schema if suggested is None else {**schema, "default": suggested}
     properties = {str(n): {"title": q.header or q.prompt, **_schema(q)} for n, q in enumerate(prompt.questions, 1)}
     whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

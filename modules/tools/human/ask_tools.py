@@ -10,8 +10,8 @@ from ...agent.tools import action_for, current_tool_call, tool
 from .handlers import UserCancelledError, put
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion
 
-_YES = frozenset({"yes", "y", "1", "confirm", "ok", "sure"})
-_NO = frozenset({"no", "n", "2", "cancel", "abort"})
+_YES = frozenset({"yes", "y", "1", "confirm", "ok", "sure", "true"})
+_NO = frozenset({"no", "n", "2", "cancel", "abort", "false"})
 
 
 @tool
@@ -78,8 +78,8 @@ async def confirm(
     """
     fallback = "Yes" if default_yes else "No"
 
-    def understand(text: str) -> str:
-        said = text.strip().casefold()
+    def understand(answer: Any) -> str:
+        said = str(answer).strip().casefold()
         return "Yes" if said in _YES else "No" if said in _NO else fallback
 
     question = HumanQuestion.model_validate(

@@ -61,11 +61,11 @@ def set_user_input_callback(callback: UserInputCallback | None) -> Token[UserInp
     return _callback.set(callback)
 
 
-async def put(prompt: HumanPrompt, understand: Callable[[str], str] | None = None) -> HumanInputResponse:
+async def put(prompt: HumanPrompt, understand: Callable[[Any], str] | None = None) -> HumanInputResponse:
     """Put a prompt to a person and return the response.
 
-    In a run, this is an `ask` of the engine, answered once and journaled. `understand` turns typed text into one of the
-    labels.
+    In a run, this is an `ask` of the engine, answered once and journaled. With `understand`, which turns an answer into
+    one of the labels, any text and true or false are answers, too.
 
     Raises NobodyToAskError if there is neither a run, nor a handler, nor a terminal.
     """
@@ -77,10 +77,12 @@ async def put(prompt: HumanPrompt, understand: Callable[[str], str] | None = Non
 
     document = prompt.model_dump(mode="json", exclude_defaults=True)
     try:
-        answer = await ask(text_of(prompt), schema_of(prompt), details=document, on_wait=on_wait)
+        answer = await ask(
+            text_of(prompt), schema_of(prompt, free=understand is not None), details=document, on_wait=on_wait
+        )
     except NoRunError:
         return await _outside(prompt, answerer, understand)
-    return response_of(prompt, answer)
+    return response_of(prompt, answer if understand is None or answer is None else understand(answer))
 
 
 async def _outside(

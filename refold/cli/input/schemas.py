@@ -140,7 +140,9 @@ def _document(schema: Schema, root: Schema) -> str:
 
 def _alternatives(schema: Schema) -> Sequence[Schema]:
     found = schema.get("anyOf") or schema.get("oneOf") or ()
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, Sequence) else ()
+    if not isinstance(found, Sequence):
+        return ()
+    return [each for each in found if isinstance(each, Mapping) and each.get("deprecated") is not True]
 
 
 def _pointed(root: Schema, reference: str) -> Any:

@@ -57,6 +57,16 @@ def test_a_chat_keeps_the_conversation_and_each_turn_has_its_trace(say: Command)
     assert f"{second.path}" in ran.stdout
 
 
+def test_what_tools_keep_is_known_in_the_next_line(say: Command) -> None:
+    calls = [
+        {"calls": [{"save_memory": {"key": "name", "value": "Ada"}}]},
+        "Saved.",
+        {"calls": [{"list_memory_keys": {}}]},
+    ]
+    ran = say(["remember my name", "what do you know?"], [*calls, "Ada."], "--tool", "refold.modules.tools:Memory")
+    assert '  → ["name"]' in ran.stdout.splitlines(), ran.stdout
+
+
 def test_a_line_that_ends_in_a_backslash_goes_on(say: Command) -> None:
     say(["one\\", "two"], ["ok"])
     assert traces()[0].header["task"]["objective"] == "one\ntwo"

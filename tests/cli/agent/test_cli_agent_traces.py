@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -224,7 +225,6 @@ def test_what_a_module_prints_is_no_part_of_json(process: Command, scripted: Com
 
 
 def test_a_run_begun_in_python_is_told_by_module(refold: Command, process: Command, lab: Path) -> None:
-    import subprocess
     import sys
 
     subprocess.run([*warm_python(), "adding.py"], check=True, timeout=250)
@@ -271,3 +271,21 @@ def test_a_newer_config_is_refused(refold: Command, adding: Path) -> None:
 
     with pytest.raises(InputError, match="the agent's wings"):
         AgentConfig.from_dict({"wings": 2})
+
+
+def test_a_fork_by_another_agent_takes_its_settings_and_shows_them(refold: Command, lab: Path) -> None:
+    subprocess.run([*warm_python(), "adding.py"], check=True, timeout=250)
+    (trace,) = Path("runs").glob("*.trace.jsonl")
+    (lab / "changed.py").write_text(
+        "from adding import Agent, ScriptedGenerator, add, answers\n"
+        "agent = Agent(name='adder', model=ScriptedGenerator(answers()), tools=[add], instructions='Add.')\n"
+    )
+    forked = refold("fork", trace, "--at", "1", "--module", "changed:agent")
+    assert forked.code == 0, forked.err
+    (fork,) = (path for path in Path("runs").glob("*.trace.jsonl") if path != trace)
+    assert Trace.load(fork).state(0)["system"]["body"] == "Add."
+    assert refold("verify", fork, "--module", "changed:agent").code == 0
+    old = refold("verify", fork, "--module", "adding:agent")
+    assert old.code != 0
+    assert "/system" in old.out
+    assert "/system = " in refold("trace", "show", fork).out

@@ -28,7 +28,7 @@ async def offload_tool_output(content: str, tool_call_id: str, tool_name: str) -
 
     The file is `<cache>/tool-output/<YYYYMMDD-HHMMSS>-<tool_call_id>.txt`, by the run's clock. Only its owner can read
     it, and no existing file is overwritten. The short form is the first 15,000 characters, a line with the number of
-    omitted line breaks, the tool and the path, and the last 15,000 characters.
+    truncated lines (or characters) and the path, and the last 15,000 characters.
 
     Raises OSError if the file cannot be written.
     """
@@ -38,7 +38,7 @@ async def offload_tool_output(content: str, tool_call_id: str, tool_name: str) -
 def offload_sync(content: str, tool_call_id: str, tool_name: str) -> tuple[str, Path]:
     """Do the work of `offload_tool_output` in this thread."""
     path = _written(content, tool_call_id)
-    return _summary(content, f"the whole output of {tool_name} is in {path}"), path
+    return _summary(content, f"full output saved to {path}"), path
 
 
 def is_too_long(outcome: ToolOutcome) -> bool:
@@ -63,7 +63,7 @@ def offloaded(outcome: ToolOutcome, tool_call_id: str, tool_name: str) -> ToolOu
         try:
             summary, path = offload_sync(text, tool_call_id, tool_name)
         except OSError as error:
-            return _summary(text, f"the whole output of {tool_name} could not be saved: {error}")
+            return _summary(text, f"full output of {tool_name} could not be saved: {error}")
         metadata["output_file"] = path.relative_to(cache_folder()).as_posix()
         return summary
 
@@ -90,8 +90,10 @@ def _texts(outcome: ToolOutcome) -> list[str]:
 
 
 def _summary(content: str, where: str) -> str:
-    gone = content[_HALF : len(content) - _HALF].count("\n")
-    return f"{content[:_HALF]}\n\n[... {gone} lines left out; {where}]\n\n{content[-_HALF:]}"
+    middle = content[_HALF : len(content) - _HALF]
+    lines = middle.count("\n")
+    gone = f"{lines} lines" if lines > 1 else f"{len(middle):,} characters"
+    return f"{content[:_HALF]}\n\n[... {gone} truncated — {where}] ...\n\n{content[-_HALF:]}"
 
 
 def _written(content: str, tool_call_id: str) -> Path:

@@ -171,6 +171,22 @@ async def test_hooks_that_stop_by_tokens_or_cost_count_what_tools_used() -> None
         assert len(found.get_events_by_type(ToolStep)) == calls
 
 
+@pytest.mark.parametrize("saved", [False, True])
+async def test_a_cost_of_assumed_prices_is_a_lower_bound_for_every_caller(saved: bool) -> None:
+    unpriced = Usage(input_tokens=10, output_tokens=5, total_tokens=15)
+    answers = [Generation.from_text(text, usage=usage) for text, usage in (("one", OWN), ("two", unpriced))]
+    budget = {"max_cost_usd": 5.0, "assumed_price": (1_000, 2_000)}
+    made = Agent(name="a", model=ScriptedGenerator(answers), engine={"budget": budget})
+    exact = (await made.run("go")).usage
+    assert (exact.cost_usd, exact.is_lower_bound) == (1.0, False)
+    found = await made.run("on", reset=False)
+    assert found.trace.end["usage"]["cost"] == pytest.approx(0.02)
+    found = Trajectory.from_dict(found.to_dict()) if saved else found
+    assert found.usage.is_lower_bound
+    assert found.usage.cost_usd == found.get_summary()["usage"]["cost_usd"] == pytest.approx(1.02)
+    assert str(found.usage) == "20 in + 10 out, >= $1.020000"
+
+
 async def test_what_a_result_says_of_its_usage_goes_before_what_was_seen() -> None:
     @tool
     async def knows() -> Message:

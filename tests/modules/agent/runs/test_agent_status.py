@@ -25,11 +25,12 @@ from refold.modules.agent import (
     ToolCall,
     ToolEnd,
     Trajectory,
+    Usage,
     UserInputRequired,
     hook,
     tool,
 )
-from refold.modules.agent.generators import FatalGeneratorError
+from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation
 from refold.modules.tools import ask_user
 from refold.traces import Trace
 
@@ -98,6 +99,8 @@ async def of_copy(made: Agent) -> Trajectory:
 
 WAYS = [of_run, of_stream, of_trace, of_document, of_copy]
 ERROR = FatalGeneratorError("no such model")
+USED = Usage(input_tokens=50, output_tokens=50, total_tokens=100)
+DEAR = [Generation(message=Message("assistant", "", tool_calls=[CALL]), stop_reason="tool_calls", usage=USED)] * 3
 ENDS: dict[str, tuple[Any, ...]] = {
     "answer": (lambda: agent(CALL, "The end."), "completed", "finished", "The end.", None),
     "said with a call": (lambda: agent(CALL, "The end.", hooks=[finish]), "completed", "finished", None, None),
@@ -108,6 +111,12 @@ ENDS: dict[str, tuple[Any, ...]] = {
     "steps": (lambda: agent(CALL, CALL, CALL, max_steps=2), "stopped", "max_steps_reached", None, None),
     "model": (lambda: agent(CALL, ERROR), "failed", "error", None, "no such model"),
     "hook": (lambda: agent("An answer.", hooks=[fail]), "failed", "error", None, "not like this"),
+    "tokens": (lambda: agent(*DEAR, engine={"budget": {"max_tokens": 150}}), "stopped", "budget_tokens", None, None),
+    "cost": (
+        lambda: agent(*DEAR, engine={"budget": {"max_cost_usd": 0.15, "assumed_price": (1_000, 1_000)}}),
+        "stopped", "budget_cost", None, None,
+    ),
+    "overflow": (lambda: agent(CALL, ContextOverflowError("too long")), "stopped", "error", None, "too long"),
     "waits": (lambda: agent(ASK, "The end."), "waiting", None, None, None),
 }  # fmt: skip
 

@@ -81,7 +81,7 @@ async def test_a_cancelled_run_verifies_and_goes_on(by: str, tmp_path: Path) -> 
     agent = Agent(name="t", model=ScriptedGenerator(answers), tools=[slow, note], engine=options)
     async with cancelled_when(lambda: asleep and by == "cancellation"):
         await agent.run("go")
-    assert reason_of(agent.trajectory) == ("error" if by == "deadline" else "cancelled")
+    assert reason_of(agent.trajectory) == ("budget_time" if by == "deadline" else "cancelled")
     trace = await verified(agent, agent.trajectory)
     blocked = False
     resumed = await agent.resume(trace, budget=RuntimeBudget(max_steps=10, max_runtime_seconds=60))

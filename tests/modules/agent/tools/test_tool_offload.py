@@ -75,7 +75,16 @@ async def test_a_longer_one_is_in_a_file_and_its_ends_stay(cache: Path) -> None:
     assert content.startswith(lines[:15_000])
     assert content.endswith(lines[-15_000:])
     gone = lines[15_000:-15_000].count("\n")
-    assert content[15_000:-15_000] == f"\n\n[... {gone} lines left out; the whole output of read is in {path}]\n\n"
+    assert content[15_000:-15_000] == f"\n\n[... {gone} lines truncated — full output saved to {path}] ...\n\n"
+
+
+@pytest.mark.parametrize("line", ["x" * 200_000, "x" * 100_000 + "\n" + "x" * 99_999])
+async def test_of_one_long_line_it_says_how_many_characters_are_missing(cache: Path, line: str) -> None:
+    @tool
+    def read() -> str:
+        return line
+
+    assert "[... 170,000 characters truncated — full output saved to " in (await answer(read)).content
 
 
 async def test_no_file_is_overwritten(cache: Path) -> None:

@@ -17,12 +17,23 @@ from refold import (
     Observation,
     RuntimeBudget,
     StateSchema,
+    call_info,
     charge,
     effect,
     perform,
 )
 from refold.errors import EffectError
-from refold.modules.agent import AgentInput, Stop, Tool, Toolset, configure, tool, tool_context, tool_method
+from refold.modules.agent import (
+    AgentInput,
+    Stop,
+    Tool,
+    Toolset,
+    configure,
+    current_tool_call,
+    tool,
+    tool_context,
+    tool_method,
+)
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
@@ -144,6 +155,25 @@ def test_a_stop_is_seen_by_who_reduces() -> None:
     assert isinstance(result.state, Chat)
     assert result.state.stopped
     assert [m.content for m in result.state.messages] == ["<tool-stop>enough</tool-stop>", "1.0"]
+
+
+def test_a_tool_sees_the_id_of_its_call_and_a_stable_key() -> None:
+    """`current_tool_call` has the id that everybody sees; `call_info().key` is the journal's."""
+    seen: list[tuple[str, str | None]] = []
+
+    @tool
+    def where() -> str:
+        call = current_tool_call.get()
+        assert call is not None
+        seen.append((call.id, call_info().action))
+        return call_info().key
+
+    calls = [ToolCall.of(id, "where", {}) for id in ("call_abc", "call_abd")]
+    result = Engine(Caller([where], *calls)).run("x")
+    assert isinstance(result.state, Chat)
+    assert sorted(seen) == [("call_abc", "call_abc"), ("call_abd", "call_abd")]
+    keys = [message.content for message in result.state.messages]
+    assert keys == [effect.key for effect in result.trace.steps[0].effects]
 
 
 def test_a_long_output_is_in_a_file_that_the_trace_names(tmp_path: Path) -> None:

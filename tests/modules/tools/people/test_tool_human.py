@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest
+from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest, ask
 from refold.errors import EngineUsageError, WaitAnsweredError
-from refold.modules.agent import tool
+from refold.modules.agent import Agent, ScriptedGenerator, UserInputRequired, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolOutcome, action_for, actions_of
 from refold.modules.tools import (
@@ -165,6 +165,63 @@ def test_a_callback_takes_the_question_and_the_labels() -> None:
 async def test_confirm_reads_yes_and_no_and_else_the_default(said: str, default_yes: bool, means: bool) -> None:
     set_user_input_callback(lambda question, options: said)
     assert await confirm("go", default_yes=default_yes) is means
+
+
+@pytest.mark.parametrize("way", ["on_wait", "resume"])
+@pytest.mark.parametrize(
+    ("said", "default_yes", "means"),
+    [(True, False, True), (False, True, False), ("yes", False, True), ("y", False, True), ("no", True, False),
+     ("Yes", False, True), ("hm", False, False), ("hm", True, True), (None, True, False)],
+)  # fmt: skip
+def test_confirm_understands_the_same_in_a_run(way: str, said: Any, default_yes: bool, means: bool) -> None:
+    """ "If True, ambiguous responses default to yes" (seed)."""
+    module = Asker(("confirm", {"action": "go", "default_yes": default_yes}))
+    if way == "on_wait":
+        engine = Engine(module, on_wait=lambda request: said)
+        result = engine.run("x")
+    else:
+        engine = Engine(module)
+        waiting = engine.run("x")
+        with pytest.raises(WaitAnsweredError, match="is no answer"):
+            engine.resume(waiting.trace, 3)
+        result = engine.resume(waiting.trace, said)
+    assert answers(engine, result) == [str(means)]
+
+
+@pytest.mark.parametrize(
+    ("call", "question", "options"),
+    [
+        (("ask_user", {"question": "Q?", "options": ["a", "b"]}), "Q?", ["a", "b"]),
+        (("ask_user", {"question": "Q?", "options": ["a", "b"], "allow_free_text": True}), "Q?", ["a", "b"]),
+        (("ask_user", {"question": "Q?", "details": "Why.", "severity": "high"}), "Q?", None),
+        (("confirm", {"action": "go"}), "Confirm: go", ["Yes", "No"]),
+        (("remove", {"path": "p"}), 'Allow remove({"path": "p"})?', ["approve", "deny", "allow_session"]),
+        (("ask_user", {"questions": [{"prompt": "A?"}, {"prompt": "B?"}]}), "1. A?\n2. B?", None),
+    ],
+)  # fmt: skip
+async def test_the_event_has_the_bare_question_and_its_options(
+    call: tuple[str, Any], question: str, options: list[str] | None
+) -> None:
+    """ "`options`: Optional list of choices to present to the user" (seed)."""
+    model = ScriptedGenerator([ToolCall.of("call_abc", *call), "done"])
+    waiting = await Agent(name="a", tools=[ask_user, confirm, remove], model=model).run("go")
+    (event,) = waiting.get_events_by_type(UserInputRequired)
+    assert (event.question, event.options) == (question, options)
+    prompt = waiting.waiting[0].details["details"]
+    if call[0] != "remove":
+        assert prompt["source_tool_call_id"] == "call_abc", "the id that the model gave"
+
+
+@pytest.mark.parametrize("details", [{}, {"questions": "none"}, {"questions": [3]}, {"questions": [{"options": [1]}]}])
+async def test_any_question_has_an_event(details: dict[str, Any]) -> None:
+    @tool
+    async def asks() -> str:
+        """Asks by itself."""
+        return str(await ask("Which?", {"anyOf": [{"enum": [1, 2]}, {"type": "null"}]}, details=details))
+
+    waiting = await Agent(name="a", tools=[asks], model=ScriptedGenerator([ToolCall.of("c", "asks", {})])).run("go")
+    (event,) = waiting.get_events_by_type(UserInputRequired)
+    assert (event.question, event.options) == ("Which?", ["1", "2"])
 
 
 async def test_many_people_are_asked_at_once() -> None:

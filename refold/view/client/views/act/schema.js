@@ -47,7 +47,7 @@ function read(schema, root, depth) {
   if ("const" in found) return { kind: "choice", ...named, options: [option(found.const)] }
   if (Array.isArray(found.enum)) return found.enum.length && found.enum.length <= MOST_OPTIONS ? { kind: "choice", ...named, options: found.enum.map(option) } : json
   const several = found.anyOf ?? found.oneOf
-  if (Array.isArray(several)) return variants(several, named, root, depth)
+  if (Array.isArray(several)) return variants(several.filter((one) => !isObject(one) || one.deprecated !== true), named, root, depth)
   const members = isObject(found.properties) ? found.properties : null
   const type = Array.isArray(found.type) ? (found.type.length === 1 ? found.type[0] : null) : found.type ?? (members ? "object" : null)
   if (Array.isArray(found.type) && found.type.length > 1) return variants(found.type.map((one) => ({ ...found, type: one, title: undefined })), named, root, depth)
