@@ -26,7 +26,8 @@ def test_the_readmes_agent_is_killed_and_carries_on_as_shown(
     first, *printed = shown.splitlines()
     assert first == "$ CRASH=1 python trip.py"
     env = {**os.environ, "CRASH": "1"}
-    crashed = subprocess.run([sys.executable, "trip.py"], env=env, capture_output=True, text=True, check=False)
+    python = [sys.executable, "-u"]  # prints each line at once, as it does at a terminal
+    crashed = subprocess.run([*python, "trip.py"], env=env, capture_output=True, text=True, check=False)
     assert crashed.returncode == -signal.SIGKILL
     assert printed[:3] == [*crashed.stdout.splitlines(), "Killed"]
 
