@@ -21,11 +21,11 @@ from .sinks import Sink, write_document
 AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]
 AgentStopReason: TypeAlias = Literal["finished", "max_steps_reached", "error", "stalled", "cancelled"]
 
-Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "empty", "no_calls"]
+Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "unfinished", "empty", "no_calls"]
 """Why an answer is incomplete although nothing failed.
 
 "length": cut off at a number of tokens; "content_filter": withheld by the provider; "refusal": refused by the model;
-"empty": no content at all; "no_calls": the model announced tool calls and made none.
+"unfinished": without a finish reason, or with an unknown one; "empty": no content at all; "no_calls": the model announced tool calls and made none.
 """
 
 

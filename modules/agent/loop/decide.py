@@ -15,9 +15,10 @@ from ..chat.compaction import compacted
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
-from ..events.facts import CUT_OFF, incomplete_of, start_params
+from ..events.facts import incomplete_of, start_params
 from ..generators.errors import ContextOverflowError, GeneratorError
 from ..generators.estimate import estimate_tokens
+from ..generators.finish_reasons import finish_of
 from ..generators.generation import Generation
 from ..generators.journaled import generate
 from ..generators.params import GenerateParams
@@ -199,7 +200,7 @@ class Deciding:
             generation.message,
             tools,
             seed=str(number),
-            is_complete=generation.stop_reason not in CUT_OFF,
+            is_complete=finish_of(generation.stop_reason) != "length",
         )
         message = answer.message
         calls = named(message.tool_calls or (), number)

@@ -52,10 +52,9 @@ def _http_client() -> Any:
 
     They share one connection pool, which discards connections that a server has closed.
     """
-    import httpx
     import openai
 
-    return client_class(openai.DefaultAsyncHttpxClient, httpx.Response)()
+    return client_class(openai.DefaultAsyncHttpxClient)()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,7 +1,7 @@
 """Classification of exceptions of providers' client code.
 
-It uses status, body and cause, because classes alone mislead. Nothing is imported here: exceptions of litellm, openai,
-anthropic, httpx, aiohttp and others are recognised by class names and attributes. Seen with litellm 1.106: a missing
+It uses status, body and cause, because classes alone mislead. Nothing is imported here: exceptions of SDKs and of the
+HTTP libraries below them are recognised by class names and attributes. Seen with litellm 1.106 and 1.110: a missing
 key and a refused connection both arrive as InternalServerError with status 500, an exhausted quota as RateLimitError, a
 403 as plain APIError.
 """
@@ -99,13 +99,15 @@ def _message(error: BaseException) -> str:
 
 
 def _broken_by(error: BaseException) -> str:
-    """Return what httpx says of a broken connection, or "".
+    """Return what the HTTP library says of a broken connection, or "".
 
-    openai's own message is the same for each: a reset, a redirect without end, a body that cannot be unpacked.
+    openai's own message is the same for each: a reset, a redirect without end, a body that cannot be unpacked. So it is
+    the first cause with other words, or with none.
     """
     for cause in _causes(error):
-        if type(cause).__module__.partition(".")[0] == "httpx":
-            return " ".join(str(cause).split()) or type(cause).__name__
+        text = " ".join(str(cause).split())
+        if not text.endswith(_BROKEN):
+            return text or type(cause).__name__
     return ""
 
 
@@ -144,7 +146,7 @@ def _address(error: BaseException) -> str | None:
     for cause in _causes(error):
         try:
             url = getattr(getattr(cause, "request", None), "url", None)
-        except RuntimeError:  # httpx: the request was not set
+        except RuntimeError:  # the request was not set
             continue
         if url is not None:
             return str(url).partition("?")[0]

@@ -74,8 +74,11 @@ async def reading(wire: Wire) -> AsyncIterator[Wire]:
         await wire.aclose()
 
 
-def client_class(base: Any, response_class: Any) -> Any:
-    """Return a subclass of `base` (an `httpx.AsyncClient`) that reads answers."""
+def client_class(base: Any) -> Any:
+    """Return a subclass of `base`, the HTTP client of openai, that reads answers.
+
+    Which HTTP library that client belongs to depends on the release of openai, so none is named here.
+    """
 
     class WireClient(base):  # type: ignore[misc]
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
@@ -91,7 +94,8 @@ def client_class(base: Any, response_class: Any) -> Any:
                 headers["content-type"] = "text/event-stream" if stream else "application/json"
                 body = _stream(response, wire) if stream else _whole(await _read(response), wire)
             status, extensions = response.status_code, response.extensions
-            return response_class(status, headers=headers, content=body, request=request, extensions=extensions)
+            made = type(response)
+            return made(status, headers=headers, content=body, request=request, extensions=extensions)
 
     return WireClient
 

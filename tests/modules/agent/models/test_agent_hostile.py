@@ -116,7 +116,8 @@ FIRST: dict[str, tuple[str | None, str, int]] = {
     "content_filter": ("content_filter", "", 0),
     "a whole answer to everybody": (None, "hello", 0),
     "a stream to everybody": (None, "hello", 0),
-    "a finish that is null": (None, "hello", 0),
+    "a finish that is null": ("unfinished", "hello", 0),
+    "a finish that nobody knows": ("unfinished", "hello", 0),
     "usage below 0": (None, "hello", 0),
     "usage beyond all reason": (None, "hello", 0),
 }
