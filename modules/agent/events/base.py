@@ -25,7 +25,8 @@ Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "unfinish
 """Why an answer is incomplete although nothing failed.
 
 "length": cut off at a number of tokens; "content_filter": withheld by the provider; "refusal": refused by the model;
-"unfinished": without a finish reason, or with an unknown one; "empty": no content at all; "no_calls": the model announced tool calls and made none.
+"unfinished": without a finish reason, or with an unknown one; "empty": no content at all; "no_calls": the model
+announced tool calls and made none.
 """
 
 

@@ -51,6 +51,8 @@ class Deciding:
         self.retries = 0
         self.usage: Usage | None = None
         self.compaction: Compaction | None = None
+        self.failure: GeneratorError | None = None
+        """The model's error, unless a hook's reaction takes its place or the conversation is too long."""
 
     async def turn(self) -> Turn:
         """Return the turn: the model's answer, a hook's reaction, or an error."""
@@ -68,6 +70,8 @@ class Deciding:
         except GeneratorError as error:
             turn = Turn("error", error=_document(error))
             await self._tell_error(error)
+            if not isinstance(error, ContextOverflowError) and not self.dispatch.winners:
+                self.failure = error
         turn.requests, turn.usage, turn.compaction = self.requests, self.usage, self.compaction
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
         turn.memory = self.dispatch.changed
@@ -226,16 +230,19 @@ class Deciding:
         _say("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
 
 
-def _say(text: str, *facts: Any) -> None:
-    """Write a warning to the log, except while a trace is verified.
-
-    The live run has logged the warning already.
-    """
+def is_live() -> bool:
+    """Return whether the turn belongs to a run, and not to the verification of a trace."""
     try:
         follow_run()
     except NoRunError:
-        return
-    log.warning(text, *facts)
+        return False
+    return True
+
+
+def _say(text: str, *facts: Any) -> None:
+    """Write a warning to the log; while a trace is verified, its run has written it already."""
+    if is_live():
+        log.warning(text, *facts)
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from socket import gaierror
+from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 
 from ..errors import (
@@ -38,6 +39,8 @@ _BUSY = frozenset(
     }
 )
 _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+"""OpenSSL's reasons if the server does not speak TLS."""
 _SECRET_FROM = 8
 """The least length of a redacted key.
 
@@ -124,6 +127,9 @@ def _class_of(error: Exception, status: int | None, told: str) -> type[Generator
         return RateLimitedError
     if status is not None and sounds_like_no_tools(told):  # llama.cpp reports this with status 500
         return FatalGeneratorError
+    if (tls := next((cause for cause in _causes(error) if isinstance(cause, SSLError)), None)) is not None:
+        is_lasting = isinstance(tls, SSLCertVerificationError) or tls.reason in _NO_TLS
+        return FatalGeneratorError if is_lasting else TransientGeneratorError
     if _is_refused(error):
         return UnreachableError
     if isinstance(error, TimeoutError | ConnectionError):
