@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..endings import RunStatus, StopReason, is_decided, predicate
+from ..endings import RunStatus, StopReason, predicate, remedy
 from ..errors import ChildRunError, DivergenceError, RecordedValueError, RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
 from ..notebook_card import Block, Card, block_of
@@ -177,13 +177,9 @@ class RunResult(Generic[S]):
         said = f": {why}" if self.status is not RunStatus.cancelled else ""
         place = self.trace.path or self.trace.place
         where = f"; trace {place}" if place is not None else ""
-        error = None if self.error is None else self.error.to_dict()
-        remedy = ""
-        if self.status is RunStatus.failed and place is not None:
-            remedy = f"; resume it to do step {self.steps} again"
-            if is_decided(self.status, error, self.steps):
-                remedy = f"; fork it at step {self.steps - 1} to do its last step again"
-        return f"run {self.run_id} {predicate(self.status)}{said}{where}{remedy}"
+        if place is not None:
+            where += remedy(self.status, None if self.error is None else self.error.to_dict(), self.steps)
+        return f"run {self.run_id} {predicate(self.status)}{said}{where}"
 
     @property
     def live_from(self) -> dict[str, Any] | None:

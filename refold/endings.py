@@ -122,6 +122,15 @@ def is_decided(status: str, error: Mapping[str, Any] | None, steps: int) -> bool
     return status == RunStatus.failed and steps > 0 and of_last_step
 
 
+def remedy(status: str, error: Mapping[str, Any] | None, steps: int) -> str:
+    """Return how to do a failed run's step again, as the end of a sentence; "" if the run did not fail."""
+    if status != RunStatus.failed:
+        return ""
+    if is_decided(status, error, steps):
+        return f"; fork it at step {steps - 1} to do its last step again"
+    return f"; resume it to do step {steps} again"
+
+
 def predicate(status: str) -> str:
     """Return the predicate of a sentence about a run: `failed`, `is waiting`."""
     verb = {"waiting": "is ", "cancelled": "was ", "interrupted": "was "}.get(status, "")

@@ -138,7 +138,8 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
     """Read an answer and yield two events for the client.
 
     One comes at the answer's start, one at its end: the client's own work on an event takes several times as long as
-    reading the event here. The client gets an end even if the answer has none, which `Wire.is_over` tells. Some servers send one document even if a stream was requested.
+    reading the event here. The client gets an end even if the answer has none, which `Wire.is_over` tells. Some servers
+    send one document even if a stream was requested.
     """
     rest, is_stream, is_told = bytearray(), False, False
     try:
