@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import FatalGeneratorError
 from .wire import client_class
 
-_NOISE = r"Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier"
+_NOISE = r"Items? '.*' on TypedDict class '.*' (?:is|are) using the `ReadOnly` qualifier"
 
 
 def load_litellm() -> Any:

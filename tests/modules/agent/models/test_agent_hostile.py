@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
 ]
 PASSING = {"TransientGeneratorError", "RateLimitedError", "UnreachableError"}
 

@@ -25,7 +25,7 @@ from refold.modules.agent.generators.providers.litellm_generator import LiteLLMG
 pytestmark = [
     pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
 ]
 
 
@@ -404,7 +404,7 @@ def test_the_error_says_to_resume_and_so_does_the_command(tmp_path: Path) -> Non
     with pytest.raises(Exception, match="resume it to do step 1 again"):
         failed.raise_for_status()
     shown = subprocess.run(
-        [sys.executable, "-m", "refold", "trace", "show", str(failed.trace.path)],
+        [sys.executable, "-m", "refold.cli", "trace", "show", str(failed.trace.path)],
         capture_output=True,
         text=True,
         check=True,
