@@ -6,7 +6,6 @@ import os
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,9 +15,11 @@ import pytest
 from model_server import Cuts, Either, Fails, ModelServer, Raw, Reply, Says
 
 from refold import Engine, Trace, effect, perform
-from refold.modules.agent import Agent, Finish, FunctionGenerator, Trajectory, hook
+from refold.cli.render.summary import Summary
+from refold.errors import RunNotCompletedError
+from refold.modules.agent import Agent, Finish, FunctionGenerator, ScriptedGenerator, Trajectory, hook
 from refold.modules.agent.events import GenerationError
-from refold.modules.agent.generators.errors import GeneratorError
+from refold.modules.agent.generators.errors import GeneratorError, TransientGeneratorError
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
 
@@ -401,16 +402,11 @@ def test_a_reaction_to_the_failure_is_decided_and_stays() -> None:
 def test_the_error_says_to_resume_and_so_does_the_command(tmp_path: Path) -> None:
     agent, _ = failing()
     failed = run(agent.model_copy(update={"engine": {"traces": tmp_path}}))
-    with pytest.raises(Exception, match="resume it to do step 1 again"):
+    with pytest.raises(RunNotCompletedError, match="resume it to do step 1 again"):
         failed.raise_for_status()
-    shown = subprocess.run(
-        [sys.executable, "-m", "refold.cli", "trace", "show", str(failed.trace.path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert f"resume: refold resume {failed.trace.path}" in shown
-    assert "fork:" not in shown
+    summary = Summary.of_trace(failed.trace)
+    assert summary.resume_command() == f"refold resume {failed.trace.path}"
+    assert summary.fork_command() is None
 
 
 def test_an_error_of_ones_own_class_is_resumed_too() -> None:
@@ -418,3 +414,26 @@ def test_an_error_of_ones_own_class_is_resumed_too() -> None:
     failed = run(agent)
     world["away"] = False
     assert resume(agent, failed.trace).answer == "done"
+
+
+def test_a_failed_turn_that_an_earlier_version_committed_still_verifies_and_can_be_forked(tmp_path: Path) -> None:
+    """Version 0.1 committed the turn: it is decided, and the run says so."""
+    path = tmp_path / "old.trace.jsonl"
+    path.write_bytes((Path(__file__).parents[1] / "runs/golden/committed_failure.trace.jsonl").read_bytes())
+    failures: list[Any] = [TransientGeneratorError("too busy")]
+
+    def look(q: int) -> str:
+        """Look it up."""
+        return f"seen {q}"
+
+    def agent(*script: Any) -> Agent:
+        return Agent(name="a", model=ScriptedGenerator(script), tools=[look], backoff_max_tries=0)
+
+    call = {"calls": [{"look": {"q": 1}}]}
+    assert Engine(agent(call, *failures).module()).verify(path) == []
+    again = resume(agent(call, "done"), path)
+    assert again.error is not None
+    assert (again.status, again.error.message) == ("failed", "too busy")
+    with pytest.raises(RunNotCompletedError, match="fork it at step 1 to do its last step again"):
+        again.raise_for_status()
+    assert asyncio.run(agent(call, "done").fork(path, at=1)).answer == "done"
