@@ -6,6 +6,7 @@ key and a refused connection both arrive as InternalServerError with status 500,
 403 as plain APIError.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -49,6 +50,8 @@ Servers that require any key get dummy keys such as "none" or "k", which also oc
 _LONGEST = 1000
 _LOGIN = re.compile(r"(://)[^/\s@]*@")
 _BROKEN = "Connection error."
+_BARE = re.compile(r"Error code: \d+")
+"""The message of openai from version 3 on for a body that has no `error.message`."""
 _PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
 
 
@@ -78,8 +81,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
         "retry_after": _retry_after(error),
         "provider_error": type(error).__name__,
     }
-    body = getattr(error, "body", None)
-    kind = _class_of(error, status, f"{message} {body or ''}")
+    kind = _class_of(error, status, f"{message} {_body(error)}")
     if kind is UnreachableError:
         place = _LOGIN.sub(r"\1", api_base or _address(error) or "the model's address")
         message = f"nothing answers at {place}; is the server running? ({message})"
@@ -97,8 +99,18 @@ def _message(error: BaseException) -> str:
     short = _PREFIX.sub("", text).strip() or text or type(error).__name__
     if short == _BROKEN and (cause := _broken_by(error)):
         short = f"{_BROKEN.removesuffix('.')}: {cause}"
+    if _BARE.fullmatch(short) and (body := _body(error)):
+        short = f"{short} - {body}"
     short = _LOGIN.sub(r"\1", short)
     return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
+
+
+def _body(error: BaseException) -> str:
+    """Return the body of the provider's response in one line, or ""."""
+    for cause in _causes(error):
+        if body := getattr(cause, "body", None):
+            return " ".join((body if isinstance(body, str) else json.dumps(body, default=str)).split())
+    return ""
 
 
 def _broken_by(error: BaseException) -> str:

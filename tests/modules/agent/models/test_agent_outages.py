@@ -90,6 +90,8 @@ PROVIDER_SAYS: list[tuple[Reply, str, str, int]] = [
     (Fails(500, "the model fell over"), "TransientGeneratorError", "the model fell over", 3),
     (Fails(503, "too busy"), "TransientGeneratorError", "too busy", 3),
     (Fails(502, raw="<html>Bad Gateway</html>"), "TransientGeneratorError", "Bad Gateway", 3),
+    (Fails(400, raw='{"detail": "n must be 1"}'), "FatalGeneratorError", "n must be 1", 1),
+    (Fails(404, raw='{"error": "model not pulled"}'), "FatalGeneratorError", "model not pulled", 1),
     (Raw('{"error": {"message": "upstream is gone", "code": 503}}'), "TransientGeneratorError", "upstream is gone", 3),
     (Raw("<!doctype html><html>login</html>"), "TransientGeneratorError", "an HTML page", 3),
     (Cuts(Says("an answer that breaks off")), "TransientGeneratorError", "", 3),
@@ -272,8 +274,11 @@ def test_a_conversation_that_is_too_long_is_compacted(streamed: bool) -> None:
     assert looks == list(range(8))
 
 
-def test_a_model_that_takes_no_tools_gets_them_as_text(streamed: bool) -> None:
-    refusal = Fails(400, "registry/model does not support tools")
+REFUSED = "registry/model does not support tools"
+
+
+@pytest.mark.parametrize("refusal", [Fails(400, REFUSED), Fails(400, raw=json.dumps({"error": REFUSED}))])
+def test_a_model_that_takes_no_tools_gets_them_as_text(refusal: Reply, streamed: bool) -> None:
     with ModelServer(refusal, Says("done")) as server:
         assert run(agent_for(server), streamed).answer == "done"
         asked = [request.body for request in server.requests]
