@@ -93,7 +93,7 @@ class AgentLoop(AgentModule[AgentState]):
         turn = await deciding.turn()
         if deciding.failure is not None and is_live():
             used = {} if turn.used is None else {"usage": usage_to_dict(turn.used)}
-            emit("generation_failed", error=turn.error, **used)
+            emit("generation_failed", error=turn.error, requests=turn.requests, **used)
             raise deciding.failure
         return turn.decision()
 

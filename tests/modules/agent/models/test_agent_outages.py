@@ -323,7 +323,7 @@ def test_a_server_that_is_down_is_named_and_resumed_once_it_is_there(streamed: b
 
 def test_a_summary_that_was_paid_for_is_not_made_again() -> None:
     too_long = Fails(400, "too long", code="context_length_exceeded")
-    turns = [*(looking(q) for q in range(8)), too_long, Says("the summary")]
+    turns: list[Reply] = [*(looking(q) for q in range(8)), too_long, Says("the summary")]
     with ModelServer(*turns, Fails(503), repeat=True) as server:
         agent = agent_for(server)
         failed = run(agent)
