@@ -318,7 +318,7 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
 
 
 def _superseded_in(records: Sequence[Record]) -> Callable[[int], bool]:
-    """Return a function that says of a record's number whether a resumed attempt did its work again."""
+    """Return whether a resumed attempt did a record's work again."""
     repeats = [(r["again"], r.seq) for r in records if r.kind == "resume" and r.get("again") is not None]
     return lambda seq: any(first <= seq < resumed for first, resumed in repeats)
 

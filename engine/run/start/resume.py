@@ -276,9 +276,9 @@ def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Se
 
 
 def _first_again(trace: Trace) -> int | None:
-    """Return the intent from which a failed step is done again, or None.
+    """Return where a failed step is done again, or None.
 
-    It is that of the call whose error ended the run or, if the code had retried the call, of its first failure. Calls
+    It is the intent of the call whose error ended the run or, if the code had retried the call, of its first failure. Calls
     of the same name that succeeded are kept, with all calls before them.
     """
     step, error = trace.unfinished, trace.end.get("error")

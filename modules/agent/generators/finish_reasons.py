@@ -28,7 +28,10 @@ _FAILED = re.compile("error|fail|abort|cancel|time_?out|unavailable|overload|ins
 
 
 def finish_of(reason: str | None) -> Finish:
-    """Return what a finish reason means; None is that of a generator that reports none."""
+    """Return what a finish reason means.
+
+    None is the reason of a generator that reports none.
+    """
     if reason is None:
         return "said"
     word = reason.strip().lower()
@@ -36,7 +39,10 @@ def finish_of(reason: str | None) -> Finish:
 
 
 def worse(reason: str | None, other: str) -> str:
-    """Return the worse of two reasons in one answer, or the other if they are alike."""
+    """Return the worse of two reasons in one answer.
+
+    If they are alike, it is the other one.
+    """
     if reason is not None and _ORDER.index(finish_of(reason)) > _ORDER.index(finish_of(other)):
         return reason
     return other

@@ -231,7 +231,7 @@ class Deciding:
 
 
 def is_live() -> bool:
-    """Return whether the turn belongs to a run, and not to the verification of a trace."""
+    """Return whether a run is live, and no trace is verified."""
     try:
         follow_run()
     except NoRunError:
@@ -240,7 +240,7 @@ def is_live() -> bool:
 
 
 def _say(text: str, *facts: Any) -> None:
-    """Write a warning to the log; while a trace is verified, its run has written it already."""
+    """Write a warning to the log, unless its run has."""
     if is_live():
         log.warning(text, *facts)
 

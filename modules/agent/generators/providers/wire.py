@@ -75,7 +75,7 @@ async def reading(wire: Wire) -> AsyncIterator[Wire]:
 
 
 def client_class(base: Any) -> Any:
-    """Return a subclass of `base`, the HTTP client of openai, that reads answers.
+    """Return a subclass of `base`, openai's HTTP client, that reads answers.
 
     Which HTTP library that client belongs to depends on the release of openai, so none is named here.
     """
