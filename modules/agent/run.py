@@ -150,7 +150,8 @@ def _asked(trajectory: Trajectory) -> int:
     if trace is None or known is None:
         return len(trajectory.get_events_by_type(GenerationStep))
     events = trace.unfinished.latest_events if trace.unfinished is not None else []
-    return known + sum(each["data"]["requests"] for each in events if each["name"] == "generation_failed")
+    failed: int = sum(each["data"]["requests"] for each in events if each["name"] == "generation_failed")
+    return known + failed
 
 
 @asynccontextmanager

@@ -278,8 +278,8 @@ def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Se
 def _first_again(trace: Trace) -> int | None:
     """Return where a failed step is done again, or None.
 
-    It is the intent of the call whose error ended the run or, if the code had retried the call, of its first failure. Calls
-    of the same name that succeeded are kept, with all calls before them.
+    It is the intent of the call whose error ended the run or, if the code had retried the call, of its first failure.
+    Calls of the same name that succeeded are kept, with all calls before them.
     """
     step, error = trace.unfinished, trace.end.get("error")
     if step is None or trace.status != RunStatus.failed or not error:
