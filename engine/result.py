@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..endings import RunStatus, StopReason, predicate
+from ..endings import RunStatus, StopReason, predicate, remedy
 from ..errors import ChildRunError, DivergenceError, RecordedValueError, RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
 from ..notebook_card import Block, Card, block_of
@@ -177,6 +177,8 @@ class RunResult(Generic[S]):
         said = f": {why}" if self.status is not RunStatus.cancelled else ""
         place = self.trace.path or self.trace.place
         where = f"; trace {place}" if place is not None else ""
+        if place is not None:
+            where += remedy(self.status, None if self.error is None else self.error.to_dict(), self.steps)
         return f"run {self.run_id} {predicate(self.status)}{said}{where}"
 
     @property

@@ -1,8 +1,9 @@
 """The table of a run's endings: stop reasons, statuses, exit codes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 
 class _Named(EnumType):
@@ -109,6 +110,25 @@ ENDINGS: dict[StopReason, Ending] = {
 def status_of(reason: StopReason) -> RunStatus:
     """Return the status of a run that ended for this reason."""
     return ENDINGS[reason].status
+
+
+def is_decided(status: str, error: Mapping[str, Any] | None, steps: int) -> bool:
+    """Return whether the last committed step ended a run as failed.
+
+    Resuming the run returns the same end, and a fork can do the step again. Any other failed step is not committed, so
+    resuming the run does it again.
+    """
+    of_last_step = error is None or (error.get("phase") is None and error.get("step") in (None, steps - 1))
+    return status == RunStatus.failed and steps > 0 and of_last_step
+
+
+def remedy(status: str, error: Mapping[str, Any] | None, steps: int) -> str:
+    """Return how to do a failed run's step again, as the end of a sentence; "" if the run did not fail."""
+    if status != RunStatus.failed:
+        return ""
+    if is_decided(status, error, steps):
+        return f"; fork it at step {steps - 1} to do its last step again"
+    return f"; resume it to do step {steps} again"
 
 
 def predicate(status: str) -> str:

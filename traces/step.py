@@ -32,6 +32,8 @@ class Effect:
     `seq` is the number of the intent's record, `outcome` the number of the outcome's. If the call carries out an action
     of the decision, `action` is the action's id and `args` are its arguments. A large `result` is a reference to a
     blob; `Trace.value` loads it. `seconds` is how long the call took. `children` are the calls made inside this one.
+    `superseded` is true if the step failed after the call and was done again from an earlier call on: an idempotent
+    call is then made again, and another one keeps its outcome, but need not be requested.
     """
 
     seq: int
@@ -52,6 +54,7 @@ class Effect:
     open: bool
     outcome: int | None
     children: tuple["Effect", ...]
+    superseded: bool = False
 
     def walk(self) -> Iterator["Effect"]:
         """Yield this effect and all effects inside it, outer ones first."""
@@ -199,6 +202,13 @@ class Step:
             if record.kind == "event" and record["name"] != BEAT
         ]
 
+    @property
+    def latest_events(self) -> list[dict[str, Any]]:
+        """The events without those of attempts whose work is done again."""
+        superseded = _superseded_in(self.records)
+        kept = (r for r in self.records if r.kind == "event" and r["name"] != BEAT and not superseded(r.seq))
+        return [{"name": record["name"], "data": record.get("data")} for record in kept]
+
     def _repr_html_(self) -> str:
         """Return the step as a notebook shows it."""
         seconds = self.records[-1].at - self.records[0].at if self.records else None
@@ -242,9 +252,10 @@ NESTED = 100
 def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
     """Pair intents with their outcomes, and nest effects in their callers.
 
-    A call may have several attempts: the run was suspended inside the call, or a crash left the call open. All attempts
-    make one effect, which is the attempt that has ended, or otherwise the last one. Its children are those of all
-    attempts. Raises `TraceCorruptError` if an intent is inside a later one, or more than `NESTED` deep.
+    A call may have several attempts: the run was suspended inside the call, a crash left the call open, or its error
+    failed the run and a `resume` record says from which intent on the step is done again. All attempts make one effect,
+    which is the attempt that has ended, or otherwise the last one. Its children are those of all attempts. Raises
+    `TraceCorruptError` if an intent is inside a later one, or more than `NESTED` deep.
     """
     actions = {
         action["id"]: action.get("args")
@@ -254,6 +265,7 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
         if "id" in action
     }
     outcomes = {record["intent"]: record for record in records if record.kind == "outcome"}
+    superseded = _superseded_in(records)
     intents = [record for record in records if record.kind == "intent"]
     attempts: dict[Any, list[Record]] = {}
     for intent in intents:
@@ -273,7 +285,8 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
         below.setdefault(above, []).append(call)
 
     def ended(intent: Record) -> bool:
-        return intent.seq in outcomes and not outcomes[intent.seq].get("cancelled")
+        made_again = intent.get("idempotent", False) and superseded(intent.seq)
+        return intent.seq in outcomes and not outcomes[intent.seq].get("cancelled") and not made_again
 
     made: dict[Any, Effect] = {}
     for call, tries in reversed(attempts.items()):  # children first: the calls inside a call started after it
@@ -299,8 +312,15 @@ def gather_effects(records: Sequence[Record]) -> tuple[Effect, ...]:
             open=outcome is None,
             outcome=None if outcome is None else outcome.seq,
             children=tuple(made[child] for child in below.get(call, ())),
+            superseded=superseded(intent.seq),
         )
     return tuple(made[call] for call in below.get(None, ()))
+
+
+def _superseded_in(records: Sequence[Record]) -> Callable[[int], bool]:
+    """Return whether a resumed attempt did a record's work again."""
+    repeats = [(r["again"], r.seq) for r in records if r.kind == "resume" and r.get("again") is not None]
+    return lambda seq: any(first <= seq < resumed for first, resumed in repeats)
 
 
 def call_of(intent: Record) -> Any:

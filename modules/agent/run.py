@@ -144,12 +144,17 @@ class Running:
 def _asked(trajectory: Trajectory) -> int:
     """Return how many requests earlier turns have made.
 
-    The last run's final state has the count; without a trace, each GenerationStep counts as one request.
+    The last run's final state has the count, without the requests of a turn whose model failed. Without a trace, each
+    GenerationStep counts as one request.
     """
     trace = trajectory.trace_or_none
     state = trace.final_state if trace is not None and trace.first_state else {}
     known: int | None = state.get("asked")
-    return known if known is not None else len(trajectory.get_events_by_type(GenerationStep))
+    if trace is None or known is None:
+        return len(trajectory.get_events_by_type(GenerationStep))
+    events = trace.unfinished.latest_events if trace.unfinished is not None else []
+    failed: int = sum(each["data"]["requests"] for each in events if each["name"] == "generation_failed")
+    return known + failed
 
 
 @asynccontextmanager

@@ -11,18 +11,19 @@ A failure is the fault of the run or of the machine:
 | waiting | the run waits for a person | keeps it, unless the run was resumed meanwhile |
 | errored | the machine, the network or a provider failed each time | resumes it |
 
-After a failure of the machine, a run is resumed or forked. A resumed run gets recorded outcomes and states again. So if
-an effect recorded the failure, or a committed step did, the run is forked from the state before the failed step, and
-that step's effects run again. This requires that they all are idempotent.
+After a failure of the machine, a run is resumed, which does the failed step again. A step that was committed, as by the
+reaction Fail of an Agent's hook, is not: the run is forked from the state before that step, and its effects run again.
+This requires that they all are idempotent.
 """
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from ...endings import is_decided
 from ...engine import RunFailure, RunResult, RunStatus, StopReason
 from ...errors import EffectError, RefoldError
-from ...traces import Step, Trace
+from ...traces import Trace
 from ...traces.stores import Figures, RunRef, TraceStore
 
 COMPLETED, STOPPED, FAILED, WAITING, ERRORED = "completed", "stopped", "failed", "waiting", "errored"
@@ -112,30 +113,21 @@ class Again(Enum):
     NOTHING = "nothing"
 
 
-def failed_step(trace: Trace) -> Step | None:
-    """Return the step that failed a run, or None.
-
-    It is unfinished, or it is the last one, and its `reduce` ended the run, as an Agent's does.
-    """
-    if trace.unfinished is not None or not trace.steps:
-        return trace.unfinished
-    return trace.steps[-1] if trace.state(-1)["stop_reason"] is not None else None
-
-
 def how_again(trace: Trace) -> Again:
     """Return how to retry a run.
 
     A run whose module or task failed is resumed, to the same end: its worker was lost before the task had its status.
     """
-    step, error = failed_step(trace), trace.end.get("error")
-    if trace.status != RunStatus.failed or step is None or not is_of_machine(error and RunFailure.from_dict(error)):
+    error = trace.end.get("error")
+    if trace.status != RunStatus.failed or not is_of_machine(error and RunFailure.from_dict(error)):
         return Again.RESUME
-    effects = [each for effect in step.effects for each in effect.walk()]
-    is_decided = step.committed  # resumed, the run would end as it did
-    if not is_decided and not any(each.error is not None and not each.cancelled for each in effects):
-        return Again.RESUME
-    is_safe = all(each.idempotent for each in effects) and not step.branches
-    return Again.FORK if is_safe and trace.first_state is not None else Again.NOTHING
+    if not is_decided(trace.status, error, trace.step_count):
+        effects = [each for effect in trace.unfinished.effects for each in effect.walk()] if trace.unfinished else []
+        failed = [each for each in effects if each.error is not None and not each.cancelled]
+        return Again.RESUME if all(each.idempotent for each in failed) else Again.NOTHING
+    step = trace.steps[-1]
+    is_safe = all(each.idempotent for effect in step.effects for each in effect.walk()) and not step.branches
+    return Again.FORK if is_safe else Again.NOTHING
 
 
 def usage_so_far(store: TraceStore, trace: Trace) -> dict[str, Any]:

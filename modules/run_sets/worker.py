@@ -32,7 +32,6 @@ from .ends import (
     FAILED,
     Again,
     earlier_usage,
-    failed_step,
     figures_of,
     how_again,
     raised_by_machine,
@@ -243,8 +242,7 @@ class Worker:
             if again is Again.RESUME:
                 return await engine.aresume(trace)
             if again is Again.FORK:
-                step = failed_step(trace)
-                return await engine.afork(trace, -1 if step is None else step.index)
+                return await engine.afork(trace, trace.step_count - 1)
         raise _NotAgainError(trace)
 
     async def _gate(self, key: str, place: Place | None) -> RunGate:

@@ -47,7 +47,7 @@ def test_a_provider_that_stays_busy_is_of_the_machine(tmp_path: Path) -> None:
     store = open_store(tmp_path / "set")
     (row,) = all_rows(store.tasks("set"))
     store.close()
-    assert row.figures.error == "TransientGeneratorError: the provider is busy"
+    assert row.figures.error == "TransientGeneratorError: the provider is busy (step 0, decide)"
     assert run_set(of(Busy(0)), ["work"], tmp_path / "set").counts == {"completed": 1}
 
 

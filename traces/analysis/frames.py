@@ -10,6 +10,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<name>.*
 _LIBRARY = re.compile(r"^<|[/\\](?:site-packages|dist-packages|lib[/\\]python[\d.]+)[/\\]")
 _REFOLD = re.compile(r"[/\\]refold[/\\](?:\w+\.py$|(?:cli|engine|errors|tasks|testing|traces|view)[/\\])")
 _MODULES = re.compile(r"[/\\]refold[/\\]modules[/\\]")
+_EXAMPLES = re.compile(r"[/\\]refold[/\\]modules[/\\]examples[/\\]")
 
 
 class Frame(NamedTuple):
@@ -24,13 +25,13 @@ class Frame(NamedTuple):
 def own_frames(traceback: str) -> list[Frame]:
     """Return the frames in the user's own code, outermost first.
 
-    These are the frames outside of refold and of installed libraries. If there are none, as in one of refold's
-    examples, the frames in refold's modules count. The list is empty if the traceback has neither.
+    These are the frames outside of refold and of installed libraries or, if there are none, in refold's examples. The
+    list is empty if the traceback has neither.
     """
     frames = _frames(traceback)
     others = (_LIBRARY, _REFOLD, _MODULES)
     theirs = [frame for frame in frames if not any(each.search(frame.file) for each in others)]
-    return theirs or [frame for frame in frames if _MODULES.search(frame.file)]
+    return theirs or [frame for frame in frames if _EXAMPLES.search(frame.file)]
 
 
 def _frames(traceback: str) -> list[Frame]:

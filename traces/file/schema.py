@@ -331,6 +331,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "budget": Member("a budget", _budget),
         "torn": Member("a number", _index),
         "seconds": Member("a number", _number),
+        "again": Member("the number of a record", _index),
         "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
     },
     "end": {

@@ -117,9 +117,12 @@ class Entry:
         """True if unchanged code must request the call again.
 
         It must if the call ended, or may not be made a second time. A child run that has not ended may have done
-        anything: another child in its place would do it again.
+        anything: another child in its place would do it again. Code that does a failed step again may come to other
+        calls.
         """
         effect = self.effect
+        if effect.superseded:
+            return False
         return self.recorded.outcome is not None or not effect.idempotent or effect.name in (RUN_CHILD, START_CHILD)
 
     def give(self) -> None:
@@ -207,8 +210,9 @@ class Journal:
     """The recorded calls and events of one step, or of `init_state`.
 
     `again` holds the intents that a person has decided to run again. A cancelled call counts as having no outcome, so
-    that it runs again if it may (see `unknown`). If `complete`, every request must be found (as in `verify`), so equal
-    calls of all lanes are searched. `value` loads a recorded value that is stored as a blob.
+    that it runs again if it may (see `unknown`), and so does an idempotent call that is superseded. If `complete`,
+    every request must be found (as in `verify`), so equal calls of all lanes are searched. `value` loads a recorded
+    value that is stored as a blob.
     """
 
     def __init__(
@@ -235,7 +239,8 @@ class Journal:
 
     def _add(self, effect: Effect, parent: Match | None, again: frozenset[int]) -> None:
         key = effect.phase, effect.digest, effect.n
-        unended = effect.open or effect.cancelled or effect.seq in again
+        made_again = effect.superseded and effect.idempotent
+        unended = effect.open or effect.cancelled or made_again or effect.seq in again
         if key not in self._entries or not unended:  # of several attempts at one call, the finished one counts
             recorded = Recorded(effect.seq, None)
             if not unended:

@@ -9,7 +9,7 @@ request's deadline:
     stopped, no budget given     none                   none      its result is returned again
     one of the two               none                   given     WaitAnsweredError
     stopped, a budget given      none                   none      resumed
-    failed, cancelled            none                   none      resumed: the last step is tried again
+    failed, cancelled            none                   none      resumed: an uncommitted last step is tried again
     interrupted (killed)         none                   none      resumed
     any but the first two        unknown effects        none      "waiting": nothing runs before each fate is known
     any but the first two        unknown effects        to all    resumed: {"ran"} is the outcome, {"retry"} runs again
@@ -25,7 +25,8 @@ preparation that fails before then leaves the trace as it was, except for the to
 
 The plan's `position` describes the end of the trace: step number, usage, requests, and, for an unfinished step, the
 recorded decision, the chosen candidate and the journal of its calls. The step's hooks run again from their beginning,
-with recorded outcomes, until they make a request without a recorded outcome.
+with recorded outcomes, until they make a request without a recorded outcome. A run that the error of an idempotent call
+has failed would fail again by its recorded outcome: such a call, and its retries, are made again (`_first_again`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from ....endings import RunStatus, StopReason
-from ....errors import DivergenceError, EngineUsageError, TraceCorruptError, WaitAnsweredError
+from ....errors import DivergenceError, EffectError, EngineUsageError, TraceCorruptError, WaitAnsweredError
 from ....printable import message_of
 from ....tasks import Task, TaskResult
 from ....traces import Record, Trace
@@ -231,6 +232,8 @@ class _Preparation:
             "schema_version": cls.model_fields["schema_version"].default,
             "seconds": round(seconds_so_far(trace, until=self.clock.time()), 6),
         }
+        if (again := _first_again(trace)) is not None:
+            members["again"] = again
         if self.writer.torn:
             members["torn"] = len(self.writer.torn)
         if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
@@ -264,12 +267,40 @@ def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Se
     return replace(
         position,
         again=True,
-        journal=Journal(step.effects, step.events, again=again, value=trace.value),
+        journal=Journal(step.effects, step.latest_events, again=again, value=trace.value),
         called=frozenset(c.run_id for record in step.records for c in children_of(record) if c.kind == "call"),
         decision=None if step.decision is None else Decision.from_dict(step.decision),
         choice=decided[-1]["chosen"] if chosen else None,
         nest=len(step.branches) - chosen,
     )
+
+
+def _first_again(trace: Trace) -> int | None:
+    """Return where a failed step is done again, or None.
+
+    It is the intent of the call whose error ended the run or, if the code had retried the call, of its first failure.
+    Calls of the same name that succeeded are kept, with all calls before them.
+    """
+    step, error = trace.unfinished, trace.end.get("error")
+    if step is None or trace.status != RunStatus.failed or not error:
+        return None
+    told, first = error.get("traceback") or "", None
+    ended = [each for each in step.effects if not (each.open or each.cancelled or each.superseded)]
+    calls = [each for each in ended if each.phase == error.get("phase")]
+    last = next((each for each in reversed(calls) if each.error and _text_of(each.error) in told), None)
+    if last is None or not last.idempotent:
+        return None
+    for each in reversed(calls[: calls.index(last) + 1]):
+        if each.name == last.name and each.error is None:
+            break
+        if each.name == last.name and each.idempotent:
+            first = each.seq
+    return first
+
+
+def _text_of(error: Mapping[str, Any]) -> str:
+    """Return the text of a recorded error as tracebacks have it."""
+    return str(EffectError(str(error.get("type")), str(error.get("message") or "")))
 
 
 def _weights(trace: Trace) -> tuple[int, int]:

@@ -31,11 +31,12 @@ AgentStopReason: TypeAlias = Literal[
 ]
 """Why a run ended; `docs/endings.md` lists the engine's reason for each."""
 
-Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "empty", "no_calls"]
+Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "unfinished", "empty", "no_calls"]
 """Why an answer is incomplete although nothing failed.
 
 "length": cut off at a number of tokens; "content_filter": withheld by the provider; "refusal": refused by the model;
-"empty": no content at all; "no_calls": the model announced tool calls and made none.
+"unfinished": without a finish reason, or with an unknown one; "empty": no content at all; "no_calls": the model
+announced tool calls and made none.
 """
 
 

@@ -7,16 +7,12 @@ from ....engine import ActionResult
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
+from ..generators.finish_reasons import finish_of
 from ..loop.state import AgentFacts
 from ..loop.turn import Turn
 from ..tools import ToolOutcome
 
 _NONE = Usage()
-CUT_OFF = ("length", "max_tokens")
-"""The stop reasons of generations that were cut off."""
-
-_FILTERED = ("content_filter", "content_filtered", "safety", "recitation", "guardrail_intervened")
-_CALLING = ("tool_calls", "function_call", "tool_use")
 _SAYING = frozenset(("images", "audio", "parts"))
 """Members of a model's reply that may take the place of text."""
 DENIED_MARK = "denied"
@@ -70,15 +66,16 @@ def incomplete_of(turn: Turn) -> str | None:
     """Return why an answer is incomplete, or None; see `Incomplete`."""
     if turn.message is None:
         return None
-    if turn.stop_reason in CUT_OFF:
-        return "length"
-    if turn.stop_reason in _FILTERED:
-        return "content_filter"
-    if turn.extra.get("refusal"):
+    finish = finish_of(turn.stop_reason)
+    if finish in ("length", "content_filter"):
+        return finish
+    if finish == "refusal" or turn.extra.get("refusal"):
         return "refusal"
+    if finish in ("unfinished", "failed"):
+        return "unfinished"
     if turn.calls:
         return None
-    if turn.stop_reason in _CALLING:
+    if finish == "calls":
         return "no_calls"
     said = turn.message.content.strip() or not isinstance(turn.message.body, str)
     return None if said or turn.problems or turn.extra.keys() & _SAYING else "empty"

@@ -39,7 +39,7 @@ class Generation(StateModel):
 class CallDelta:
     """A piece of a message's call number `index`.
 
-    Pieces of `arguments` are concatenated; `id` and `name` come once.
+    Pieces of `name` and of `arguments` are concatenated; `id` comes once.
     """
 
     index: int

@@ -15,9 +15,10 @@ from ..chat.compaction import compacted
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
-from ..events.facts import CUT_OFF, incomplete_of, start_params
+from ..events.facts import incomplete_of, start_params
 from ..generators.errors import ContextOverflowError, GeneratorError
 from ..generators.estimate import estimate_tokens
+from ..generators.finish_reasons import finish_of
 from ..generators.generation import Generation
 from ..generators.journaled import generate
 from ..generators.params import GenerateParams
@@ -50,6 +51,8 @@ class Deciding:
         self.retries = 0
         self.usage: Usage | None = None
         self.compaction: Compaction | None = None
+        self.failure: GeneratorError | None = None
+        """The model's error, unless a hook's reaction takes its place or the conversation is too long."""
 
     async def turn(self) -> Turn:
         """Return the turn: the model's answer, a hook's reaction, or an error."""
@@ -67,6 +70,8 @@ class Deciding:
         except GeneratorError as error:
             turn = Turn("error", error=_document(error))
             await self._tell_error(error)
+            if not isinstance(error, ContextOverflowError) and not self.dispatch.winners:
+                self.failure = error
         turn.requests, turn.usage, turn.compaction = self.requests, self.usage, self.compaction
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
         turn.memory = self.dispatch.changed
@@ -199,7 +204,7 @@ class Deciding:
             generation.message,
             tools,
             seed=str(number),
-            is_complete=generation.stop_reason not in CUT_OFF,
+            is_complete=finish_of(generation.stop_reason) != "length",
         )
         message = answer.message
         calls = named(message.tool_calls or (), number)
@@ -225,16 +230,19 @@ class Deciding:
         _say("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
 
 
-def _say(text: str, *facts: Any) -> None:
-    """Write a warning to the log, except while a trace is verified.
-
-    The live run has logged the warning already.
-    """
+def is_live() -> bool:
+    """Return whether a run is live, and no trace is verified."""
     try:
         follow_run()
     except NoRunError:
-        return
-    log.warning(text, *facts)
+        return False
+    return True
+
+
+def _say(text: str, *facts: Any) -> None:
+    """Write a warning to the log, unless its run has."""
+    if is_live():
+        log.warning(text, *facts)
 
 
 def _document(error: GeneratorError) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....engine import AgentModule, Decision, Observation, RunFailure
+from ....engine import AgentModule, Decision, Observation, RunFailure, emit
 from ....tasks import Task
 from ..chat.compaction import capabilities_of
-from ..chat.json_forms import message_from
+from ..chat.json_forms import message_from, usage_to_dict
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
@@ -14,7 +14,7 @@ from ..modes import ToolMode, choose_mode
 from ..tools import Toolset
 from ..tools.results.reported_outcome import told_outcome
 from .act import observed
-from .decide import Deciding
+from .decide import Deciding, is_live
 from .reduce import is_empty, reduce_turn
 from .setup import Setup
 from .state import AgentFacts, AgentState
@@ -103,8 +103,18 @@ class AgentLoop(AgentModule[AgentState]):
         return choose_mode("auto", known.function_calling)
 
     async def decide(self, state: AgentState) -> Decision:
-        """Ask the model."""
-        return (await Deciding(self.setup, state).turn()).decision()
+        """Ask the model.
+
+        A failure of the model is raised, so that the step is not committed and a resumed run takes the turn again.
+        Verification returns it as a turn, since runs have committed such turns up to version 0.1.
+        """
+        deciding = Deciding(self.setup, state)
+        turn = await deciding.turn()
+        if deciding.failure is not None and is_live():
+            used = {} if turn.used is None else {"usage": usage_to_dict(turn.used)}
+            emit("generation_failed", error=turn.error, requests=turn.requests, **used)
+            raise deciding.failure
+        return turn.decision()
 
     async def act(self, state: AgentState, decision: Decision) -> Observation:
         """Run the calls of the model's answer."""
@@ -121,7 +131,7 @@ class AgentLoop(AgentModule[AgentState]):
         return None
 
     def failure(self, state: AgentState) -> RunFailure | None:
-        """Return the error of the model, or of a hook's Fail."""
+        """Return the error of a tool, or of a hook's Fail."""
         if state.error is None:
             return None
         return RunFailure(state.error.get("type", "Fail"), state.error["message"])

@@ -4,7 +4,8 @@ Only this file knows which records become which events. Roughly:
 
     snapshot (first)    AgentStart
     intent              GenerationStart, or ToolStart for all calls of the answer
-    decide              GenerationContent or GenerationError
+    event               GenerationRetry, GenerationError, CompactionEvent
+    decide              GenerationContent
     outcome             ToolEnd or ToolError, and ToolStep, in call order
     commit              GenerationEnd, GenerationStep, then ReactStep for each winning reaction
     wait, end           UserInputRequired, AgentEnd
@@ -242,12 +243,24 @@ class Projector:
             yield self._make(GenerationRetry, **data)
         elif name == "compaction":
             yield self._make(CompactionEvent, **data)
+        elif name == "generation_failed":
+            self._error = error_of(data["error"])
+            facts = {"generator": self._generator, "step": self._step, "error": self._error}
+            yield self._make(GenerationError, **facts, messages=lambda: self._prompt())
+            if data.get("usage"):
+                more = {"usage": usage_from(data["usage"]), "generation_failed": True}
+                yield self._make(GenerationStep, **facts, messages=self._take_goal(), **more)
         elif name == "hook_failed":
             yield self._hook_failed(data["hook"], data["error"])
 
     def _hook_failed(self, hook: str, error: Mapping[str, Any]) -> AgentEvent | None:
         told = recorded_error(error["type"], f"the hook {hook!r} failed: {error.get('message', '')}")
         return self._make(AgentError, error=told, status="running")
+
+    def _on_resume(self, record: Record) -> Iterator[AgentEvent | None]:
+        if "again" in record.data:
+            self._error, self._asked = None, False
+        return iter(())
 
     def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
         turn = self._turn = Turn.of_document(record["decision"])

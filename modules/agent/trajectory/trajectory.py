@@ -18,7 +18,7 @@ from pydantic import (
     model_serializer,
 )
 
-from ....endings import predicate
+from ....endings import predicate, remedy
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....errors import EngineUsageError, RunNotCompletedError, TraceError
 from ....notebook_card import Card, block_of
@@ -246,7 +246,9 @@ class Trajectory(BaseModel):
         why = str(self.error or self.stop_reason or "")
         if self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
-        where = f"; trace {trace.path}" if trace is not None and trace.path is not None else ""
+        where = ""
+        if trace is not None and trace.path is not None:
+            where = f"; trace {trace.path}{remedy(self.status, trace.end.get('error'), trace.step_count)}"
         return f"{run} {predicate(self.status)}{f': {why}' if why not in ('', self.status) else ''}{where}"
 
     def follow(self, trace: Trace | None) -> None:

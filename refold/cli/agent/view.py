@@ -37,7 +37,9 @@ from .lines import event_lines
 HEARTBEAT_SECONDS = 15.0
 """Seconds of silence before a line says that the run is still working; a terminal has the status line instead."""
 # events that the view shows in its own words, or not at all
-_OWN_EVENTS = (BEAT, "tool_output", "generation_retry", "compaction", "hook_failed", "agent_stalled")
+_OWN_EVENTS = (
+    *(BEAT, "tool_output", "generation_retry", "generation_failed", "compaction", "hook_failed", "agent_stalled"),
+)
 
 
 class AgentView:

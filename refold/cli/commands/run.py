@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...endings import remedy
 from ...engine import AgentModule, Engine, RunResult
 from ...tasks import Task
 from ...traces import Durability, Record
@@ -128,7 +129,8 @@ def tell(summary: Summary, manner: Manner) -> None:
         place = f" ({at})" if (at := summary.error_place()) else ""
         said = f": {error['type']}: {brief(error['message'], 200)}{place}" if error else ""
         status = status_text(summary.status, summary.stop_reason).plain
-        print(f"refold: {status}{said}; trace {summary.trace}", file=sys.stderr)
+        then = remedy(summary.status, error, summary.steps)
+        print(f"refold: {status}{said}; trace {summary.trace}{then}", file=sys.stderr)
     if error is None or summary.status != "failed" or not error.get("traceback"):
         return
     if manner.traceback:

@@ -101,7 +101,8 @@ def note(record: Record) -> Text | None:
         return text if parent is None else text.append("  fork ").append(origin_text(parent))
     if record.kind == "resume":
         torn = f"; a torn last record of {record['torn']:,} bytes was cut off" if record.get("torn") else ""
-        return Text(f"resumed at step {record.step}, attempt {record['attempt']}{torn}", "dim")
+        again = "; the call that failed is made again" if "again" in record.data else ""
+        return Text(f"resumed at step {record.step}, attempt {record['attempt']}{again}{torn}", "dim")
     if record.kind == "wait":
         asked = [str(request.get("prompt") or "an answer") for request in record["requests"]]
         return Text("  waits for: ", "cyan").append(brief("; ".join(asked), 100))

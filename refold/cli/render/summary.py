@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...endings import is_decided
 from ...errors import StoreError, TraceError
 from ...traces import Trace
 from ...traces.analysis.frames import own_frames
@@ -127,13 +128,7 @@ class Summary:
 
     @property
     def _is_decided(self) -> bool:
-        """Whether `reduce` ended the run as failed.
-
-        An Agent's does so for an error of the model.
-        """
-        error = self.error or {}
-        of_last_step = error.get("phase") is None and error.get("step") in (None, self.steps - 1)
-        return self.status == "failed" and self.steps > 0 and of_last_step
+        return is_decided(self.status, self.error, self.steps)
 
     def answer_commands(self) -> list[str]:
         """Return a command for each open request that answers it."""

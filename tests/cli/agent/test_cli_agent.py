@@ -152,31 +152,33 @@ def test_why_a_model_failed_is_told_to_those_who_watch_nothing(refold: Command, 
     ran = refold("agent", "go", "--model", model, "--json")
     assert (ran.code, ran.doc["error"]["type"], ran.doc["error"]["message"]) == (1, "FatalGeneratorError", "no credit")
     ran = refold("agent", "go", "--model", model, "--quiet")
-    assert ran.err.startswith("refold: failed (unrecoverable_error): FatalGeneratorError: no credit; trace ")
+    assert ran.err.startswith(
+        "refold: failed (unrecoverable_error): FatalGeneratorError: no credit (step 0, decide); trace "
+    )
     ran = refold("agent", "go", "--model", scripted({"calls": [{"none": {}}]}, "ok"))
     assert "  → none: UnknownToolError: there is no tool 'none'" in ran.out
 
 
-def test_a_turn_that_failed_is_run_again_by_a_fork(refold: Command, scripted: Command) -> None:
-    """Resumed, the run would end as it did: that it failed is in its state."""
+def test_a_turn_that_failed_is_taken_again_by_resume(refold: Command, scripted: Command) -> None:
     ran = refold("agent", "go", "--model", scripted({"error": "no credit"}))
     (trace,) = Path("runs").glob("*.trace.jsonl")
-    assert ran.lines[-1] == f"fork: refold fork {trace} --at 0"
-    assert refold("agent", "go", "--model", scripted({"error": "no credit"}), "--json").doc["resume"] is None
+    assert ran.lines[-1] == f"resume: refold resume {trace}"
+    assert f"trace {trace}; resume it to do step 0 again" in refold("resume", str(trace), "--quiet").err
+    assert refold("agent", "go", "--model", scripted({"error": "no credit"}), "--json").doc["resume"]
     scripted("Done.")  # the provider has credit again
-    ran = refold(*shlex.split(ran.lines[-1].removeprefix("fork: refold ")))
+    ran = refold(*shlex.split(ran.lines[-1].removeprefix("resume: refold ")))
     assert (ran.code, "Done." in ran.out) == (0, True)
+    assert "resumed at step 0, attempt 3; the call that failed is made again" in ran.out
 
 
-def test_a_fork_whose_model_fails_again_is_forked_again(refold: Command, scripted: Command) -> None:
-    """The number of its step counts from the fork."""
+def test_a_fork_whose_model_fails_again_is_resumed(refold: Command, scripted: Command) -> None:
     model = scripted(calling(("shout", {"text": "x"})), {"error": "no credit"})
     refold("agent", "go", "--model", model, "--tool", "mytools:shout")
     (trace,) = Path("runs").glob("*.trace.jsonl")
     scripted({"error": "no credit"})
     again = refold("fork", str(trace), "--at", "1")
     (fork,) = {*Path("runs").glob("*.trace.jsonl")} - {trace}
-    assert again.lines[-1] == f"fork: refold fork {fork} --at 0"
+    assert again.lines[-1] == f"resume: refold resume {fork}"
 
 
 def test_budgets_end_it_with_their_own_exit_codes_and_it_can_go_on(refold: Command, scripted: Command) -> None:

@@ -1,5 +1,6 @@
 """Resume goes on from the last whole record: what ended is kept, what is unknown is asked, budgets go on."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.errors import DivergenceError, StateValueError, TraceLockedError, WaitAnsweredError
+from refold.errors import DivergenceError, EffectError, StateValueError, TraceLockedError, WaitAnsweredError
 from refold.testing import scripted
 from refold.traces.file.writer import TraceWriter
 
@@ -228,6 +229,103 @@ def test_a_failed_step_is_taken_back_whole_and_done_again() -> None:
     result = engine.resume(first.trace)
     assert result.state.entries == EXPECTED
     assert calls.count("pay 1") == 1
+
+
+class Fetching(AgentModule[Ledger]):
+    """Pays, and fetches a value from a server that may be away, in the hook `where`."""
+
+    def __init__(self, where: str, *, idempotent: bool = True, wrapped: bool = False) -> None:
+        self.calls: list[str] = []
+        self.away = True
+        self.where = where
+        self.wrapped = wrapped
+
+        async def pay() -> str:
+            self.calls.append("pay")
+            return "paid"
+
+        @effect(idempotent=idempotent)
+        async def fetch() -> str:
+            self.calls.append("fetch")
+            if self.away:
+                raise ConnectionError("the server is away")
+            return "fetched"
+
+        self.pay = pay
+        self.fetch = fetch
+
+    async def got(self, where: str) -> str:
+        if where != self.where:
+            return "nothing"
+        paid = await perform(self.pay)
+        try:
+            return f"{paid} and {await perform(self.fetch)}"
+        except EffectError as error:
+            if self.wrapped:
+                raise LookupError("nothing was found") from error
+            raise
+
+    async def init_state(self, task: str) -> Ledger:
+        return Ledger(entries=[await self.got("init")])
+
+    async def decide(self, state: Ledger) -> Decision:
+        return Decision.act([Action("x")]) if state.current_step == 0 else Decision.final(await self.got("decide"))
+
+    async def act(self, state: Ledger, decision: Decision) -> Any:
+        return await self.got("act")
+
+    def reduce(self, state: Ledger, decision: Decision, observation: Observation) -> None:
+        state.entries.append(str(observation.value))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("where", ["init", "decide", "act"])
+def test_an_idempotent_call_that_failed_the_run_is_made_again_and_finished_calls_are_not(
+    where: str, wrapped: bool
+) -> None:
+    module = Fetching(where, wrapped=wrapped)
+    engine = Engine(module)
+    failed = engine.run("t")
+    assert (failed.status, module.calls) == (RunStatus.failed, ["pay", "fetch"])
+    assert engine.resume(failed.trace).status == RunStatus.failed
+    module.away = False
+    done = engine.resume(failed.trace)
+    assert (done.status, module.calls) == (RunStatus.completed, ["pay", "fetch", "fetch", "fetch"])
+    assert "paid and fetched" in (str(done.state.entries) + str(done.final_result))
+    assert engine.verify(done.trace) == []
+    done.trace.check()
+
+
+def test_a_call_that_is_not_idempotent_keeps_the_failure_that_it_had() -> None:
+    module = Fetching("decide", idempotent=False)
+    engine = Engine(module)
+    failed = engine.run("t")
+    module.away = False
+    again = engine.resume(failed.trace)
+    assert (again.status, module.calls) == (RunStatus.failed, ["pay", "fetch"])
+    assert "the server is away" in str(again.error)
+
+
+def test_a_failed_call_that_the_module_coped_with_keeps_its_failure() -> None:
+    """The run failed for another reason, so the step is done again with what is recorded."""
+    module = Fetching("nowhere")
+    broken = [True]
+
+    async def decide(state: Ledger) -> Decision:
+        with suppress(EffectError):
+            await perform(module.fetch)
+        await perform(module.pay)
+        if broken:
+            raise ValueError("a bug")
+        return Decision.final("done")
+
+    module.decide = decide  # type: ignore[method-assign]
+    engine = Engine(module)
+    failed = engine.run("t")
+    broken.clear()
+    done = engine.resume(failed.trace)
+    assert (done.final_result, module.calls) == ("done", ["fetch", "pay"])
+    assert engine.verify(done.trace) == []
 
 
 def test_a_torn_tail_is_cut_and_said(tmp_path: Path) -> None:

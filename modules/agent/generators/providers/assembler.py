@@ -11,6 +11,7 @@ from typing import Any
 from ...chat.messages import Message
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage
+from ..finish_reasons import worse
 from ..generation import CallDelta, Delta, Generation
 
 _SHOWN = 200
@@ -32,6 +33,15 @@ class _Call:
         self.id = ""
         self.name = ""
         self.arguments: list[str] = []
+
+    def rest_of(self, name: str) -> str:
+        """Return what a piece adds to the name.
+
+        A name may come in fragments before the arguments, if the pieces have the call's index. Some servers repeat the
+        whole name in each piece instead.
+        """
+        is_fragment = isinstance(self.place, int) and not any(self.arguments) and name != self.name
+        return name if is_fragment or not self.name else ""
 
     @property
     def is_whole(self) -> bool:
@@ -79,8 +89,8 @@ class Assembler:
         choice = choices[0]
         if len(choices) > 1:
             self._tell("further choices", len(choices) - 1)
-        if choice.get("finish_reason") is not None:
-            self.finish = writable(str(choice["finish_reason"]))
+        if choice.get("finish_reason") not in (None, ""):  # some servers send "" until the end
+            self.finish = worse(self.finish, writable(str(choice["finish_reason"])))
         holder = next((choice[name] for name in ("delta", "message") if choice.get(name) is not None), None)
         if holder is None:
             holder = {"content": choice["text"]} if choice.get("text") is not None else {}
@@ -147,7 +157,8 @@ class Assembler:
             given = function.get("input")
         arguments = "" if given is None else _text_of(given)
         known = self._call_at(call.get("index"), id_, name) if is_piece else self._new_call(None)
-        known.id, known.name = known.id or id_, known.name or name
+        known.id, name = known.id or id_, known.rest_of(name)
+        known.name += name
         known.arguments.append(arguments)
         return [Delta(call=CallDelta(known.index, id_, name, arguments))]
 
@@ -180,7 +191,8 @@ class Assembler:
         known = self._function
         name = "" if function.get("name") is None else _text_of(function["name"])
         arguments = "" if function.get("arguments") is None else _text_of(function["arguments"])
-        known.name = known.name or name
+        name = known.rest_of(name)
+        known.name += name
         known.arguments.append(arguments)
         return [Delta(call=CallDelta(known.index, "", name, arguments))]
 

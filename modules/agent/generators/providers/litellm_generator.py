@@ -10,6 +10,7 @@ from ...chat.messages import Message
 from ...chat.usage import Usage
 from ...chat.validation import sanitize_orphan_tool_messages
 from ..errors import GeneratorError, TransientGeneratorError
+from ..finish_reasons import finish_of
 from ..generation import Delta, Generation
 from ..params import GenerateParams
 from ..protocol import Capabilities
@@ -220,13 +221,17 @@ class LiteLLMGenerator:
     def _finished(self, litellm: Any, answer: Assembler) -> Generation:
         """Return the generation with its cost.
 
-        Raises a transient error if there is no answer.
+        Raises a transient error if there is no answer, or if its finish reason is that of a failure.
         """
         if not answer.has_answer:
             raise TransientGeneratorError("the provider's response has no answer in it", provider_error="NoChoices")
         generation = answer.generation()
-        if generation.stop_reason is None:
-            generation = generation.model_copy(update={"stop_reason": "stop"})
+        reason = generation.stop_reason or ""  # "" as opposed to None: a provider should give a reason
+        if finish_of(reason) == "failed":
+            raise TransientGeneratorError(
+                f"the provider ended the answer with the finish reason {reason!r:.80}", provider_error="FinishReason"
+            )
+        generation = generation.model_copy(update={"stop_reason": reason})
         usage = generation.usage
         if usage is None:
             return generation

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import FatalGeneratorError
 from .wire import client_class
 
-_NOISE = r"Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier"
+_NOISE = r"Items? '.*' on TypedDict class '.*' (?:is|are) using the `ReadOnly` qualifier"
 
 
 def load_litellm() -> Any:
@@ -52,10 +52,9 @@ def _http_client() -> Any:
 
     They share one connection pool, which discards connections that a server has closed.
     """
-    import httpx
     import openai
 
-    return client_class(openai.DefaultAsyncHttpxClient, httpx.Response)()
+    return client_class(openai.DefaultAsyncHttpxClient)()
 
 
 if hasattr(os, "register_at_fork"):

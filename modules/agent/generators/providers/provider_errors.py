@@ -1,16 +1,18 @@
 """Classification of exceptions of providers' client code.
 
-It uses status, body and cause, because classes alone mislead. Nothing is imported here: exceptions of litellm, openai,
-anthropic, httpx, aiohttp and others are recognised by class names and attributes. Seen with litellm 1.106: a missing
+It uses status, body and cause, because classes alone mislead. Nothing is imported here: exceptions of SDKs and of the
+HTTP libraries below them are recognised by class names and attributes. Seen with litellm 1.106 and 1.110: a missing
 key and a refused connection both arrive as InternalServerError with status 500, an exhausted quota as RateLimitError, a
 403 as plain APIError.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from socket import gaierror
+from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 
 from ..errors import (
@@ -38,6 +40,8 @@ _BUSY = frozenset(
     }
 )
 _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+"""OpenSSL's reasons if the server does not speak TLS."""
 _SECRET_FROM = 8
 """The least length of a redacted key.
 
@@ -46,6 +50,8 @@ Servers that require any key get dummy keys such as "none" or "k", which also oc
 _LONGEST = 1000
 _LOGIN = re.compile(r"(://)[^/\s@]*@")
 _BROKEN = "Connection error."
+_BARE = re.compile(r"Error code: \d+")
+"""The message of openai from version 3 on for a body that has no `error.message`."""
 _PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
 
 
@@ -75,8 +81,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
         "retry_after": _retry_after(error),
         "provider_error": type(error).__name__,
     }
-    body = getattr(error, "body", None)
-    kind = _class_of(error, status, f"{message} {body or ''}")
+    kind = _class_of(error, status, f"{message} {_body(error)}")
     if kind is UnreachableError:
         place = _LOGIN.sub(r"\1", api_base or _address(error) or "the model's address")
         message = f"nothing answers at {place}; is the server running? ({message})"
@@ -94,18 +99,30 @@ def _message(error: BaseException) -> str:
     short = _PREFIX.sub("", text).strip() or text or type(error).__name__
     if short == _BROKEN and (cause := _broken_by(error)):
         short = f"{_BROKEN.removesuffix('.')}: {cause}"
+    if _BARE.fullmatch(short) and (body := _body(error)):
+        short = f"{short} - {body}"
     short = _LOGIN.sub(r"\1", short)
     return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
 
 
-def _broken_by(error: BaseException) -> str:
-    """Return what httpx says of a broken connection, or "".
+def _body(error: BaseException) -> str:
+    """Return the body of the provider's response in one line, or ""."""
+    for cause in _causes(error):
+        if body := getattr(cause, "body", None):
+            return " ".join((body if isinstance(body, str) else json.dumps(body, default=str)).split())
+    return ""
 
-    openai's own message is the same for each: a reset, a redirect without end, a body that cannot be unpacked.
+
+def _broken_by(error: BaseException) -> str:
+    """Return what the HTTP library says of a broken connection, or "".
+
+    openai's own message is the same for each: a reset, a redirect without end, a body that cannot be unpacked. So it is
+    the first cause with other words, or with none.
     """
     for cause in _causes(error):
-        if type(cause).__module__.partition(".")[0] == "httpx":
-            return " ".join(str(cause).split()) or type(cause).__name__
+        text = " ".join(str(cause).split())
+        if not text.endswith(_BROKEN):
+            return text or type(cause).__name__
     return ""
 
 
@@ -122,6 +139,9 @@ def _class_of(error: Exception, status: int | None, told: str) -> type[Generator
         return RateLimitedError
     if status is not None and sounds_like_no_tools(told):  # llama.cpp reports this with status 500
         return FatalGeneratorError
+    if (tls := next((cause for cause in _causes(error) if isinstance(cause, SSLError)), None)) is not None:
+        is_lasting = isinstance(tls, SSLCertVerificationError) or tls.reason in _NO_TLS
+        return FatalGeneratorError if is_lasting else TransientGeneratorError
     if _is_refused(error):
         return UnreachableError
     if isinstance(error, TimeoutError | ConnectionError):
@@ -144,7 +164,7 @@ def _address(error: BaseException) -> str | None:
     for cause in _causes(error):
         try:
             url = getattr(getattr(cause, "request", None), "url", None)
-        except RuntimeError:  # httpx: the request was not set
+        except RuntimeError:  # the request was not set
             continue
         if url is not None:
             return str(url).partition("?")[0]

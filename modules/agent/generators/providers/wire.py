@@ -31,13 +31,14 @@ class Wire:
     def __init__(self, show: Show | None = None) -> None:
         self.answer = Assembler()
         self.is_read = False
-        """Whether an answer has arrived here."""
+        """Whether a response has arrived here."""
         self.is_over = False
         self._show = show
         self._responses: list[Any] = []
 
     def opened(self, response: Any) -> None:
         """Remember a response that `aclose` closes."""
+        self.is_read = True
         self._responses.append(response)
 
     async def aclose(self) -> None:
@@ -50,7 +51,6 @@ class Wire:
 
     def take(self, document: Any) -> None:
         """Read a document and show its pieces."""
-        self.is_read = True
         for piece in self.answer.add(document):
             if self._show is not None:
                 self._show(piece)
@@ -74,8 +74,11 @@ async def reading(wire: Wire) -> AsyncIterator[Wire]:
         await wire.aclose()
 
 
-def client_class(base: Any, response_class: Any) -> Any:
-    """Return a subclass of `base` (an `httpx.AsyncClient`) that reads answers."""
+def client_class(base: Any) -> Any:
+    """Return a subclass of `base`, openai's HTTP client, that reads answers.
+
+    Which HTTP library that client belongs to depends on the release of openai, so none is named here.
+    """
 
     class WireClient(base):  # type: ignore[misc]
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
@@ -91,7 +94,8 @@ def client_class(base: Any, response_class: Any) -> Any:
                 headers["content-type"] = "text/event-stream" if stream else "application/json"
                 body = _stream(response, wire) if stream else _whole(await _read(response), wire)
             status, extensions = response.status_code, response.extensions
-            return response_class(status, headers=headers, content=body, request=request, extensions=extensions)
+            made = type(response)
+            return made(status, headers=headers, content=body, request=request, extensions=extensions)
 
     return WireClient
 
@@ -134,7 +138,8 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
     """Read an answer and yield two events for the client.
 
     One comes at the answer's start, one at its end: the client's own work on an event takes several times as long as
-    reading the event here. Some servers send one document even if a stream was requested.
+    reading the event here. The client gets an end even if the answer has none, which `Wire.is_over` tells. Some servers
+    send one document even if a stream was requested.
     """
     rest, is_stream, is_told = bytearray(), False, False
     try:
@@ -147,7 +152,7 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
                 *lines, rest = rest.split(b"\n")
                 for line in lines:
                     _event(line, wire)
-                if wire.is_read and not is_told:
+                if not is_told:
                     is_told = True
                     yield _chunk("")
             _refuse_longer(rest)
@@ -156,8 +161,7 @@ async def _stream(response: Any, wire: Wire) -> AsyncIterator[bytes]:
         else:
             _take(rest, wire)
             wire.is_over = True
-        if wire.is_over:
-            yield _chunk("", "stop") + b"data: [DONE]\n\n"
+        yield _chunk("", "stop") + b"data: [DONE]\n\n"
     finally:
         await response.aclose()
 

@@ -142,7 +142,8 @@ def _tell(turn: Turn, manner: Manner) -> None:
         told = {name: summary.error.get(name) for name in ("type", "message")}
         if shown is None or told != {name: shown[name] for name in told}:
             say(out, Text(brief(f"{told['type']}: {told['message']}", 400), "red"))
-    for command in summary.answer_commands() if summary.waiting else ():
+    resume = summary.resume_command() if summary.status == "failed" else None
+    for command in summary.answer_commands() if summary.waiting else filter(None, [resume]):
         say(out, Text("/resume, or ", "dim").append(clean(command), "bold"))
     out.file.flush()
 

@@ -126,7 +126,7 @@ def _policy(chat: Chat, rest: str) -> None:
 
 
 def _resume(chat: Chat, rest: str) -> Turn:
-    """resume the last turn, if it waits or was cut off"""
+    """resume the last turn, if it waits, was cut off, or failed"""
     if not chat.traces:
         raise InputError("there is no turn to resume")
     from ....traces import Trace

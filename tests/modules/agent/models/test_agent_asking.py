@@ -53,7 +53,7 @@ from refold.modules.agent.generators.providers.provider_errors import classified
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
 ]
 needs_litellm = pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]")
 

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
 ]
 PASSING = {"TransientGeneratorError", "RateLimitedError", "UnreachableError"}
 
@@ -116,7 +116,8 @@ FIRST: dict[str, tuple[str | None, str, int]] = {
     "content_filter": ("content_filter", "", 0),
     "a whole answer to everybody": (None, "hello", 0),
     "a stream to everybody": (None, "hello", 0),
-    "a finish that is null": (None, "hello", 0),
+    "a finish that is null": ("unfinished", "hello", 0),
+    "a finish that nobody knows": ("unfinished", "hello", 0),
     "usage below 0": (None, "hello", 0),
     "usage beyond all reason": (None, "hello", 0),
 }

@@ -43,7 +43,7 @@ from refold.modules.agent.generators.request_context import listening
 pytestmark = [
     pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
 ]
 
 LOOK = ToolDefinition(function=FunctionDefinition(name="look", parameters={"type": "object"}))

@@ -55,8 +55,9 @@ def test_text_modes_read_calls_and_say_what_could_not_be_read() -> None:
     assert [m.role for m in result.state.messages] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-def test_a_model_that_fails_ends_the_run_with_its_error_in_the_state() -> None:
+def test_a_model_that_fails_ends_the_run_in_a_step_that_is_not_committed() -> None:
     result = run([ValueError("no luck")])
-    assert result.status == "failed"
-    assert result.state.error == {"type": "FatalGeneratorError", "message": "no luck"}
+    assert (result.status, result.steps) == ("failed", 0)
+    assert result.error is not None
+    assert (result.error.type, result.error.message, result.error.phase) == ("FatalGeneratorError", "no luck", "decide")
     assert [m.content for m in result.state.messages] == ["add up"]

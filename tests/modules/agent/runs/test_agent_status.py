@@ -229,12 +229,12 @@ def test_the_engine_tells_why_an_agent_failed(caplog: pytest.LogCaptureFixture) 
     broken = Agent(name="broken", model=ScriptedGenerator([ValueError("no such model")]))
     with caplog.at_level(logging.WARNING):
         result = Engine(broken).run("go")
-    assert str(result.error) == "FatalGeneratorError: no such model"
+    assert str(result.error) == "FatalGeneratorError: no such model (step 0, decide)"
     assert [record.getMessage() for record in caplog.records if record.name == "refold.runs"] == [
-        f"run {result.run_id} failed: FatalGeneratorError: no such model"
+        f"run {result.run_id} failed: FatalGeneratorError: no such model (step 0, decide)"
     ]
     assert result.trace.end["error"]["message"] == "no such model"
-    assert Engine(broken).resume(result.trace).error == result.error
+    assert str(Engine(broken).resume(result.trace).error) == str(result.error)
     trajectory = Trajectory.of(result.trace)
     assert trajectory.error is not None
     assert trajectory.error.message == "no such model"
@@ -242,8 +242,13 @@ def test_the_engine_tells_why_an_agent_failed(caplog: pytest.LogCaptureFixture) 
 
 def test_the_error_of_a_fork_names_its_own_last_step() -> None:
     """Steps before a fork are not the fork's; the state counts them."""
-    model = ScriptedGenerator([CALL, CALL, ValueError("busy")])
-    engine = Engine(Agent(name="broken", model=model, tools=[look]))
+
+    @hook(GenerationStep)
+    async def fails_answers(event: GenerationStep) -> Fail | None:
+        return None if event.messages[-1].tool_calls else Fail(error="busy")
+
+    model = ScriptedGenerator([CALL, CALL, "answered"])
+    engine = Engine(Agent(name="broken", model=model, tools=[look], hooks=[fails_answers]))
     result = engine.run("go")
     assert (result.steps, result.error and result.error.step) == (3, 2)
     fork = engine.fork(result.trace, at=2)
