@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, ge
 
 from typing_extensions import TypeVar
 
+from ..annotations import without_alias
 from ..errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from ..tasks import Task, TaskValidationIssue
 from .concurrency.threads import in_thread
@@ -175,7 +176,7 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Module):
-            (state,) = get_args(base)[:1] or (None,)
+            state = without_alias((*get_args(base), None)[0])
             if isinstance(state, type):
                 if not issubclass(state, StateSchema):
                     raise ModuleDefinitionError(
@@ -184,7 +185,7 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
                 return _without_dataclasses(state)
     if "init_state" in cls.__dict__:
         try:
-            declared = get_type_hints(cls.init_state).get("return")
+            declared = without_alias(get_type_hints(cls.init_state).get("return"))
         except NameError:
             declared = None
         if isinstance(declared, type) and issubclass(declared, StateSchema):
@@ -210,6 +211,7 @@ def _without_dataclasses(state: type[M], seen: frozenset[type] = frozenset()) ->
 
 def _models_in(annotation: Any) -> list[type[StateModel]]:
     """Return the state models in an annotation."""
+    annotation = without_alias(annotation)
     if isinstance(annotation, type) and issubclass(annotation, StateModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]
