@@ -286,7 +286,7 @@ class LiveRun:
             except TraceWriteError:
                 raise
             except TraceError as error:
-                raise self._unreadable(frame, error) from error
+                raise self.lose(error, frame.call) from error
             if call.recorded is not None:
                 return call
         if action is None:
@@ -337,13 +337,13 @@ class LiveRun:
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
         self._refuse_broken(frame)
 
-    def _unreadable(self, frame: Frame, error: TraceError) -> RecordedValueError:
-        """End the run for a lost value; return the error to raise."""
+    def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
+        """End the run for a lost value, met inside `call`; return the error to raise."""
         self.unreadable = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
         self.broken = self.broken or self.unreadable
         self.cancel_work()
-        if frame.call is not None:
-            frame.call.refuse(self.unreadable)
+        if call is not None:
+            call.refuse(self.unreadable)
         return self.unreadable
 
     def _refuse_broken(self, frame: Frame) -> None:
