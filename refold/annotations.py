@@ -18,7 +18,7 @@ def is_alias(annotation: Any) -> bool:
 
 
 def behind_alias(annotation: Any) -> Any:
-    """Return what an alias stands for, with its arguments in place of its type parameters.
+    """Return what an alias stands for, with arguments for type parameters.
 
     That may be another alias. Raises NameError if the alias names something that is not defined yet.
     """

@@ -89,7 +89,7 @@ def _has_times(returns: TypeAdapter[Any]) -> bool:
 
 
 def _refuse_lost_zones(value: Any) -> None:
-    """Raise StateValueError if a result has a time whose zone JSON would lose."""
+    """Raise StateValueError for a time whose zone JSON would lose."""
     if isinstance(value, datetime | time):
         refuse_lost_zone(value)
     elif isinstance(value, list | tuple):

@@ -1,7 +1,8 @@
 """Carries out the actions of a decision as recorded tool calls."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import anyio
@@ -99,7 +100,7 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
     try:
         async with anyio.create_task_group() as group:
             for task in tasks:
-                group.start_soon(lambda task=task: task, name="refold tool")
+                group.start_soon(partial(_same, task), name="refold tool")
     finally:
         for task in tasks:  # something may have cancelled it before its first step
             task.close()
@@ -110,8 +111,12 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
     return [results.get(i) or _cancelled_alone(call) for i, call in enumerate(begun)]
 
 
+def _same(task: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    return task
+
+
 def _cancelled_alone(call: Call | ActionResult, raised: BaseException | None = None) -> ActionResult:
-    """Return the result of a call that something other than its run cancelled."""
+    """Return the error result of a call with a stray cancellation."""
     if isinstance(call, ActionResult):
         return call
     error = stray(call.spec.name, raised)

@@ -133,7 +133,10 @@ def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason
 
 
 def _note_failed_calls(error: Exception, observation: Observation) -> None:
-    """Name the failed calls in an error of `reduce`, which may be due to their missing outputs."""
+    """Name the failed calls in an error of `reduce`.
+
+    Their missing outputs may be its cause.
+    """
     failed = [result for result in observation.results if not result.ok]
     if failed and not isinstance(error, EffectError):
         first, more = failed[0], f", and {len(failed) - 1} more failed" if len(failed) > 1 else ""

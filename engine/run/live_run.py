@@ -338,7 +338,7 @@ class LiveRun:
         self._refuse_broken(frame)
 
     def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
-        """End the run for a lost value, met inside `call`; return the error to raise."""
+        """End the run for a value lost in `call`; return the error."""
         self.unreadable = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
         self.broken = self.broken or self.unreadable
         self.cancel_work()

@@ -85,7 +85,7 @@ class DraftExpiredError(StateError, RuntimeError):
 
 
 class EngineOwnedFieldError(StateError, AttributeError):
-    """An init_state(), a reduce() or an edit wrote one of the engine's own fields."""
+    """A hook or an edit wrote one of the engine's own fields."""
 
     def __init__(self, field: str, remedy: str = "to end the run use set_stop(reason, final_result)") -> None:
         super().__init__(f"{field} is written by the engine alone; {remedy}")

@@ -283,6 +283,6 @@ def _refused(error: RefoldError) -> ProblemError:
     if isinstance(error, WaitAnsweredError):
         return ProblemError(400, "answer_refused", str(error))
     if isinstance(error, DivergenceError):
-        hint = "The code has changed since. Verify the run to see where, or fork from before that step."
+        hint = "Verify the run to see where, or fork from before that step."
         return ProblemError(409, "diverged", str(error), hint)
     return ProblemError(400, "refused", str(error))

@@ -102,9 +102,9 @@ class ScalarShape:
 
 
 def refuse_lost_zone(value: datetime | time) -> None:
-    """Raise StateValueError for a time that JSON, which has offsets and no zones, would change.
+    """Raise StateValueError for a time that JSON would change.
 
-    A zone with one offset has this offset for no time, too; other zones have None there.
+    JSON has offsets, and no zones. A zone with one offset has it for no time, too; other zones have None there.
     """
     zone = value.tzinfo
     is_fixed = zone is not None and (zone.utcoffset(None) is not None or value.tzname() == "UTC")

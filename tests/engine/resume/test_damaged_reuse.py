@@ -49,6 +49,11 @@ class Payer(AgentModule[Bill]):
             state.paid += 1
 
 
+def path_of(trace: Trace) -> Path:
+    assert trace.path is not None
+    return trace.path
+
+
 def blob(runs: Path) -> Path:
     return sorted(runs.rglob("*.blobs/*"))[-1]
 
@@ -87,7 +92,7 @@ def test_a_call_whose_outcome_cannot_be_read_is_not_made_again(damage: Any, how:
     trace = engine.run("pay").trace
     paid = list(PAID)
     damage(tmp_path)
-    fork = engine.fork(trace.path, 0, reuse_effects=True)
+    fork = engine.fork(path_of(trace), 0, reuse_effects=True)
     assert fork.error is not None
     assert fork.error.type in ("RecordedValueError", "ChildRunError")
     assert "then resume the run" in fork.error.message
@@ -98,10 +103,10 @@ def test_the_fork_goes_on_once_the_value_is_back(tmp_path: Path) -> None:
     engine = Engine(Payer(), traces=tmp_path)
     trace = engine.run("pay").trace
     no_blobs(tmp_path)
-    fork = engine.fork(trace.path, 0, reuse_effects=True)
+    fork = engine.fork(path_of(trace), 0, reuse_effects=True)
     assert fork.status == "failed"
     (tmp_path / "away").rename(tmp_path / f"{trace.run_id}.blobs")
-    again = engine.resume(fork.trace.path)
+    again = engine.resume(path_of(fork.trace))
     assert (again.final_result, again.live_from, PAID) == ("paid", None, [0, 1, 2])
 
 
@@ -118,11 +123,11 @@ def flipped(path: Path) -> None:
 def test_a_fork_is_not_resumed_from_a_damaged_source(damage: Any, tmp_path: Path) -> None:
     engine = Engine(Payer(), traces=tmp_path)
     source = engine.run("pay").trace
-    fork = engine.fork(source.path, 1, reuse_effects=True).trace
+    fork = engine.fork(path_of(source), 1, reuse_effects=True).trace
     assert fork.path is not None
     lines = fork.data.splitlines(keepends=True)
     fork.path.write_bytes(b"".join(lines[:2]))
-    damage(source.path)
+    damage(path_of(source))
     result = engine.resume(fork.path)
     assert result.error is not None
     assert result.error.type == "RecordedValueError"
@@ -136,6 +141,6 @@ def test_a_candidate_whose_trace_is_lost_is_not_run_again(tmp_path: Path) -> Non
     for each in tmp_path.rglob("*.branches/*.jsonl"):
         Trace.load(each)
         each.unlink()
-    fork = engine.fork(trace.path, 0, reuse_effects=True)
+    fork = engine.fork(path_of(trace), 0, reuse_effects=True)
     assert fork.error is not None
     assert paid == PAID

@@ -180,7 +180,7 @@ def test_a_run_uses_aliases_in_tools_effects_and_the_state(names: dict[str, Any]
             if observation.results:
                 good, bad = observation.results
                 state.f = [names["Box"][names["Name"]](content=good.output)]
-                state.f[0].more.append(bad.error[:15])
+                state.f[0].more.append(str(bad.error)[:15])
 
     result = Engine(Picks()).run("pick")
     assert (result.final_result, result.error) == ("argument 'size'", None)

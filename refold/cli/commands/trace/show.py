@@ -83,7 +83,7 @@ def _row(step: Step, limit: int, left: Text) -> list[Text]:
 
 
 def _results(step: Step, left: Text) -> Text:
-    """Return how a step's calls ended; `left` if the run ended, or is, before they have."""
+    """Return how a step's calls ended; `left` if some have not."""
     if step.committed:
         return results_text([None if error is None else f"{error[0]}: {error[1]}" for error in step.errors])
     calls = [effect for effect in step.effects if effect.action is not None and not (effect.open or effect.cancelled)]
