@@ -41,6 +41,7 @@ from ...errors import (
     TraceWriteError,
 )
 from ...printable import message_of, repr_of
+from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
@@ -98,6 +99,8 @@ class LiveRun:
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """The error of a resumed step whose code makes another request than the recorded one."""
+        self.files: Listing | None = None
+        """The files of an environment that closing removes, as the run found them; see `removable_files`."""
         self.unreadable: RecordedValueError | None = None
         """The error of a recorded value that the run needs and cannot read."""
         self.broken: RefoldError | None = None
