@@ -176,7 +176,7 @@ async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | Non
     environment = await stack.enter_async_context(opening)
     if environment is not None:
         stack.enter_context(use_environment(environment))
-        run.files = await in_thread(removable_files, {"environment": environment})
+        run.found_files(await in_thread(removable_files, {"environment": environment}))
         if not fresh:
             data = {"environment": environment.type}
             run.write("event", run.step, {"name": "environment_not_rewound", "data": data})

@@ -234,6 +234,10 @@ class LiveRun:
         self.first_step = state.current_step - self.step
         self._state = state
 
+    def found_files(self, files: Listing | None) -> None:
+        """Keep the files that the run has found in its environment."""
+        self.files = files
+
     def commit(self, members: dict[str, Any], state: StateSchema) -> None:
         """Write the commit of a step that ends with `state`."""
         if (error := self.broken) is not None:
