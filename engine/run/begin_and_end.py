@@ -44,7 +44,7 @@ from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
 from .runner import Outcome, Runner
-from .start.lost_files import FILES_LOST, SHOWN_FILES
+from .start.lost_files import SHOWN_FILES
 from .start.plan import RunPlan
 
 log = logging.getLogger("refold.runs")
@@ -204,7 +204,7 @@ async def _tell_lost_files(run: LiveRun, environment: Environment | None) -> Non
     if environment is not None and now is not None and (changed := changed_files(run.files, now)):
         data = {"environment": environment.type, "files": changed[:SHOWN_FILES], "count": len(changed)}
         with suppress(TraceWriteError):  # the end of the run tells of it
-            run.write("event", run.step, {"name": FILES_LOST, "data": data})
+            run.write("event", run.step, {"name": "environment_files_lost", "data": data})
 
 
 async def _ended(runner: Runner, outcome: Outcome, environment: Environment | None) -> RunResult:

@@ -3,8 +3,6 @@
 from ....errors import FilesLostError
 from ....traces import Trace
 
-FILES_LOST = "environment_files_lost"
-"""The event of an attempt whose environment was removed with files that the run had changed."""
 SHOWN_FILES = 20
 """How many names the event has; `count` is the number of all files."""
 
@@ -17,6 +15,6 @@ def refuse_lost_files(trace: Trace, *, since_resume: bool) -> None:
     for record in reversed(trace.records):
         if since_resume and record.kind == "resume":
             return
-        if record.kind == "event" and record["name"] == FILES_LOST:
+        if record.kind == "event" and record["name"] == "environment_files_lost":
             data = record["data"]
             raise FilesLostError(trace.run_id, data["environment"], data["files"], data["count"])
