@@ -181,10 +181,19 @@ class Engine(Generic[S]):
         request: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
+        without_files: bool = False,
     ) -> RunResult[S]:
         """Resume a run from its last complete record; see `aresume`."""
         return self._sync(
-            lambda: self.aresume(trace, value, request=request, budget=budget, on_divergence=on_divergence), "aresume"
+            lambda: self.aresume(
+                trace,
+                value,
+                request=request,
+                budget=budget,
+                on_divergence=on_divergence,
+                without_files=without_files,
+            ),
+            "aresume",
         )
 
     async def aresume(
@@ -195,6 +204,7 @@ class Engine(Generic[S]):
         request: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
+        without_files: bool = False,
     ) -> RunResult[S]:
         """Resume a run from its last complete record.
 
@@ -217,8 +227,11 @@ class Engine(Generic[S]):
                 result of a fork, from the state before the first step that differs, or that started a child run whose
                 code differs. The fork reuses the later outcomes, and `value`, as long as the new code makes the same
                 requests. Its trace is in the folder `traces`, otherwise beside the run's.
+            without_files: continue although files that the run had changed are gone with its environment (a scratch
+                folder); the run finds the files as they were at its start.
 
         Raises:
+            FilesLostError: files that the run had changed are gone, and `without_files` is not set.
             DivergenceError: the code no longer does what the trace recorded, or makes other requests in the
                 unfinished step than the recorded ones.
             WaitAnsweredError: no open request takes this answer.
@@ -229,7 +242,7 @@ class Engine(Generic[S]):
             "on_divergence", on_divergence, on_divergence in ("fail", "fork", "ignore"), "'fail', 'fork' or 'ignore'"
         )
         budget, source = options.budget(budget), self._trace_source(trace)
-        run_options = replace(self._options(), on_divergence=on_divergence)
+        run_options = replace(self._options(), on_divergence=on_divergence, without_files=without_files)
         try:
             plan = await prepare_resume(self.module, source, run_options, budget, value, request)
             return await execute(plan)
@@ -241,7 +254,7 @@ class Engine(Generic[S]):
                 at = first.step
             if error.result is not None:  # found only while the run continued: its trace has the answers by now
                 value, request = UNANSWERED, None
-            return await self._fork_diverged(source, at, value, request, budget)
+            return await self._fork_diverged(source, at, value, request, budget, without_files)
 
     async def _fork_diverged(
         self,
@@ -250,6 +263,7 @@ class Engine(Generic[S]):
         value: Any,
         request: str | None,
         budget: RuntimeBudget | None,
+        without_files: bool,
     ) -> RunResult[S]:
         """Run a fork, from state `at`, of a run with diverged code.
 
@@ -263,7 +277,7 @@ class Engine(Generic[S]):
             folder = trace.place.store
         elif folder is None and trace.path is not None:
             folder = trace.path.parent
-        wanted, module = self._options(), self.module
+        wanted, module = replace(self._options(), without_files=without_files), self.module
         plan = plan_of_fork(module, trace, at, None, budget, wanted, folder, reuse_effects=True, answers=answers)
         return await execute(plan)
 
@@ -275,9 +289,11 @@ class Engine(Generic[S]):
         *,
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
+        without_files: bool = False,
     ) -> RunResult[S]:
         """Start a run from a state of another run; see `afork`."""
-        return self._sync(lambda: self.afork(trace, at, edit, reuse_effects=reuse_effects, budget=budget), "afork")
+        options: dict[str, Any] = {"reuse_effects": reuse_effects, "budget": budget, "without_files": without_files}
+        return self._sync(lambda: self.afork(trace, at, edit, **options), "afork")
 
     async def afork(
         self,
@@ -287,6 +303,7 @@ class Engine(Generic[S]):
         *,
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
+        without_files: bool = False,
     ) -> RunResult[S]:
         """Start a new run from state `at` of another run, edited.
 
@@ -302,17 +319,19 @@ class Engine(Generic[S]):
                 from the first request that differs (`result.live_from`).
             budget: replaces the run's own budget. The fork continues the state's count of steps; tokens, money and
                 time start at 0.
+            without_files: fork although files that the run had changed are gone with its environment.
 
         The fork has the run's seed, so two forks with the same edit and the same answers are equal. Files that the run
         has written are not rewound. The fork's trace goes where `run` puts traces.
 
         Raises:
             EngineUsageError: there is no state `at`, or the edit cannot be made.
+            FilesLostError: files that the run had changed are gone, and `without_files` is not set.
             EngineOwnedFieldError: the edit sets a field that the engine alone writes.
             StateValueError, StateMigrationError: the state, edited or not, does not fit the module's class.
         """
         budget, loaded = options.budget(budget), self.load(trace)
-        wanted, home = self._options(), self.traces
+        wanted, home = replace(self._options(), without_files=without_files), self.traces
         plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, reuse_effects=reuse_effects)
         return await execute(plan)
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, ge
 
 from typing_extensions import TypeVar
 
-from ..errors import EngineUsageError, ModuleDefinitionError, StateDefinitionError
+from ..annotations import without_alias
+from ..errors import EngineOwnedFieldError, EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from ..tasks import Task, TaskValidationIssue
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
@@ -183,7 +184,7 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if isinstance(origin, type) and issubclass(origin, Module):
-            (state,) = get_args(base)[:1] or (None,)
+            state = without_alias((*get_args(base), None)[0])
             if isinstance(state, type):
                 if not issubclass(state, StateSchema):
                     raise ModuleDefinitionError(
@@ -192,7 +193,7 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
                 return _without_dataclasses(state)
     if "init_state" in cls.__dict__:
         try:
-            declared = get_type_hints(cls.init_state).get("return")
+            declared = without_alias(get_type_hints(cls.init_state).get("return"))
         except NameError:
             declared = None
         if isinstance(declared, type) and issubclass(declared, StateSchema):
@@ -218,6 +219,7 @@ def _without_dataclasses(state: type[M], seen: frozenset[type] = frozenset()) ->
 
 def _models_in(annotation: Any) -> list[type[StateModel]]:
     """Return the state models in an annotation."""
+    annotation = without_alias(annotation)
     if isinstance(annotation, type) and issubclass(annotation, StateModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]
@@ -299,12 +301,26 @@ def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], 
     return takes_all, tuple(p.name for p in named), tuple(p.name for p in named if p.default is p.empty)
 
 
-async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget) -> StateSchema:
+def _refuse_engine_fields(state: StateSchema, task: Task, budget: RuntimeBudget) -> None:
+    if state.max_steps not in (StateSchema.model_fields["max_steps"].default, budget.max_steps):
+        raise EngineOwnedFieldError(
+            f"max_steps, which init_state set to {state.max_steps},",
+            f"this run's limit is {budget.max_steps}: leave it out of the state, and set it by the task's budget or "
+            "Engine(module, budget=RuntimeBudget(max_steps=...))",
+        )
+    for name, expected in (("task", task.objective), ("current_step", 0)):
+        if (value := getattr(state, name)) not in (StateSchema.model_fields[name].default, expected):
+            remedy = f"it is {expected!r:.80} in this run: leave it out, and hold another value in a field of yours"
+            raise EngineOwnedFieldError(f"{name}, which init_state set to {value!r:.80},", remedy)
+
+
+async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget, *, strict: bool = True) -> StateSchema:
     """Return the first state of a run of this task.
 
     The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`,
     in which values of `init_state` win over the task's. Raises ModuleDefinitionError if `init_state` does not return a
-    state of the module's class.
+    state of the module's class, and EngineOwnedFieldError if it sets another limit, task or step, which would not apply
+    (unless not `strict`: a trace may have been recorded when this was no error).
     """
     state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
     if not isinstance(state, module.state_class):
@@ -312,6 +328,8 @@ async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget) ->
             f"{type(module).__name__}.init_state returned {kind_of(state)}; "
             f"it must return an instance of {module.state_class.__name__}"
         )
+    if strict:
+        _refuse_engine_fields(state, task, budget)
     metadata = {**task.metadata, **state.metadata}
     if task.constraints:
         metadata["constraints"] = task.constraints

@@ -95,7 +95,10 @@ class RunFailure:
         text = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
-        return cls(type(error).__name__, message_of(error), text, step, phase)
+        notes = [
+            note.encode("utf-8", "replace").decode() for note in getattr(error, "__notes__", ()) if type(note) is str
+        ]
+        return cls(type(error).__name__, "\n".join([message_of(error), *notes]), text, step, phase)
 
 
 BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))

@@ -58,6 +58,7 @@ SLOW = (
 )
 """Files whose tests are marked `slow`, as globs below this folder."""
 WIDE = (
+    "testing/test_nondeterminism.py",
     # servers, sandboxes, commands and other processes
     "evaluation/test_[bcd]*.py",
     "evaluation/test_eval_*.py",

@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,8 @@ from ...errors import CircularValueError, StateValueError
 from ...traces.file.blob import is_blob
 from ..loop.decision import ActionResult, Observation
 from ..state.model import StateModel, json_value
+from ..state.shapes.scalars import refuse_lost_zone
+from ..state.shapes.validators import has_type
 from .redaction import Redactor
 
 _TEXTUAL = (date, datetime, time, timedelta, Decimal, UUID, PurePath)
@@ -28,11 +31,13 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
     """
     if returns is not None:
         try:
-            value = returns.dump_python(value, mode="json", warnings="error")
+            form = returns.dump_python(value, mode="json", warnings="error")
         except PydanticSerializationError as error:
             reason = " ".join(str(error).split())
             raise StateValueError(f"{label} is not of its declared type: {reason}") from None
-        return json_value(value, label)
+        if _has_times(returns):  # only now does pydantic have the schema of a model that it builds at its first use
+            _refuse_lost_zones(value)
+        return json_value(form, label)
     kind = type(value)
     if kind is str or kind is dict or kind is list:
         try:
@@ -78,6 +83,24 @@ def _clean(value: Any, redactor: Redactor | None) -> Any:
     return value if cleaned is value else json_value(cleaned, "the observation")
 
 
+@lru_cache(maxsize=512)
+def _has_times(returns: TypeAdapter[Any]) -> bool:
+    return has_type(returns.core_schema, ("datetime", "time"))
+
+
+def _refuse_lost_zones(value: Any) -> None:
+    """Raise StateValueError for a time whose zone JSON would lose."""
+    if isinstance(value, datetime | time):
+        refuse_lost_zone(value)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _refuse_lost_zones(each)
+    elif isinstance(value, dict | BaseModel):
+        _refuse_lost_zones(list(dict(value).values()))
+    elif is_dataclass(value):
+        _refuse_lost_zones([getattr(value, f.name) for f in fields(value)])
+
+
 def _plain(value: Any) -> Any:
     """Replace models, dataclasses, dates and the like by JSON forms."""
     convert: Callable[[Any], Any] = _plain
@@ -93,4 +116,6 @@ def _plain(value: Any) -> Any:
         return [convert(v) for v in value]
     if isinstance(value, Enum):
         return convert(value.value)
+    if isinstance(value, time):
+        refuse_lost_zone(value)  # a text of a date and time has its offset; a text of this time would have none
     return to_jsonable_python(value) if isinstance(value, _TEXTUAL) else value

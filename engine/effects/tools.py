@@ -1,7 +1,8 @@
 """Carries out the actions of a decision as recorded tool calls."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import anyio
@@ -93,19 +94,33 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
                 errors.append(raised)
                 group.cancel_scope.cancel()
             elif not is_cancelled():  # the call was cancelled before it started, and not by its run
-                call = begun[i]
-                assert isinstance(call, Call)
-                name, error = call.spec.name, stray(call.spec.name, raised)
-                results[i] = ActionResult(call.action_id, name, None, str(error), type(error).__name__, call.outcome)
+                results[i] = _cancelled_alone(begun[i], raised)
 
-    async with anyio.create_task_group() as group:
-        for i in range(len(begun)):
-            group.start_soon(run_into, i)
+    tasks = [run_into(i) for i in range(len(begun))]
+    try:
+        async with anyio.create_task_group() as group:
+            for task in tasks:
+                group.start_soon(partial(_same, task), name="refold tool")
+    finally:
+        for task in tasks:  # something may have cancelled it before its first step
+            task.close()
     if errors:
         error = the_one_of(errors)
         raise error from error.__cause__
     await checkpoint_if_cancelled()
-    return [results[i] for i in range(len(begun))]
+    return [results.get(i) or _cancelled_alone(call) for i, call in enumerate(begun)]
+
+
+def _same(task: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    return task
+
+
+def _cancelled_alone(call: Call | ActionResult, raised: BaseException | None = None) -> ActionResult:
+    """Return the error result of a call with a stray cancellation."""
+    if isinstance(call, ActionResult):
+        return call
+    error = stray(call.spec.name, raised)
+    return ActionResult(call.action_id, call.spec.name, None, str(error), type(error).__name__, call.outcome)
 
 
 def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
-from ...errors import DecisionError, StateValueError
+from ...errors import DecisionError, EffectError, StateValueError
 from ...notebook_card import short_text
 from ...traces.notebook_cards import decision_card
 from ..state.frozen import type_name
@@ -71,7 +71,8 @@ class Action:
 class ActionResult:
     """The result of one action.
 
-    It has an `output`, which is a frozen JSON value, or an `error` and its `error_type`.
+    It has an `output`, which is a frozen JSON value, or an `error` and its `error_type`. `value` returns the one or
+    raises the other.
     """
 
     id: str
@@ -85,6 +86,18 @@ class ActionResult:
     def ok(self) -> bool:
         """Return whether the call ended without an error."""
         return self.error is None
+
+    @property
+    def value(self) -> Any:
+        """Return the output of a call that ended without an error.
+
+            state.seen.append(observation.results[0].value)
+
+        Raises EffectError, with the tool's `error_type` and `message`, for a call that failed.
+        """
+        if self.error is not None:
+            raise EffectError(self.error_type or "Error", self.error)
+        return self.output
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: `id`, `name`, and the output or error."""

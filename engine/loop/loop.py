@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...endings import StopReason
+from ...errors import EffectError
 from ...traces.json_patch.diff import Op
 from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..state.commit import fold_step
@@ -122,9 +123,27 @@ def fold(module: Reducer, state: StateSchema) -> Generator[Want, Any, StopReason
             observation = yield Act(state, decision)
         elif decision.mode == "wait":
             observation = yield Wait(state, decision)
-        commit = Commit(*reduce_step(module, state, decision, observation), observation)
+        try:
+            commit = Commit(*reduce_step(module, state, decision, observation), observation)
+        except Exception as error:
+            _note_failed_calls(error, observation)
+            raise
         yield commit
         state = commit.state
+
+
+def _note_failed_calls(error: Exception, observation: Observation) -> None:
+    """Name the failed calls in an error of `reduce`.
+
+    Their missing outputs may be its cause.
+    """
+    failed = [result for result in observation.results if not result.ok]
+    if failed and not isinstance(error, EffectError):
+        first, more = failed[0], f", and {len(failed) - 1} more failed" if len(failed) > 1 else ""
+        error.add_note(
+            f"In this step, tool {first.name} failed ({first.error_type}: {first.error:.200}), so its output is "
+            f"None{more}. Check result.ok, or read result.value, which raises the tool's error."
+        )
 
 
 def final_reason(state: StateSchema) -> StopReason | None:

@@ -9,7 +9,7 @@ from ...errors import DivergenceError
 from ...traces import Step
 from ..effects.call import Call
 from ..effects.context import Frame
-from ..effects.journal.journal import Journal, Request
+from ..effects.journal.journal import Journal, Match, Request
 from ..effects.request_digest import Learn, StateRefs, asked_for
 from ..effects.spec import EffectSpec
 from ..state.model import StateSchema
@@ -31,18 +31,19 @@ class ServedRun:
         self.journal = Journal(())
         self.missing: dict[str, Any] | None = None
         """The name and arguments of the first request that the trace does not have; a hook may catch the error."""
-        self.expected: dict[str, Any] | None = None
-        """The recorded request of that name that was not made, if there is one."""
+        self.nearest: dict[str, Any] | None = None
+        """The recorded request in whose place it was made, or None."""
         self.learn = learn
         """Receives the secrets in arguments, and those that marks in the trace replace."""
         self._refs = StateRefs(None)
+        self._value: Callable[[Any], Any] = lambda recorded: recorded
 
     def enter(self, step: Step | None, state: StateSchema | None, value: Callable[[Any], Any]) -> None:
         """Serve the effects of one step, if it exists, from here on."""
         effects, events = (step.effects, step.events) if step is not None else ((), [])
         self.journal = Journal(effects, events, complete=True, value=value)
-        self._refs = StateRefs(state)
-        self.missing = self.expected = None
+        self._refs, self._value = StateRefs(state), value
+        self.missing = self.nearest = None
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """Look up the recorded outcome of a call, or raise DivergenceError."""
@@ -50,7 +51,7 @@ class ServedRun:
         request = Request.of(frame, asked, self._refs.state)
         entry = self.journal.find(request, self.learn)
         if entry is None or (entry.recorded.outcome is None and not entry.effect.cancelled):
-            self._refuse(frame, spec.name, orjson.loads(asked.data))
+            self._refuse(frame, spec.name, orjson.loads(asked.data), request.within)
         call = Call(None, frame, spec, request.taken_as(entry.match), "", {})
         call.take(self.journal.outcome(entry) or entry.recorded, entry.give, entry)
         return call
@@ -71,12 +72,12 @@ class ServedRun:
     def _not_cut_off(self, call: Call) -> NoReturn:
         self._refuse(call.frame, call.spec.name, call.entry.effect.args)
 
-    def _refuse(self, frame: Frame, name: str, args: Any) -> NoReturn:
+    def _refuse(self, frame: Frame, name: str, args: Any, within: Match | None = None) -> NoReturn:
         request = {"effect": name, "args": args}
         if self.missing is None:
-            self.missing = request
-            left = (effect for effect in self.journal.left(frame.phase) if effect.name == name)
-            self.expected = next(({"effect": name, "args": effect.args} for effect in left), None)
+            left = [self._value(each.args) for each in self.journal.left(frame.phase, within) if each.name == name]
+            near = max(left, key=lambda known: sum(known.get(key) == args[key] for key in args), default=None)
+            self.missing, self.nearest = request, None if near is None else {"effect": name, "args": near}
         raise DivergenceError([Divergence(frame.step, frame.phase, "no such effect was requested", request)])
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:

@@ -136,12 +136,19 @@ class Reuse:
     source's unfinished step that has no outcome runs live too, but does not end reuse, because the other calls of that
     step ran beside it. A call that was waiting for an answer is entered again, and reuses the outcomes inside it.
 
-    If the source's trace is not available (None), `missing` says why, and nothing is reused. `given` has answers for
-    the source's unfinished step, by request.
+    If the source's trace no longer exists (None), `missing` says so, and nothing is reused. A trace or blob that is
+    damaged ends the run instead: `take` and `answer` raise its TraceError, since a call whose outcome cannot be read
+    has happened. `given` has answers for the source's unfinished step, by request.
     """
 
     def __init__(
-        self, source: Trace | None, run_id: str, at: int, given: Mapping[str, Any] = _NONE, missing: str = ""
+        self,
+        source: Trace | None,
+        run_id: str,
+        at: int,
+        given: Mapping[str, Any] = _NONE,
+        missing: str = "",
+        damaged: TraceError | None = None,
     ) -> None:
         self.run_id = run_id
         self.at = at
@@ -149,6 +156,7 @@ class Reuse:
         self._tell: Tell | None = None
         self._given = given
         self._missing = missing
+        self._damaged = damaged
         self._step = -1
         self._recorded = _RecordedStep()
         self._lock = threading.RLock()
@@ -164,9 +172,14 @@ class Reuse:
         if link is None:
             return None
         try:
-            reuse = cls(linked(link, trace), link["run"], link["step"])
-        except TraceError as error:
+            source = linked(link, trace)
+            if link["step"] > source.step_count:
+                raise TraceError(f"run {link['run']} had {link['step']} steps, and its trace has {source.step_count}")
+            reuse = cls(source, link["run"], link["step"])
+        except TraceNotFoundError as error:
             reuse = cls(None, link["run"], link["step"], missing=str(error))
+        except TraceError as error:
+            reuse = cls(None, link["run"], link["step"], damaged=error)
         told = list(told_live(trace))
         reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
         return reuse
@@ -201,10 +214,9 @@ class Reuse:
         with self._lock:
             if self.live:
                 return None
-            try:
-                found, why, ends = look()
-            except TraceError as error:
-                found, why, ends = None, str(error), True
+            if self._damaged is not None:
+                raise self._damaged
+            found, why, ends = look()
             if why:
                 self._say(*told(), why, ends)
             return found
@@ -224,11 +236,15 @@ class Reuse:
 
     def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
         """Return the reuse of the source's child `run_id`, with its recorded `answers`."""
-        if self.source is None:
-            return Reuse(None, run_id, 0, missing=self._missing)
+        source = self.source
+        if source is None:
+            return Reuse(None, run_id, 0, missing=self._missing, damaged=self._damaged)
         try:
-            return Reuse(self.source.relative(run_id), run_id, 0, answers)
+            return Reuse(source.relative(run_id), run_id, 0, answers)
         except TraceError as error:
+            started = {start.run_id for record in source.records for start in children_of(record)}
+            if run_id in started or not isinstance(error, TraceNotFoundError):
+                return Reuse(None, run_id, 0, damaged=error)
             return Reuse(None, run_id, 0, missing=f"this candidate was not explored in the source run: {error}")
 
     def end(self, step: int, phase: str, name: str, args: bytes, why: str) -> None:
@@ -262,16 +278,17 @@ class Reuse:
         if self.source is None or b'"$state"' not in request.asked.data:
             return ""
         args = orjson.loads(request.asked.data)
-        was = self.source.shared_state(self.at + self._step)
-        for effect in self._recorded.journal.alike(request):
-            for path in pointers(args):
-                if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
-                    return f"{path or 'the state'} is different in the source run"
-            before = self.source.value(effect.args)
-            if isinstance(before, dict):
-                for name in args:
-                    if args[name] != before.get(name):
-                        return f"{name} is different in the source run"
+        with suppress(TraceError):  # the request is live for any reason
+            was = self.source.shared_state(self.at + self._step)
+            for effect in self._recorded.journal.alike(request):
+                for path in pointers(args):
+                    if value_digest([part_at(request.state, path)]) != value_digest([part_at(was, path)]):
+                        return f"{path or 'the state'} is different in the source run"
+                before = self.source.value(effect.args)
+                if isinstance(before, dict):
+                    for name in args:
+                        if args[name] != before.get(name):
+                            return f"{name} is different in the source run"
         return ""
 
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:

@@ -13,7 +13,7 @@ record is written last. All of this is shielded from cancellation.
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from ...tasks import (
     open_environment,
     use_environment,
 )
+from ...tasks.environments.removed_files import changed_files, removable_files
 from ..concurrency.tasks import cancel_requests
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
@@ -43,6 +44,7 @@ from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble
 from .live_run import LiveRun
 from .runner import Outcome, Runner
+from .start.lost_files import SHOWN_FILES
 from .start.plan import RunPlan
 
 log = logging.getLogger("refold.runs")
@@ -174,6 +176,7 @@ async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | Non
     environment = await stack.enter_async_context(opening)
     if environment is not None:
         stack.enter_context(use_environment(environment))
+        run.found_files(await in_thread(removable_files, {"environment": environment}))
         if not fresh:
             data = {"environment": environment.type}
             run.write("event", run.step, {"name": "environment_not_rewound", "data": data})
@@ -186,10 +189,22 @@ async def finish(runner: Runner, outcome: Outcome, environment: Environment | No
     The task of a candidate's run is not evaluated.
     """
     with anyio.CancelScope(shield=True):
+        await _tell_lost_files(runner.run, environment)
         if outcome.status is RunStatus.waiting:
             return _suspended(runner.run, runner.state)
         return await _ended(runner, outcome, environment)
     raise AssertionError("a shielded scope is not cancelled")
+
+
+async def _tell_lost_files(run: LiveRun, environment: Environment | None) -> None:
+    """Record which files of the run go with its environment."""
+    if run.files is None or run.writer.failed is not None:
+        return
+    now = await in_thread(removable_files, {"environment": environment})
+    if environment is not None and now is not None and (changed := changed_files(run.files, now)):
+        data = {"environment": environment.type, "files": changed[:SHOWN_FILES], "count": len(changed)}
+        with suppress(TraceWriteError):  # the end of the run tells of it
+            run.write("event", run.step, {"name": "environment_files_lost", "data": data})
 
 
 async def _ended(runner: Runner, outcome: Outcome, environment: Environment | None) -> RunResult:

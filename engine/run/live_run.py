@@ -41,6 +41,7 @@ from ...errors import (
     TraceWriteError,
 )
 from ...printable import message_of, repr_of
+from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
@@ -98,6 +99,8 @@ class LiveRun:
         self.stopping: BudgetExceededError | None = None
         self.diverged: DivergenceError | None = None
         """The error of a resumed step whose code makes another request than the recorded one."""
+        self.files: Listing | None = None
+        """The files of an environment that closing removes, as the run found them; see `removable_files`."""
         self.unreadable: RecordedValueError | None = None
         """The error of a recorded value that the run needs and cannot read."""
         self.broken: RefoldError | None = None
@@ -231,6 +234,10 @@ class LiveRun:
         self.first_step = state.current_step - self.step
         self._state = state
 
+    def found_files(self, files: Listing | None) -> None:
+        """Keep the files that the run has found in its environment."""
+        self.files = files
+
     def commit(self, members: dict[str, Any], state: StateSchema) -> None:
         """Write the commit of a step that ends with `state`."""
         if (error := self.broken) is not None:
@@ -286,7 +293,7 @@ class LiveRun:
             except TraceWriteError:
                 raise
             except TraceError as error:
-                raise self._unreadable(frame, error) from error
+                raise self.lose(error, frame.call) from error
             if call.recorded is not None:
                 return call
         if action is None:
@@ -337,13 +344,13 @@ class LiveRun:
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
         self._refuse_broken(frame)
 
-    def _unreadable(self, frame: Frame, error: TraceError) -> RecordedValueError:
-        """End the run for a lost value; return the error to raise."""
+    def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
+        """End the run for a value lost in `call`; return the error."""
         self.unreadable = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
         self.broken = self.broken or self.unreadable
         self.cancel_work()
-        if frame.call is not None:
-            frame.call.refuse(self.unreadable)
+        if call is not None:
+            call.refuse(self.unreadable)
         return self.unreadable
 
     def _refuse_broken(self, frame: Frame) -> None:

@@ -34,7 +34,7 @@ import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ...endings import RunStatus, StopReason, status_of
-from ...errors import DecisionError, StateValueError, TraceWriteError
+from ...errors import DecisionError, StateValueError, TraceError, TraceWriteError
 from ...tasks import Environment
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, several, stray, withdraw
 from ..concurrency.threads import Job, Then, in_thread
@@ -417,7 +417,10 @@ class Runner:
         )
         timer = seconds is not None and decision.prompt is None and decision.schema is None
         if run.reuse is not None and request.id not in run.waits.answers:
-            reused = run.reuse.answer(run.step, request)
+            try:
+                reused = run.reuse.answer(run.step, request)
+            except TraceError as error:
+                raise run.lose(error) from error
             if reused is not None:
                 return Observation((), run.waits.give(request, reused[0]))
         return Observation((), await run.waits.answer(request, handlers=[self.plan.options.on_wait], timer=timer))

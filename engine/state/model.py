@@ -189,7 +189,7 @@ class StateModel(BaseModel):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         try:
             schema = handler(source)
-        except PydanticSchemaGenerationError:
+        except (PydanticSchemaGenerationError, RecursionError):
             refuse_types(cls, StateModel)
             raise
         _take_names(schema)

@@ -312,9 +312,11 @@ class Agent(BaseModel):
         request: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
+        without_files: bool = False,
     ) -> Trajectory:
         """Resume a run of this agent from its trace; see `Engine.aresume`."""
-        return await resumed(self, trace, value, request=request, budget=budget, on_divergence=on_divergence)
+        options: dict[str, Any] = {"on_divergence": on_divergence, "without_files": without_files}
+        return await resumed(self, trace, value, request=request, budget=budget, **options)
 
     async def fork(
         self,
@@ -324,13 +326,15 @@ class Agent(BaseModel):
         *,
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
+        without_files: bool = False,
     ) -> Trajectory:
         """Fork an earlier run at a step; see `Engine.afork`.
 
         The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
         agent has changed. Its trace and its AgentStart name what differs.
         """
-        return await forked(self, trace, at, edit, reuse_effects=reuse_effects, budget=budget)
+        options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files}
+        return await forked(self, trace, at, edit, budget=budget, **options)
 
     async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
         """Work on many goals and return the trajectories in goal order.

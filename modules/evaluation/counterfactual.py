@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 
 from ...engine import Engine
-from ...errors import RefoldError, TraceError
+from ...errors import NotATraceError, RecordedValueError, RefoldError
 from ...printable import message_of
 from ...traces import Trace
 from ...traces.file.append_only import SUFFIX
@@ -230,6 +230,8 @@ class _Replay:
             result = await self.engine.arun(row.task.model_copy(update={"id": recorded.key}))
         else:
             result = await self.engine.afork(trace, first.step, reuse_effects=True)
+        if result.error is not None and result.error.type == RecordedValueError.__name__:
+            raise RecordedValueError(result.error.message)
         step = 0 if kind == "anew" else first.step
         return Replayed(recorded.key, kind, result.run_id, step, first.phase, result.usage.calls)
 
@@ -289,7 +291,7 @@ def _begun(folder: Path, kept: Container[str | None]) -> dict[tuple[str, str], P
     found: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         if path.name.removesuffix(SUFFIX) not in kept:
-            with suppress(TraceError):  # cut off before its header was whole, so nothing has happened in it
+            with suppress(NotATraceError):  # cut off before its header was whole, so nothing has happened in it
                 trace = Trace.load(path)
                 parent = trace.parent or {}
                 if parent.get("kind") == "fork":

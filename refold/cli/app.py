@@ -112,6 +112,7 @@ def resume(
         Literal["fail", "fork", "ignore"],
         typer.Option(help="What to do if the code no longer does what was recorded."),
     ] = "fail",
+    without_files: o.WithoutFiles = False,
     durability: o.Durability = "process",
     workspace: o.Workspace = None,
     quiet: o.Quiet = False,
@@ -139,6 +140,7 @@ def resume(
         workspace=workspace,
         trust=trust or (),
         yes=yes,
+        without_files=without_files,
     )
     return resume_trace(
         find_run(trace, traces, "write", unfinished=True), module, wanted, Manner(quiet, json, traceback)
@@ -178,6 +180,7 @@ def fork(
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
     max_cost: o.MaxCost = None,
+    without_files: o.WithoutFiles = False,
     durability: o.Durability = "process",
     workspace: o.Workspace = None,
     quiet: o.Quiet = False,
@@ -202,6 +205,7 @@ def fork(
         workspace=workspace,
         trust=trust or (),
         yes=yes,
+        without_files=without_files,
     )
     return fork_trace(trace, module, wanted, Manner(quiet, json, traceback))
 

@@ -75,6 +75,11 @@ Workspace = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where a task's relative paths start; by default the current folder.")
 ]
 
+WithoutFiles = Annotated[
+    bool,
+    typer.Option("--without-files", help="Go on although files that the run changed are gone with its environment."),
+]
+
 Executor = Annotated[
     Literal["inline", "local", "ray"] | None,
     typer.Option(help="Where runs work: one after another, on this machine, on Ray.", show_default=False),

@@ -11,7 +11,7 @@ Each family says who is to blame and what to do.
 | `RunAbortedError` | nobody: the run cannot continue | clean up and let it pass; resume or fork later |
 | `TraceError` | the file of a trace | look at the file: another writer, a full disk, a corrupt line |
 | `TaskError` | the task: its document, environment, workspace, or run | correct the task |
-| `DivergenceError` | the code, which has changed since the trace was written | restore the code, or fork the run |
+| `DivergenceError` | the code, which has changed, or depends on what is not recorded | restore the code, or fork |
 
 All derive from `RefoldError`. The errors of the core are here; the errors of a module (`refold.modules.mcp`, …) are
 in that module, and belong to the same families. Every error's name ends in `Error`. No other name does, except the
@@ -62,6 +62,7 @@ from .tasks import (
     CopyRefusedError,
     EnvironmentMismatchError,
     EnvironmentNotOpenError,
+    FilesLostError,
     NoEnvironmentError,
     NotForkableError,
     OutsideWorkspaceError,
@@ -107,6 +108,7 @@ __all__ = [
     "ExportError",
     "ExternalError",
     "ExtraMissingError",
+    "FilesLostError",
     "FrozenStateError",
     "MissingMemberError",
     "ModuleDefinitionError",

@@ -85,10 +85,10 @@ class DraftExpiredError(StateError, RuntimeError):
 
 
 class EngineOwnedFieldError(StateError, AttributeError):
-    """A reduce() or an edit wrote one of the engine's own fields."""
+    """A hook or an edit wrote one of the engine's own fields."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__(f"{field} is written by the engine alone; to end the run use set_stop(reason, final_result)")
+    def __init__(self, field: str, remedy: str = "to end the run use set_stop(reason, final_result)") -> None:
+        super().__init__(f"{field} is written by the engine alone; {remedy}")
         self.field = field
 
 

@@ -2,6 +2,12 @@
 
 from typing import Any
 
+CAUSES = (
+    "Either the code has changed since, or it depends on something that is not recorded: the order of a set, hash(), "
+    "the clock, random numbers, a file, an attribute of the module."
+)
+"""What may be behind a divergence."""
+
 
 class RefoldError(Exception):
     """An action that refold refused or could not carry out.
@@ -60,15 +66,16 @@ class TaskError(RefoldError):
 class DivergenceError(RefoldError):
     """The code no longer does what its trace recorded.
 
-    Restore the code, or fork the run. `divergences` are in order, and empty if none could be determined. `result` is
-    the resumed run's result if the divergence was found only while the run continued, and otherwise None. If a child
-    run has diverged, `fork_at` is the number of the state before the step that started the child, and otherwise None.
+    It has changed, or it depends on something that is not recorded. Restore the code, or fork the run. `divergences`
+    are in order, and empty if none could be determined. `result` is the resumed run's result if the divergence was
+    found only while the run continued, and otherwise None. If a child run has diverged, `fork_at` is the number of the
+    state before the step that started the child, and otherwise None.
     """
 
     result: Any = None
     fork_at: int | None = None
 
     def __init__(self, divergences: list[Any], message: str = "", *, fork_at: int | None = None) -> None:
-        super().__init__(message or f"the code has changed since this trace was written: {divergences[0]}")
+        super().__init__(message or f"the code does not do what this trace recorded: {divergences[0]}. {CAUSES}")
         self.divergences = divergences
         self.fork_at = fork_at

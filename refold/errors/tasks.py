@@ -73,6 +73,22 @@ class TaskFileError(TaskError):
         return ": ".join([*place, *([problem.field] if problem.field else []), problem.message])
 
 
+class FilesLostError(TaskError):
+    """A run cannot continue with its files, which are gone.
+
+    They were in a folder that was removed when the run stopped. `files` are the first of their names.
+    """
+
+    def __init__(self, run_id: str, environment: str, files: Sequence[str], count: int) -> None:
+        self.files = tuple(files)
+        more = f" and {count - len(self.files)} more" if count > len(self.files) else ""
+        super().__init__(
+            f"Run {run_id} had changed files that are gone with its {environment} environment: "
+            f"{', '.join(files)}{more}. To go on with the files as they were at "
+            "first, pass without_files=True (--without-files)."
+        )
+
+
 class EnvironmentMismatchError(TaskError):
     """A task's environment is not available; `code` is the first issue's."""
 

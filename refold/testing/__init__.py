@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .clock import FakeClock
     from .golden import TraceTestError, check_golden
     from .other_libraries import Folded, fold_with_jsonpatch
+    from .other_process import HashSeedWarning
     from .replays import assert_replays
     from .resume_contract import check_resume
     from .script import Scripted, scripted
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "FakeClock": "clock",
     "Folded": "other_libraries",
+    "HashSeedWarning": "other_process",
     "Scripted": "script",
     "StoreSuite": "store_suite",
     "TraceTestError": "golden",
@@ -46,6 +48,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "FakeClock",
     "Folded",
+    "HashSeedWarning",
     "Scripted",
     "StoreSuite",
     "TraceTestError",

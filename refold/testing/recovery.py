@@ -45,9 +45,10 @@ class Recovery:
         """Return an engine with a separate copy of the module."""
         return Engine(self._make(), traces=self.copies.folder, **self.options, **options)
 
-    async def undisturbed(self, task: Task | str) -> RunResult:
-        """Run the task, with answers at once."""
-        return await self.engine(on_wait=self._answer).arun(task)
+    async def undisturbed(self, task: Task | str) -> tuple[Engine, RunResult]:
+        """Run the task, with answers at once; return engine and result."""
+        engine = self.engine(on_wait=self._answer)
+        return engine, await engine.arun(task)
 
     async def resumed(self, trace: Trace) -> RunResult:
         """Resume a run, and answer its requests until it has ended."""

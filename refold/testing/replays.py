@@ -8,17 +8,25 @@ from ..tasks import Task
 from ..traces import Trace
 from ..traces.analysis.differences import differences
 from .other_libraries import fold_with_jsonpatch
+from .other_process import assert_same_elsewhere
+from .recovery import maker
 
 
 def assert_replays(
-    module: Module[Any] | MakesModule, task: Task | str, *, twice: bool = True, **engine_options: Any
+    module: Module[Any] | MakesModule,
+    task: Task | str,
+    *,
+    twice: bool = True,
+    other_seed: bool = True,
+    **engine_options: Any,
 ) -> RunResult:
     """Run `task`, assert that the run replays, and return its result.
 
     `module` is a module or an Agent. `engine_options` are options of `Engine`. The assertions:
 
     - the trace's hash chain and structure are correct;
-    - `init_state`, `decide` and `reduce` do the same again (`verify`);
+    - `init_state`, `decide` and `reduce` do the same again (`verify`), also in another interpreter with another hash
+      seed (`other_seed`; a HashSeedWarning says why it cannot be done: a module defined in a function, in a notebook);
     - the patches, folded with jsonpatch, make each state;
     - each state can be read back from its document;
     - a second run with the same seed makes an equal trace (`twice=False` for tools that answer differently each time).
@@ -27,12 +35,15 @@ def assert_replays(
     difference, and TraceCorruptError for a corrupt trace.
     """
     __tracebackhide__ = True
+    ways = [maker(module)(), module]
     module = module_of(module)
     engine = Engine(module, **engine_options)
     result = engine.run(task)
     trace = result.trace
     trace.check()
     _assert_no_divergence(engine, trace)
+    if other_seed:
+        assert_same_elsewhere(_name(module), ways, trace)
     _assert_folds(module, trace)
     if twice:
         again = Engine(module, **{**engine_options, "traces": None, "seed": trace.header["seed"]}).run(task)
@@ -58,7 +69,8 @@ def _assert_no_divergence(engine: Engine, trace: Trace) -> None:
         rest = f" (and {more} more)" if more else ""
         raise AssertionError(
             f"{_name(engine.module)} does not do again what its trace recorded{rest}: {first}\n"
-            "decide and reduce must depend on their arguments alone; touch the world through tools and perform()."
+            "decide and reduce must depend on their arguments alone, not on the order of a set, the clock, random "
+            "numbers or attributes of the module: use now(), rng(), new_id(), tools and perform()."
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 
 import anyio
 
-from ..engine import MakesModule, RunResult, RunStatus, WaitRequest
+from ..engine import Engine, MakesModule, RunResult, RunStatus, WaitRequest
 from ..engine.module import Module
 from ..errors import RefoldError, TraceLockedError, WaitAnsweredError
 from ..tasks import Task
@@ -22,6 +22,7 @@ from ..traces import Record, Trace
 from ..traces.json_patch.diff import make_patch
 from ..traces.stores import TraceStore
 from .copies import FileCopies, MemoryCopies, StoreCopies
+from .other_process import assert_same_elsewhere
 from .recovery import Answers, Recovery, maker
 
 PROPERTIES = {
@@ -43,6 +44,7 @@ def check_resume(
     stores: Sequence[Literal["memory", "file"] | Callable[[], TraceStore]] = ("memory", "file"),
     same: bool = True,
     boundaries: int | None = None,
+    other_seed: bool = True,
     **engine_options: Any,
 ) -> RunResult:
     """Assert that a run of `task` can be cut anywhere and resumed.
@@ -60,6 +62,8 @@ def check_resume(
         stores: where traces are kept: "memory", "file", or a function that opens a new, empty store at each call.
         same: whether a resumed run must end like the undisturbed one. Pass False if tools answer differently each time,
             or if the state holds times and no FakeClock is given.
+        other_seed: also verify the run in another interpreter with another hash seed. A HashSeedWarning says why it
+            cannot be done: for a module defined in a function, or in a notebook.
         boundaries: after how many of the trace's records to cut, evenly spread; None means all of them.
         engine_options: options of `Engine`, except `traces` and `on_wait`.
 
@@ -73,7 +77,7 @@ def check_resume(
     if not stores or not all(store in ("memory", "file") or callable(store) for store in stores):
         raise ValueError(f"stores must be 'memory', 'file' or functions that open one, got {stores!r}")
     make = maker(module)
-    result: RunResult
+    result: RunResult | None = None
     for store in stores:
         with TemporaryDirectory(prefix="refold-") as folder:
             copies: MemoryCopies | FileCopies | StoreCopies
@@ -83,10 +87,15 @@ def check_resume(
                 copies, name = MemoryCopies() if store == "memory" else FileCopies(Path(folder)), store
             recovery = Recovery(make, copies, answers, fates, engine_options)
             try:
+                is_first = result is None
                 result = anyio.run(_Check(recovery, name, same, boundaries).run, task)
+                if other_seed and is_first:
+                    made = make()
+                    assert_same_elsewhere(type(made).__name__, [made, module], result.trace)
             finally:
                 if isinstance(copies, StoreCopies):
                     copies.close()
+    assert result is not None
     return result
 
 
@@ -102,7 +111,8 @@ class _Check:
     async def run(self, task: Task | str) -> RunResult:
         """Check everything; return the undisturbed run."""
         try:
-            whole = await self._recovery.to_the_end(await self._recovery.undisturbed(task))
+            engine, result = await self._recovery.undisturbed(task)
+            whole = await self._recovery.to_the_end(result)
         except RefoldError as error:
             raise AssertionError(f"the run cannot be checked: {error}") from error
         _assert_ended(whole)
@@ -112,9 +122,18 @@ class _Check:
         if any(record.kind == "wait" for record in whole.trace.records):
             await self._each_boundary(await self._suspended_run(task, whole))
         await self._forks(whole.trace)
+        await self._same_engine(engine, whole)
         return whole
 
     # the properties
+
+    async def _same_engine(self, engine: Engine, whole: RunResult) -> None:
+        """Resume a copy without its end, by the engine that ran."""
+        place, data = "cut before its end and resumed by the engine that ran it", whole.trace.data
+        with self._property(4, place):
+            copied = self._recovery.copies.copy(whole.trace, data[: _ends(whole.trace)[-2]])
+            result = await self._recovery.to_the_end(await engine.aresume(copied))
+        self._assert_same_end(4, place, result, whole)
 
     async def _suspended_run(self, task: Task | str, whole: RunResult) -> RunResult:
         """Run the task, suspended at each wait, answered by the next engine."""

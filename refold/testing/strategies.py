@@ -19,8 +19,8 @@ except ModuleNotFoundError as error:
         'states() needs hypothesis; install it with: pip install "refold[testing]"', name=error.name
     ) from error
 from pydantic import JsonValue, ValidationError
-from typing_extensions import TypeAliasType
 
+from ..annotations import behind_alias, is_alias
 from ..engine import StateModel, StateSchema
 from ..errors import StateValueError
 from .limits import Limits
@@ -45,7 +45,7 @@ _PLAIN: tuple[tuple[Any, SearchStrategy[Any]], ...] = (
     (None, st.none()),
     (type(None), st.none()),
     (bool, st.booleans()),
-    (time, st.times()),
+    (time, st.times().map(lambda drawn: drawn.replace(fold=0))),
     (timedelta, st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000))),
     (UUID, st.uuids()),
 )
@@ -106,8 +106,8 @@ class _Maker:
     def of(self, annotation: Any, metadata: Sequence[Any] = ()) -> SearchStrategy[Any]:
         """Return the strategy of one annotation, within the limits in its metadata."""
         limits = Limits.of(metadata)
-        if isinstance(annotation, TypeAliasType):
-            return self.of(annotation.__value__, metadata)
+        if annotation is not JsonValue and is_alias(annotation):
+            return self.of(behind_alias(annotation), metadata)
         if isinstance(annotation, NewType):
             return self.of(annotation.__supertype__, metadata)
         if isinstance(annotation, TypeVar):
@@ -224,7 +224,8 @@ def _dates(kind: type, limits: Limits) -> SearchStrategy[Any]:
 
 def _datetimes(kind: type, limits: Limits) -> SearchStrategy[Any]:
     low, high = (each and each.replace(tzinfo=None) for each in (limits.low, limits.high))
-    return st.datetimes(low or datetime.min, high or datetime.max, timezones=_ZONES)
+    drawn = st.datetimes(low or datetime.min, high or datetime.max, timezones=_ZONES)
+    return drawn.map(lambda each: each.replace(fold=0))
 
 
 def _paths(kind: type, limits: Limits) -> SearchStrategy[Any]:

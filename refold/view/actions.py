@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import DivergenceError, RefoldError, TraceLockedError, WaitAnsweredError
+from ..errors import DivergenceError, FilesLostError, RefoldError, TraceLockedError, WaitAnsweredError
 from ..traces import Record, Trace
 from ..traces.analysis.locate import branches_folder
 from ..traces.index.folder import Folder
@@ -283,6 +283,8 @@ def _refused(error: RefoldError) -> ProblemError:
     if isinstance(error, WaitAnsweredError):
         return ProblemError(400, "answer_refused", str(error))
     if isinstance(error, DivergenceError):
-        hint = "The code has changed since. Verify the run to see where, or fork from before that step."
+        hint = "Verify the run to see where, or fork from before that step."
         return ProblemError(409, "diverged", str(error), hint)
+    if isinstance(error, FilesLostError):
+        return ProblemError(400, "refused", str(error), "Use `refold resume` or `refold fork` with --without-files.")
     return ProblemError(400, "refused", str(error))

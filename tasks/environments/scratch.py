@@ -24,6 +24,8 @@ class ScratchEnvironment(FolderEnvironment):
 
     type = "scratch"
     capabilities = frozenset({"read", "write", "exec", "fork"})
+    is_temporary = True
+    """Whether a later attempt of the run begins with other files."""
 
     def __init__(self, source: Path, *, keep: bool = False) -> None:
         super().__init__()

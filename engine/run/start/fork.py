@@ -24,6 +24,7 @@ from ...replay.configuration import changed_configuration, configuration
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
 from ...state.model import StateSchema, assemble, dump
+from .lost_files import refuse_lost_files
 from .plan import RunOptions, RunPlan
 from .trace_place import TraceHome, place_in
 
@@ -54,6 +55,8 @@ def plan_of_fork(
     """
     header, cls, redactor = source.header, module.state_class, options.redactor
     index = _index(source, at)
+    if index and not options.without_files:  # state 0 is before any file was changed
+        refuse_lost_files(source, since_resume=False)
     try:
         document = source.state(index)
         record = source.state_record(index)

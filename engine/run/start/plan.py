@@ -104,6 +104,8 @@ class RunOptions:
     workspace: Path | None = None
     max_children: int = 16
     shared_env: bool = False
+    without_files: bool = False
+    """Whether a resume or fork may go on without files that are gone."""
     on_divergence: Literal["fail", "fork", "ignore"] = "fail"
     """What to do if the code no longer does what a resumed trace recorded."""
 

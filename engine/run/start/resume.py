@@ -57,6 +57,7 @@ from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, has_ended,
 from ...state.model import StateSchema
 from ..waits import OnWait, called, left_open
 from .fork import forked_state, recorded_state
+from .lost_files import refuse_lost_files
 from .plan import STATES, Position, RunOptions, RunPlan, versions
 from .usage import background_of, relative_or_none, seconds_so_far, used_so_far
 
@@ -131,6 +132,8 @@ class _Preparation:
             divergences, fork_at = await _divergences(trace, self.module, self._learn)
             if divergences:
                 raise DivergenceError(divergences, fork_at=fork_at)
+        if not (self.child or self.options.without_files):
+            refuse_lost_files(trace, since_resume=True)
         now = self.clock.time()
         answers, again, fates = self._answers(value, request, expired)
         asked: set[str] = set()

@@ -18,8 +18,9 @@ from annotated_types import BaseMetadata, GroupedMetadata
 from pydantic import BaseModel, JsonValue, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
-from typing_extensions import TypeAliasType
+from typing_extensions import NoDefault
 
+from ....annotations import MAX_ALIASES, behind_alias, is_alias, without_alias
 from ....errors import StateDefinitionError, StateValueError
 from ..frozen import Freezer, thaw, type_name
 from .class_rules import refuse_class
@@ -89,16 +90,14 @@ class _Builder:
 
     def __init__(self, model_base: type[BaseModel]) -> None:
         self.model_base = model_base
-        self.aliases: list[TypeAliasType] = []
+        self.aliases: list[Any] = []
 
     def build(self, annotation: Any, label: str) -> Shape:
         if annotation is Any or annotation is object or annotation is JsonValue:
             return AnyShape(label)
-        if isinstance(annotation, TypeAliasType):
-            if isinstance(annotation.__value__, str) or annotation in self.aliases:
-                raise StateDefinitionError(label, f"{annotation} contains itself; write Any, or a StateModel that does")
-            self.aliases.append(annotation)
-            shape = self.build(annotation.__value__, label)
+        if is_alias(annotation):
+            self.enter(annotation, label)
+            shape = self.build(behind_alias(annotation), label)
             self.aliases.pop()
             return shape
         if isinstance(annotation, NewType):
@@ -106,7 +105,8 @@ class _Builder:
         if isinstance(annotation, TypeVar):
             if annotation.__constraints__:
                 return self.union(annotation.__constraints__, None, label)
-            bound = annotation.__bound__
+            bound = getattr(annotation, "__default__", NoDefault)  # Python 3.13 and typing_extensions have it
+            bound = annotation.__bound__ if bound is NoDefault else bound
             return self.build(Any if bound is None or isinstance(bound, ForwardRef) else bound, label)
         if annotation in (None, type(None)):
             return ScalarShape(label, type(None))
@@ -115,7 +115,7 @@ class _Builder:
         origin, args = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
             return self.annotated(args[0], args[1:], label)
-        if origin in (Union, types.UnionType):
+        if _is_union(annotation):
             return self.union(args, None, label)
         if origin is Literal:
             return self.literal(args, label)
@@ -128,7 +128,20 @@ class _Builder:
             return self.places(args, label)
         return self.leaf(annotation, kind, label)
 
+    def enter(self, alias: Any, label: str) -> None:
+        if alias in self.aliases or len(self.aliases) > MAX_ALIASES:
+            name = (get_origin(alias) or alias).__name__
+            raise StateDefinitionError(label, f"{name} contains itself; write Any, or a StateModel that does")
+        self.aliases.append(alias)
+
     def leaf(self, annotation: Any, kind: Any, label: str) -> Shape:
+        if isinstance(annotation, ForwardRef | str):
+            name = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+            raise StateDefinitionError(
+                label,
+                f"an alias has {name!r} in quotes, which cannot be looked up; write the type "
+                "itself, or Any for a type that contains itself",
+            )
         if not isinstance(kind, type):
             raise StateDefinitionError(label, f"{annotation!r} is not a type; {_HOLDS}")
         for refused, why in _ADVICE.items():
@@ -165,8 +178,8 @@ class _Builder:
         for extra in extras:
             if isinstance(extra, PlainSerializer | WrapSerializer | SerializeAsAny):
                 raise StateDefinitionError(label, "custom serializers would write what cannot be read back; drop them")
-        if tags and get_origin(inner) in (Union, types.UnionType):
-            return self.union(get_args(inner), tags[0], label)
+        if tags and _is_union(behind := without_alias(inner)):
+            return self.union(get_args(behind), tags[0], label)
         shape = self.build(inner, label)
         if any(_constrains(extra) for extra in extras):
             adapter: TypeAdapter[Any] = TypeAdapter(Annotated[inner, *extras])
@@ -187,7 +200,9 @@ class _Builder:
         key, value = args if args else (Any, Any)
         if key is Any:
             key = str
-        base = get_args(key)[0] if get_origin(key) is Annotated else key
+        base = without_alias(key)
+        while get_origin(base) is Annotated:
+            base = without_alias(get_args(base)[0])
         textual = (
             base in (str, int)
             or (get_origin(base) is Literal and all(type(v) is str for v in get_args(base)))
@@ -206,11 +221,23 @@ class _Builder:
             return TupleShape(label, [], self.build(args[0], f"{label}[]"))
         return TupleShape(label, [self.build(a, f"{label}[{i}]") for i, a in enumerate(args)], None)
 
+    def members(self, args: tuple[Any, ...], label: str) -> list[Any]:
+        """Return the members of a union, with those of unions behind aliases."""
+        found: list[Any] = []
+        for arg in args:
+            if is_alias(arg) and arg is not JsonValue and _is_union(behind := without_alias(arg)):
+                self.enter(arg, label)
+                found += self.members(get_args(behind), label)
+                self.aliases.pop()
+            else:
+                found.append(arg)
+        return list(dict.fromkeys(found))
+
     def union(self, args: tuple[Any, ...], tag: Any, label: str) -> Shape:
         branches: dict[str, Shape] = {}
         models: list[type[BaseModel]] = []
         taken: set[str] = set()
-        for arg in args:
+        for arg in self.members(args, label):
             shape = self.build(arg, label)
             if isinstance(shape, UnionShape):
                 raise StateDefinitionError(label, "a union inside a union; write it as one")
@@ -296,7 +323,12 @@ def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
     )
 
 
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, types.UnionType)
+
+
 def _literal_values(annotation: Any) -> tuple[Any, ...]:
+    annotation = without_alias(annotation)
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
@@ -356,7 +388,7 @@ def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str,
             raise StateDefinitionError(label, "what is excluded from dumps would still be in the trace; leave it out")
         shape = builder.annotated(field.annotation, tuple(field.metadata), label) if field.metadata else None
         if shape is None and field.discriminator is not None:
-            shape = builder.union(get_args(field.annotation), field.discriminator, label)
+            shape = builder.union(get_args(without_alias(field.annotation)), field.discriminator, label)
         shape = shape or builder.build(field.annotation, label)
         shapes[name] = CheckedShape(label, shape, field_validator(cls, name)) if name in checked else shape
     return shapes

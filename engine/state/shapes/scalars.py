@@ -1,6 +1,6 @@
 """Shapes of JSON's scalars, and of leaves such as dates and enums."""
 
-from datetime import datetime
+from datetime import datetime, time
 from enum import Enum
 from math import isfinite
 from typing import Any
@@ -101,11 +101,19 @@ class ScalarShape:
         raise StateValueError(f"expected {self.kind.__name__}, got {described(value)}")
 
 
-def _same_leaf(one: Any, other: Any) -> bool:
-    # `==` fails for aware datetimes: those in the hour that a clock repeats equal none of another zone (PEP 495).
-    if isinstance(one, datetime) and isinstance(other, datetime):
-        return not one - other
-    return bool(one == other)
+def refuse_lost_zone(value: datetime | time) -> None:
+    """Raise StateValueError for a time that JSON would change.
+
+    JSON has offsets, and no zones. A zone with one offset has it for no time, too; other zones have None there.
+    """
+    zone = value.tzinfo
+    is_fixed = zone is not None and (zone.utcoffset(None) is not None or value.tzname() == "UTC")
+    if not is_fixed and (value.fold or zone is not None):
+        what = "fold=1" if zone is None else f"the time zone {zone}"
+        raise StateValueError(
+            f"{described(value)} has {what}, which JSON cannot keep; keep the time in UTC, or without a zone, and the "
+            "zone's name as text in a field of its own"
+        )
 
 
 class LeafShape:
@@ -150,7 +158,10 @@ class LeafShape:
             if isinstance(error, StateValueError):
                 raise
             raise StateValueError(f"{described(value)} cannot be written as JSON: {error}") from None
-        if once != twice or not _same_leaf(valid, held):
+        if isinstance(value, datetime | time):
+            refuse_lost_zone(value)
+            valid = value  # pydantic has left out what a subclass adds, such as nanoseconds
+        if once != twice or not valid == held:
             raise StateValueError(
                 f"{described(value)} does not survive its JSON form: {once.decode()} comes back as {twice.decode()}"
             )

@@ -5,7 +5,7 @@ is not validated again. When a document is loaded, `before` and `wrap` validator
 return is read as JSON again (`read_again`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -97,6 +97,11 @@ def _reader(node: Any) -> _ReadAgain | None:
     function = node.get("function")
     found = getattr(function["function"], "__self__", None) if isinstance(function, dict) else None
     return found if isinstance(found, _ReadAgain) else None
+
+
+def has_type(schema: Any, names: Sequence[str]) -> bool:
+    """Return whether a schema has one of these types at any depth."""
+    return any(node.get("type") in names for node in _nodes(schema))
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:

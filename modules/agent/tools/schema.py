@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import PydanticJsonSchemaWarning
 from typing_extensions import TypedDict
 
+from ....annotations import without_alias
 from ....errors import DefinitionError
 from .context import Context
 from .docstrings import parameter_texts, target_of
@@ -160,7 +161,7 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
         del parameters[0]
     elif parameters and parameters[0].name == "self":
         raise ToolDefinitionError(name, "it is a method of a class; mark it with @tool_method", "self")
-    resolved = [p.replace(annotation=hints.get(p.name, Parameter.empty)) for p in parameters]
+    resolved = [p.replace(annotation=without_alias(hints.get(p.name, Parameter.empty))) for p in parameters]
     for parameter in resolved:
         if marker_of(parameter) and parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise ToolDefinitionError(name, "a Context stands for one value", parameter.name)

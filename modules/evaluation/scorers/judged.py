@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 from ....engine import AgentModule, Decision, Engine, RunStatus, StateSchema
-from ....errors import ExternalError, TraceError
+from ....errors import ExternalError, NotATraceError
 from ....tasks import Task
 from ....traces import Trace
 from ...agent import AgentJudge
@@ -122,7 +122,7 @@ def judge_agreement(
 
 def _recorded(folder: Any, task_id: str) -> str | None:
     for path in sorted(folder.glob(f"{task_id}-*.trace.jsonl")):
-        with suppress(TraceError):  # a judge that was killed before its trace began: it is asked again
+        with suppress(NotATraceError):  # a judge that was killed before its trace began: it is asked again
             trace = Trace.load(path)
             if trace.status == "completed":
                 return str(trace.end["final_result"])

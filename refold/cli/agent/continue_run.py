@@ -27,6 +27,7 @@ def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: Runtim
 
     async def work(agent: Agent) -> Trajectory:
         given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
+        given["without_files"] = wanted.without_files
         return await agent.resume(_source(path), wanted.value, **given)
 
     options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
@@ -41,9 +42,8 @@ def fork_agent(
     """Fork the run of a trace; return the exit code."""
 
     async def work(agent: Agent) -> Trajectory:
-        return await agent.fork(
-            trace, wanted.at, wanted.edit or None, reuse_effects=wanted.reuse_effects, budget=budget
-        )
+        options: dict[str, Any] = {"reuse_effects": wanted.reuse_effects, "without_files": wanted.without_files}
+        return await agent.fork(trace, wanted.at, wanted.edit or None, budget=budget, **options)
 
     options = {
         "durability": wanted.durability,

@@ -46,7 +46,8 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
             runner, traces=home, observers=observers, durability=wanted.durability, workspace=wanted.workspace
         )
         edit = wanted.edit or None
-        return engine.fork(trace, wanted.at, edit, reuse_effects=wanted.reuse_effects, budget=budget)
+        options: dict[str, Any] = {"reuse_effects": wanted.reuse_effects, "without_files": wanted.without_files}
+        return engine.fork(trace, wanted.at, edit, budget=budget, **options)
 
     summary = watched(work, manner).under(module)
     if summary.trace is not None:

@@ -30,6 +30,7 @@ class Resume:
     trust: Sequence[Path] = ()
     yes: bool = False
     module: str | None = None
+    without_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Fork:
     trust: Sequence[Path] = ()
     yes: bool = False
     module: str | None = None
+    without_files: bool = False
 
 
 @dataclass
@@ -68,7 +70,8 @@ class Going:
 
         def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
             engine = Engine(self.module, observers=observers, durability=wanted.durability, workspace=wanted.workspace)
-            return engine.resume(path, answer, request=request, budget=self.budget, on_divergence=wanted.on_divergence)
+            options: dict[str, Any] = {"on_divergence": wanted.on_divergence, "without_files": wanted.without_files}
+            return engine.resume(path, answer, request=request, budget=self.budget, **options)
 
         summary = watched(work, self.manner, Trace.load(path).records).under(wanted.module)
         self.path = summary.trace or path

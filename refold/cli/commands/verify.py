@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ...engine import AgentModule, Divergence, Engine
 from ...errors import PatchError, RefoldError
+from ...errors.families import CAUSES
 from ...traces import Trace, changes_of
 from ...traces.stores import RunRef
 from ..errors import BAD_INPUT, one_line
@@ -83,10 +84,8 @@ def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Ite
     count = count_text(len(found), "divergence")
     yield Text(
         clean(
-            f"{path}: {count} in {steps}: the code has changed since the trace was written; or a hook uses the clock, "
-            "randomness or anything else that is not recorded (use now(), rng(), new_id() or perform() in decide); or "
-            "the module was made with other arguments (then name an instance, or a function that makes it, with "
-            "--module)"
+            f"{path}: {count} in {steps}. {CAUSES} Use now(), rng(), new_id() or perform() in decide. If the module "
+            "was made with other arguments, name an instance, or a function that makes it, with --module."
         )
     )
 

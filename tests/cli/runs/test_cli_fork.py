@@ -234,7 +234,7 @@ def waiting(refold: Command, written: None) -> Any:
 def test_code_that_has_changed_is_named(refold: Command, waiting: Any) -> None:
     ran = refold("resume", waiting["trace"], "--value", "true", "--module", "writers:Other")
     assert (ran.code, ran.out) == (2, "")
-    assert "the code has changed since this trace was written: step 0, reduce at /notes/0" in ran.err
+    assert "the code does not do what this trace recorded: step 0, reduce at /notes/0" in ran.err
 
 
 def test_what_was_recorded_may_be_gone_on_with(refold: Command, waiting: Any) -> None:

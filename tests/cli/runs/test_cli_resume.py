@@ -44,7 +44,7 @@ def test_a_completed_run_gives_its_result_again(refold: Command, trace: Path) ->
 def test_code_that_changed_is_not_resumed_unless_told(refold: Command, stopped: Path) -> None:
     ran = refold("resume", stopped, "--max-steps", 9, "--module", "agents:Refused")
     assert ran.code == 2
-    assert "the code has changed since this trace was written: step 0, decide" in ran.err
+    assert "the code does not do what this trace recorded: step 0, decide" in ran.err
     more = ("--max-steps", 9, "--module", "agents:Refused", "--on-divergence", "ignore")
     assert refold("resume", stopped, *more).code == 0
 

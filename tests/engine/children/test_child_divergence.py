@@ -164,7 +164,7 @@ def test_it_fails_the_run_which_the_old_code_can_still_resume(
         assert failed.status is RunStatus.failed
         assert failed.error is not None
         assert failed.error.type == "ChildRunError"
-        assert "the code has changed" in failed.error.message
+        assert "Either the code has changed" in failed.error.message
     assert paid == []
     old = Engine(make(Shopper()), traces=tmp_path)
     done = old.resume(waiting.trace, "yes") if make is Beside and changed != "effect" else old.resume(waiting.trace)

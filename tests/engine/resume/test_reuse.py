@@ -603,17 +603,6 @@ def test_a_source_that_is_gone_is_no_longer_taken_from(tmp_path: Path) -> None:
     assert cut.state == lab.source.state
 
 
-def test_a_blob_that_is_gone_is_no_longer_taken(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, in_turn(tools("big", n=1), tools("big", n=2)))
-    (blobs,) = [path for path in tmp_path.iterdir() if path.is_dir()]
-    for each in blobs.iterdir():
-        each.unlink()
-    fork = lab.fork()
-    assert fork.live_from is not None
-    assert lab.module.calls == ["big 1", "big 2"]
-    assert fork.state == lab.source.state
-
-
 def test_what_is_written_of_a_fork_holds_no_secrets(folder: Path | None) -> None:
     lab = Lab(folder, in_turn(tools("work")), redact={"PIN": "hunter2hunter2"})
 

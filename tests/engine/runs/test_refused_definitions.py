@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema
+from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, RuntimeBudget, StateSchema
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import MAX_DEPTH
 from refold.engine.state.model import StateModel
@@ -232,3 +232,44 @@ def test_a_list_that_is_changed_throughout_is_written_whole() -> None:
     new, ops = fold_step(old, reduce, {})
     assert isinstance(new, State)
     assert orjson.loads(orjson.dumps(ops)) == [{"op": "replace", "path": "/rows", "value": [*new.rows]}]
+
+
+class Sets(AgentModule[StateSchema]):
+    """Sets fields in `init_state` that only the engine writes."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema(**self.fields)
+
+    def decide(self, state: StateSchema) -> Decision:
+        return Decision.final(f"{state.task}, {state.max_steps}")
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (
+            {"max_steps": 8},
+            "max_steps, which init_state set to 8, is written by the engine alone; this run's limit is 50",
+        ),
+        ({"task": "another"}, "task, which init_state set to 'another', is written by the engine alone; it is 't'"),
+        ({"current_step": 3}, "current_step, which init_state set to 3, is written by the engine alone; it is 0"),
+    ],
+)
+def test_a_first_state_that_sets_what_the_engine_writes_is_refused(fields: dict[str, Any], why: str) -> None:
+    result = Engine(Sets(**fields), budget=RuntimeBudget(max_steps=50)).run("t")
+    assert result.error is not None
+    assert (result.error.type, result.error.phase) == ("EngineOwnedFieldError", "init")
+    assert result.error.message.startswith(why)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"max_steps": 50}, {"max_steps": 20}, {"task": "t"}, {"task": "", "current_step": 0}]
+)
+def test_a_first_state_may_set_the_values_that_the_engine_writes(fields: dict[str, Any]) -> None:
+    assert Engine(Sets(**fields), budget=RuntimeBudget(max_steps=50)).run("t").final_result == "t, 50"

@@ -35,7 +35,6 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from typing_extensions import TypeAliasType
 
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import FrozenList
@@ -78,7 +77,6 @@ class Pair(NamedTuple):
     b: int
 
 
-Loop = TypeAliasType("Loop", "list[Loop] | int")
 UserId = NewType("UserId", str)
 
 
@@ -127,7 +125,6 @@ REFUSED: list[tuple[Any, str]] = [
     (Callable[[], int], "not a"),
     (range, "not a JSON type"),
     (threading.get_ident, "belongs to the module"),
-    (Loop, "contains itself"),
     (Annotated[int, PlainSerializer(str)], "custom serializers"),
     (SerializeAsAny[One], "custom serializers"),
 ]

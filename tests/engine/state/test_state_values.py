@@ -2,7 +2,8 @@
 
 import json
 import math
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
@@ -15,13 +16,14 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from refold import AgentModule, Decision, Engine, Observation, ask, perform
+from refold import Action, AgentModule, Decision, Engine, Observation, ask, perform
 from refold.engine.state.commit import fold_step
 from refold.engine.state.model import StateModel, StateSchema, dump, json_value
 from refold.engine.state.serialization import COMPARISON
 from refold.errors import StateValueError
+from refold.testing import scripted
 from refold.traces.json_patch.apply import apply_patch
 from refold.traces.json_patch.diff import make_patch
 
@@ -103,13 +105,9 @@ scalars = st.none() | st.booleans() | exact_ints | floats | text
 trees = st.recursive(scalars, lambda v: st.lists(v, max_size=4) | st.dictionaries(text, v, max_size=4), max_leaves=12)
 
 
-def whole_minutes(when: datetime) -> bool:
-    """Whether its offset can be written: RFC 3339 knows no seconds in one, as local mean times of long ago have."""
-    offset = when.utcoffset()
-    return offset is None or not offset % timedelta(minutes=1)
-
-
-zoned = st.datetimes(timezones=st.timezones() | st.just(UTC)).filter(whole_minutes) | st.datetimes()
+offsets = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+naive = st.datetimes().map(lambda when: when.replace(fold=0))
+zoned = st.datetimes(timezones=offsets | st.just(ZoneInfo("UTC"))) | naive
 circles = st.builds(Circle, radius=floats)
 squares = st.builds(Square, side=exact_ints, inside=st.lists(circles, max_size=2))
 EVERYTHING = {
@@ -261,7 +259,7 @@ def test_typed_fields_take_exactly_their_type() -> None:
 
 
 def test_leaves_are_held_as_after_their_json_trip() -> None:
-    when = datetime(2024, 3, 31, 3, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    when = datetime(2024, 3, 31, 3, 30, tzinfo=timezone(timedelta(hours=2), "CEST"))
     new = checked(Everything(), setting("when", when))
     assert new.when == when
     assert new.when.utcoffset() == timedelta(hours=2)
@@ -271,6 +269,107 @@ def test_leaves_are_held_as_after_their_json_trip() -> None:
     assert new.path == Path("x/../y")
     new = checked(Everything(), setting("whole", Level.high))
     assert type(new.whole) is int
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+class _Stamp(datetime):
+    """A subclass of another library, which pydantic reads as a plain datetime."""
+
+
+class _OldZone(tzinfo):
+    """A zone as pytz and dateutil make them: without an offset for no time."""
+
+    def utcoffset(self, when: datetime | None) -> timedelta | None:
+        return None if when is None else timedelta(hours=1)
+
+    def dst(self, when: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, when: datetime | None) -> str:
+        return "CET"
+
+
+NOON = datetime(2026, 10, 25, 12)
+ZONED: list[tuple[str, Any, str]] = [
+    ("when", NOON.replace(tzinfo=BERLIN), "the time zone Europe/Berlin"),
+    ("when", datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=BERLIN), "the time zone Europe/Berlin"),
+    ("when", datetime(2026, 10, 25, 2, 30, fold=1), "fold=1"),
+    ("when", NOON.replace(tzinfo=_OldZone()), "the time zone"),
+    ("when", _Stamp(2026, 10, 25, tzinfo=BERLIN), "the time zone Europe/Berlin"),
+    ("at", time(9, tzinfo=BERLIN), "the time zone Europe/Berlin"),
+    ("at", time(9, fold=1), "fold=1"),
+]
+FIXED: list[tuple[str, Any]] = [
+    ("when", NOON),
+    ("when", NOON.replace(tzinfo=UTC)),
+    ("when", NOON.replace(tzinfo=ZoneInfo("UTC"))),
+    ("when", NOON.replace(tzinfo=timezone(timedelta(hours=1), "CET"))),
+    ("when", _Stamp(2026, 10, 25)),
+    ("at", time(9)),
+    ("at", time(9, tzinfo=UTC)),
+]
+
+
+def test_a_time_in_a_zone_is_held_as_it_is_or_refused_and_never_changed() -> None:
+    for name, value, what in ZONED:
+        with pytest.raises(
+            ValidationError, match=f"at /{name}: .*{what}.*, which JSON cannot keep; keep the time in UTC"
+        ):
+            Everything(**{name: value})
+    for name, value in FIXED:
+        held = getattr(Everything(**{name: value}), name)
+        assert held == value
+        assert held.utcoffset() == value.utcoffset()
+        assert type(held) is (time if name == "at" else datetime)
+
+
+class Meeting(BaseModel):
+    """A result of a tool that is not a StateModel."""
+
+    at: datetime
+
+
+@dataclass(slots=True)
+class Opening:
+    """A result as a dataclass without a `__dict__`."""
+
+    at: time
+
+
+def moment() -> datetime:
+    return NOON.replace(tzinfo=BERLIN)
+
+
+def meetings() -> dict[str, list[Meeting]]:
+    return {"a": [Meeting(at=moment())]}
+
+
+def opening() -> Opening:
+    return Opening(time(9, tzinfo=BERLIN))
+
+
+def loose_time() -> Any:
+    return {"at": time(9, tzinfo=BERLIN)}
+
+
+def loose_moment() -> Any:
+    return {"at": moment()}
+
+
+def fixed() -> datetime:
+    return NOON.replace(tzinfo=UTC)
+
+
+def test_a_result_does_not_lose_its_time_zone_in_silence() -> None:
+    tools = {fn.__name__: fn for fn in (moment, meetings, opening, loose_time, loose_moment, fixed)}
+    result = Engine(scripted([Decision.act([Action(name) for name in tools])], tools=tools)).run("look")
+    by_name = {each["name"]: each for each in result.state.seen[0]}
+    refused = [name for name, each in by_name.items() if "which JSON cannot keep" in each.get("error", "")]
+    assert refused == ["moment", "meetings", "opening", "loose_time"]
+    assert by_name["loose_moment"]["output"] == {"at": "2026-10-25T12:00:00+01:00"}  # a text, which has the offset
+    assert by_name["fixed"]["output"] == "2026-10-25T12:00:00Z"
 
 
 def test_dicts_by_other_keys_than_text() -> None:

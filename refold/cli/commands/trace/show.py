@@ -72,12 +72,22 @@ def show_records(path: Path | RunRef) -> int:
 
 
 def _row(step: Step, limit: int, left: Text) -> list[Text]:
-    errors = [None if error is None else f"{error[0]}: {error[1]}" for error in step.errors]
     changed = step.change_count
     return [
         Text(str(step.index), "bold"),
         Text(decision_text(step.decision, limit)),
-        results_text(errors) if step.committed else left,
+        _results(step, left),
         Text("" if changed is None else f"{changed:,}"),
         Text(time_text(step), "dim"),
     ]
+
+
+def _results(step: Step, left: Text) -> Text:
+    """Return how a step's calls ended; `left` if some have not."""
+    if step.committed:
+        return results_text([None if error is None else f"{error[0]}: {error[1]}" for error in step.errors])
+    calls = [effect for effect in step.effects if effect.action is not None and not (effect.open or effect.cancelled)]
+    errors = [None if call.error is None else f"{call.error['type']}: {call.error['message']}" for call in calls]
+    if not errors or len(errors) < len((step.decision or {}).get("actions", ())):
+        return results_text(errors).append(", " if errors else "").append_text(left)
+    return results_text(errors).append(", not committed", "magenta")

@@ -1,0 +1,72 @@
+"""`verify` compares a request without a record with the recorded one that it replaces, and names what differs."""
+
+from typing import Any
+
+import pytest
+
+from refold import AgentModule, Decision, Engine, Observation, StateSchema, perform
+
+LONG = "Be brief. " * 1_000
+
+
+async def model(prompt: str, temperature: float = 0.0) -> str:
+    return prompt[:5]
+
+
+async def look(name: str) -> str:
+    return name
+
+
+class Asks(AgentModule[StateSchema]):
+    """Asks a model with a prompt, after other effects of this and another name."""
+
+    def __init__(self, prompt: str, *, temperature: float = 0.0, name: str = "a") -> None:
+        self.prompt = prompt
+        self.temperature = temperature
+        self.name = name
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    async def decide(self, state: StateSchema) -> Decision:
+        await perform(look, self.name)
+        await perform(model, "the first prompt", 1.0)
+        return Decision.final(await perform(model, self.prompt, self.temperature))
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "path", "values"),
+    [
+        (Asks("Be brief."), Asks("Be exact."), "/args/prompt", ("Be brief.", "Be exact.")),
+        (Asks("Be brief."), Asks("Be brief.", temperature=0.5), "/args/temperature", (0.0, 0.5)),
+        (Asks(LONG), Asks(LONG + "!"), "/args/prompt", (LONG, LONG + "!")),
+        (Asks("Be brief."), Asks("Be brief.", name="b"), "/args/name", ("a", "b")),
+    ],
+)
+def test_a_changed_request_is_named_by_what_changed(
+    recorded: Any, now: Any, path: str, values: tuple[Any, Any]
+) -> None:
+    trace = Engine(recorded).run("t").trace
+    (found,) = Engine(now).verify(trace)
+    assert (found.step, found.phase) == (0, "decide")
+    assert [op["path"] for op in found.patch] == [path]
+    argument = path.removeprefix("/args/")
+    assert (found.expected["args"][argument], found.actual["args"][argument]) == values
+
+
+def test_a_request_of_another_name_is_compared_with_the_decision() -> None:
+    class Other(Asks):
+        async def decide(self, state: StateSchema) -> Decision:
+            return Decision.final(await perform(asks_more, "x"))
+
+    trace = Engine(Asks("Be brief.")).run("t").trace
+    (found,) = Engine(Other("Be brief.")).verify(trace)
+    assert found.actual["effect"] == "asks_more"
+    assert found.expected["mode"] == "final"
+
+
+async def asks_more(prompt: str) -> str:
+    return prompt
