@@ -26,7 +26,7 @@ from .executors import Executor, executor_of
 from .outage import through_outage
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
-from .shared_budget import SharedBudget
+from .shared_budget import SharedBudget, read_ledger
 from .stop import Stop, run_until_signals
 from .table import (
     Changed,
@@ -188,9 +188,10 @@ async def _run(
     progress = meter.measured(await through_outage(partial(_look, table)), monotonic())
     if on_progress is not None:
         on_progress(progress)
-    if limit is not None and not progress.is_done:
-        why = await to_thread.run_sync(SharedBudget(table, plan.run, limit).why)
-        notes += [why] if why else []
+    if limit is not None:
+        _, ledger = await to_thread.run_sync(read_ledger, table, limit)
+        said = ledger.excess() if progress.is_done else ledger.why(plan.run)
+        notes += [said] if said else []
     return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
 
 

@@ -5,18 +5,25 @@ A request first reserves money of the set, and then passes the limiter.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
 
 import anyio
 from anyio import to_thread
 
+from ...engine import Usage
 from ...errors import StoreError
 from ...traces import Record
 from ..rate_limits import RateLimiter, RequestSlot
 from .outage import through_outage
-from .shared_budget import Place, Room, SharedBudget
+from .shared_budget import Held, Place, Room, SharedBudget
 
 LOOK_SECONDS = 0.1
 """Seconds until a request without enough money asks again."""
+
+
+_outer: ContextVar[tuple["RunGate", RequestSlot] | None] = ContextVar("refold_outer_request", default=None)
+"""The request inside which this code runs, and its gate."""
 
 
 class RunGate:
@@ -44,22 +51,30 @@ class RunGate:
         self._booked = booked
 
     @asynccontextmanager
-    async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
-        """Wait for money and for a turn; see `RateLimiter`."""
-        if self._shared_budget is None:
-            async with self._limiter.request(tokens) as slot:
+    async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
+        """Hold money, wait for a turn, and book the cost; see `RateLimiter`.
+
+        A request inside another one holds nothing, because it would wait forever for money that the outer one holds.
+        """
+        budget = self._shared_budget
+        if budget is None:
+            async with self._limiter.request(tokens, at_most) as slot:
                 yield slot
             return
-        held = await self._reserve(self._shared_budget)
-        slot = RequestSlot(tokens)
+        outer, bound = _outer.get(), self._priced(at_most)
+        is_inside = outer is not None and outer[0] is self and not outer[1].is_over
+        if not is_inside:
+            await self._reserve(budget, bound)
+        slot, is_lost = None, False
         try:
-            async with self._limiter.request(tokens) as slot:
+            async with self._limiter.request(tokens, at_most) as slot:
+                _outer.set((self, slot))
                 yield slot
-        finally:  # a request that reports its cost and then raises is booked, too
-            cost = self._cost(slot)
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._shared_budget.settle, held, cost, self._place)
-            self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
+        except BaseException:
+            is_lost = slot is not None and not slot.is_reported and not slot.is_refused
+            raise
+        finally:
+            await self._settle(budget, () if is_inside else (bound,), bound, slot, is_lost=is_lost)
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
@@ -79,17 +94,39 @@ class RunGate:
                 if self._shared_budget.is_empty():
                     self._on_empty()
 
-    async def _reserve(self, shared_budget: SharedBudget) -> float:
-        while True:
-            room, amount = await through_outage(shared_budget.reserve)
-            if room is Room.YES:
-                return amount
-            if room is Room.NEVER:
-                self._on_empty()
-                await anyio.sleep_forever()
-            await anyio.sleep(LOOK_SECONDS)
+    async def _reserve(self, budget: SharedBudget, bound: float | None) -> None:
+        async with budget.queue:
+            while (room := await through_outage(partial(budget.reserve, bound))) is Room.LATER:
+                await anyio.sleep(LOOK_SECONDS)
+        if room is Room.NEVER:
+            self._on_empty()
+            await anyio.sleep_forever()
 
-    def _cost(self, slot: RequestSlot) -> float | None:
-        if slot.cost is None and self._prices is not None:
-            return slot.tokens * max(self._prices) / 1e6
-        return slot.cost
+    async def _settle(
+        self,
+        budget: SharedBudget,
+        held: Held,
+        bound: float | None,
+        slot: RequestSlot | None,
+        *,
+        is_lost: bool,
+    ) -> None:
+        """Book the request; its slot is None if it was not sent."""
+        cost: float | None = 0.0
+        if slot is not None:
+            slot.is_over, cost = True, slot.cost
+            if cost is None and self._prices is not None:
+                cost = slot.tokens * max(self._prices) / 1e6
+        is_lost = is_lost or (cost is None and bound is not None)
+        with anyio.CancelScope(shield=True):
+            if is_lost:
+                await to_thread.run_sync(budget.lose, held, bound)
+            else:
+                await to_thread.run_sync(budget.settle, held, cost, self._place)
+                self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
+
+    def _priced(self, usage: Usage | None) -> float | None:
+        """Return the cost of a usage, by the assumed price if needed."""
+        if usage is None or usage.cost is not None or self._prices is None:
+            return None if usage is None else usage.cost
+        return (usage.tokens_in * self._prices[0] + usage.tokens_out * self._prices[1]) / 1e6

@@ -9,9 +9,12 @@ import pytest
 from hostile_traces import read_docs, write_docs
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
+from refold.engine import Usage as RunUsage
 from refold.errors import StoreError
+from refold.modules.agent import Agent, GenerateParams
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.usage import Usage
+from refold.modules.agent.generators import TransientGeneratorError
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
@@ -19,7 +22,7 @@ from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
 from refold.modules.run_sets import SetResult, outage, run_set
 from refold.modules.run_sets.ends import usage_so_far
 from refold.modules.run_sets.request_gate import RunGate
-from refold.modules.run_sets.shared_budget import Place, Room, SharedBudget
+from refold.modules.run_sets.shared_budget import Held, Place, Room, SharedBudget, read_ledger
 from refold.modules.run_sets.table import all_rows
 from refold.modules.run_sets.worker import _place
 from refold.traces import Record
@@ -114,29 +117,57 @@ def test_a_price_that_is_not_known_is_its_own_case(tmp_path: Path) -> None:
 def test_processes_share_the_money(tmp_path: Path) -> None:
     table = open_store(tmp_path).tasks("set")
     now = 0.0
-    one, two = (SharedBudget(table, owner, 1.0, lambda: now) for owner in ("one", "two"))
-    assert one.reserve() == (Room.YES, 1.0)  # no call has ended yet: the first holds all
-    assert two.reserve() == (Room.LATER, 0.0)
-    one.settle(1.0, 0.3)
-    assert one.reserve() == two.reserve() == (Room.YES, 0.3)
-    assert two.reserve() == (Room.LATER, 0.0)
-    one.settle(0.3, 0.3)
-    assert two.reserve() == (Room.LATER, 0.0)
-    now = 100.0  # `two` died with its call: its money counts as spent
-    assert one.reserve() == (Room.NEVER, 0.0)
-    assert "0.9000 of 1 USD" in (one.why() or "")
+    one, two = (SharedBudget(table, f"run/{owner}", 1.0, lambda: now) for owner in ("one", "two"))
+    assert one.reserve(0.6) is Room.YES
+    assert two.reserve(0.3) is Room.YES
+    assert two.reserve(0.3) is Room.LATER
+    one.settle((0.6,), 0.1)
+    assert two.reserve(None) is Room.LATER  # without a bound, it runs alone
+    assert one.reserve(0.6) is Room.YES
+    one.settle((0.6,), 0.2)
+    assert two.reserve(0.9) is Room.NEVER
+    now = 100.0  # `two` died with its call, which may have cost its bound
+    ledger = read_ledger(table, now=now)[1]
+    assert (round(ledger.spent, 4), ledger.possible) == (0.6, 0.3)
+    assert one.reserve(0.3) is Room.YES
+    assert one.reserve(0.2) is Room.LATER
+    assert "0.6000 of 1 USD are spent (0.3000 of them at most, by calls that failed" in (ledger.why("run") or "")
+
+
+def test_a_call_without_a_bound_runs_alone_and_may_cost_as_much_as_the_highest_one(tmp_path: Path) -> None:
+    table = open_store(tmp_path).tasks("set")
+    one, two = (SharedBudget(table, owner, 1.0) for owner in ("one", "two"))
+    assert one.reserve(None) is Room.YES
+    assert (two.reserve(None), two.reserve(0.1), one.reserve(0.0)) == (Room.LATER,) * 3
+    one.settle((None,), 0.3)
+    assert two.reserve(None) is Room.YES
+    two.lose((None,), None)
+    assert read_ledger(table)[1].spent == 0.6
+    assert one.reserve(None) is Room.YES
+    one.settle((None,), 0.3)
+    assert one.reserve(None) is Room.NEVER
+    assert one.reserve(0.05) is Room.YES
+
+
+def test_a_lost_call_may_have_cost_all_while_no_cost_is_known(tmp_path: Path) -> None:
+    table = open_store(tmp_path).tasks("set")
+    money = SharedBudget(table, "run/one", 1.0)
+    assert money.reserve(None) is Room.YES
+    money.lose((None,), None)
+    assert money.reserve(0.1) is Room.NEVER
+    assert (money.is_empty(), read_ledger(table)[1].excess()) == (True, None)
 
 
 def test_what_a_living_worker_holds_is_not_spent_however_long_its_call_takes(tmp_path: Path) -> None:
     table = open_store(tmp_path).tasks("set")
     now = 0.0
     one, two = (SharedBudget(table, owner, 5.0, lambda: now) for owner in ("one", "two"))
-    assert one.reserve() == (Room.YES, 5.0)
+    assert one.reserve(None) is Room.YES
     for now in (40.0, 80.0, 120.0):  # noqa: B007 - the clock of both
         one.renew()
-        assert two.reserve() == (Room.LATER, 0.0)
-    one.settle(5.0, 0.01)
-    assert two.reserve() == (Room.YES, 0.01)
+        assert two.reserve(0.1) is Room.LATER
+    one.settle((None,), 0.01)
+    assert two.reserve(0.1) is Room.YES
 
 
 def test_a_price_lets_a_set_go_on_after_calls_of_unknown_cost(tmp_path: Path) -> None:
@@ -246,9 +277,9 @@ def test_a_call_before_a_kill_is_booked_once_though_its_step_is_committed_later(
     with use_limiter(gate):
         result = engine(gate).resume(path)
     assert result.usage.cost == 6 * PRICE
-    assert after._read()[1].spent == 6 * PRICE
+    assert read_ledger(store.tasks("s"))[1].spent == 6 * PRICE
     after.add(0.0)
-    assert not after._read()[1].unfinished
+    assert not read_ledger(store.tasks("s"))[1].accounts["second"].unfinished
 
 
 def record(kind: str, step: int, **members: Any) -> Record:
@@ -263,7 +294,7 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
     writes, written = anyio.Event(), threading.Event()
 
     class Slow(SharedBudget):
-        def settle(self, held: float, cost: float | None, place: Place | None = None) -> None:
+        def settle(self, held: Held, cost: float | None, place: Place | None = None) -> None:
             super().settle(held, cost, place)
             anyio.from_thread.run_sync(writes.set)
             written.wait()
@@ -282,7 +313,7 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
         gate(record("commit", 0, usage={"cost": 0.0, "tokens_in": 1}))
         written.set()
     gate(record("commit", 1, usage={"cost": PRICE, "tokens_in": 10}))
-    assert money._read()[1].spent == PRICE
+    assert read_ledger(store.tasks("s"))[1].spent == PRICE
 
 
 @pytest.mark.parametrize("afterwards", [False, True])
@@ -311,14 +342,14 @@ def test_money_is_exact_though_the_store_fails(
     )
     assert told.is_completed
     assert sum(PAID) == told.progress.cost == 3 * PRICE
-    money = SharedBudget(open_store(tmp_path).tasks(told.set_id), "reader", 1.6)._read()[1]
-    assert (money.spent, money.held) == (3 * PRICE, {})
+    ledger = read_ledger(open_store(tmp_path).tasks(told.set_id))[1]
+    assert (ledger.spent, [each.held for each in ledger.accounts.values()]) == (3 * PRICE, [()])
 
 
 def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(self: SharedBudget) -> Any:
+    def away(self: SharedBudget, bound: float | None) -> Any:
         raise StoreError("the database is away")
 
     task = Task(id="t", objective="talk")
@@ -334,7 +365,147 @@ def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
 def test_a_call_of_a_run_that_was_resumed_after_its_end_is_remembered(tmp_path: Path) -> None:
     money = SharedBudget(open_store(tmp_path / "set").tasks("s"), "worker", 100.0)
     ended, resumed = Place("run", 0, 0.0), Place("run", 1, PRICE)
-    money.settle(0.0, PRICE, ended)
+    money.settle((), PRICE, ended)
     money.ended("run")
-    money.settle(0.0, PRICE, resumed)
+    money.settle((), PRICE, resumed)
     assert (money.booked(ended), money.booked(resumed)) == (0.0, PRICE)
+
+
+@effect(idempotent=True)
+async def grown(cost: float, bound: float | None) -> bool:
+    """A call of one's own, with or without a bound."""
+    async with request_slot(at_most=None if bound is None else RunUsage(cost=bound)) as slot:
+        await anyio.sleep(0.01)
+        PAID.append(cost)
+        if cost < 0:
+            raise ConnectionResetError("the answer was lost")
+        slot.used(10, cost)
+    return True
+
+
+class Growing(Talking):
+    """Calls that become 40 times as expensive, in all runs together."""
+
+    def __init__(self, costs: list[float], bound: float | None) -> None:
+        super().__init__()
+        self.costs, self.bound = costs, bound
+
+    def decide(self, state: Talk) -> Decision:
+        return Decision.final("done") if state.asked == len(self.costs) else Decision.act(Action("ask"))
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        return Observation(value=await perform(grown, self.costs[state.asked], self.bound))
+
+
+def spend(module: Any, folder: Path, **limits: Any) -> SetResult:
+    PAID.clear()
+    tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(16)]
+    limits = {"max_cost_usd": 1.0, "at_once": 16, "attempts": 1, **limits}
+    return run_set(module, tasks, folder, limits=limits)
+
+
+@pytest.mark.parametrize("bound", [None, 0.4])
+def test_calls_that_become_expensive_together_stay_below_the_limit(tmp_path: Path, bound: float | None) -> None:
+    told = spend(Growing([0.01, 0.01, 0.4], bound), tmp_path)
+    assert told.interrupted
+    assert sum(PAID) <= 1.0
+    assert "the next call may cost 0.4000: raise max_cost_usd" in told.notes[-1]
+    assert "more than" not in told.notes[-1]
+
+
+def test_a_call_that_costs_more_than_its_bound_is_reported(tmp_path: Path) -> None:
+    told = run_set(Growing([0.7] * 3, 0.1), ["one"], tmp_path, limits={"max_cost_usd": 1.0})
+    assert (told.interrupted, len(told.notes)) == (True, 1)
+    assert told.notes[0].startswith(
+        "1.4000 of 1 USD are spent, 0.4000 more than max_cost_usd allows, and the next call"
+    )
+    done = run_set(Growing([1.5], 0.1), ["one"], tmp_path / "done", limits={"max_cost_usd": 1.0})
+    assert done.is_completed
+    assert done.notes == ("1.5000 of 1 USD are spent, 0.5000 more than max_cost_usd allows",)
+
+
+def test_a_bound_above_the_limit_stops_the_set(tmp_path: Path) -> None:
+    told = spend(Growing([0.1], 1.5), tmp_path)
+    assert (told.interrupted, PAID) == (True, [])
+    assert "0.0000 of 1 USD are spent, and the next call may cost 1.5000: raise max_cost_usd" in told.notes[-1]
+
+
+@pytest.mark.parametrize(("bound", "calls"), [(0.3, 3), (None, 1)])
+def test_a_call_that_fails_counts_with_what_it_may_have_cost(tmp_path: Path, bound: float | None, calls: int) -> None:
+    told = spend(Growing([-1.0], bound), tmp_path)
+    assert told.interrupted
+    assert len(PAID) == calls
+    assert "at most, by calls that failed or were lost" in told.notes[-1]
+
+
+class Nested(Growing):
+    """A call inside a call."""
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        return Observation(value=await perform(around, self.costs[state.asked], self.bound))
+
+
+@effect(idempotent=True)
+async def around(cost: float, bound: float | None) -> bool:
+    async with request_slot(at_most=None if bound is None else RunUsage(cost=bound)) as slot:
+        PAID.append(cost)
+        slot.used(1, cost)
+        return bool(await perform(grown, cost, bound))
+
+
+@pytest.mark.parametrize("bound", [None, 0.05])
+def test_a_call_inside_a_call_does_not_wait_for_itself(tmp_path: Path, bound: float | None) -> None:
+    told = spend(Nested([0.01], bound), tmp_path)
+    assert (told.is_completed, told.notes) == (True, ())
+    ledger = read_ledger(open_store(tmp_path).tasks(told.set_id))[1]
+    assert ledger.spent == pytest.approx(sum(PAID)) == pytest.approx(0.32)
+
+
+def test_a_run_that_waits_for_money_keeps_its_deadline(tmp_path: Path) -> None:
+    """Another process holds all of the money for as long as it lives."""
+    store = open_store(tmp_path)
+    other = SharedBudget(store.tasks("set"), "other", 1.0)
+    assert other.reserve(None) is Room.YES
+    told = run_set(
+        Growing([0.1], 0.1),
+        ["task"],
+        tmp_path,
+        name="set",
+        limits={"max_cost_usd": 1.0},
+        engine={"budget": {"max_runtime_seconds": 0.3}},
+    )
+    assert told.counts == {"stopped": 1}
+
+
+PRICED: dict[str, Any] = {"input_tokens": 4, "output_tokens": 30, "total_tokens": 34}
+
+
+class Priced(FunctionGenerator):
+    """A model with a price, which always writes as much as it may."""
+
+    def __init__(self, fails: str = "") -> None:
+        super().__init__(self.answer, model="priced")
+        self.fails = fails
+        self.params = GenerateParams(timeout=0.05 if fails == "timeout" else None)
+
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> RunUsage:
+        return RunUsage(tokens_in, 30, 0.3)
+
+    async def answer(self, messages: Any, params: Any) -> Generation:
+        PAID.append(0.3)
+        if self.fails == "timeout":
+            await anyio.sleep_forever()
+        if self.fails:
+            raise TransientGeneratorError(self.fails, status=int(self.fails) if self.fails.isdigit() else None)
+        return Generation(message=Message("assistant", "done"), usage=Usage(**PRICED, cost_usd=0.3))
+
+
+@pytest.mark.parametrize(
+    ("fails", "calls"),
+    [("", 3), ("timeout", 3), ("the stream was cut off", 3), ("504", 3), ("503", 16)],
+)
+def test_an_agents_request_holds_the_bound_of_its_model(tmp_path: Path, fails: str, calls: int) -> None:
+    agent = Agent(name="a", model=Priced(fails), backoff_max_tries=0)
+    told = spend(agent, tmp_path)
+    assert len(PAID) == calls
+    assert told.interrupted == (calls == 3)
