@@ -4,7 +4,8 @@ The plan is one frozen value, and can be sent to other processes.
 """
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from importlib import import_module
@@ -80,6 +81,8 @@ class SetPlan:
     limits: SetLimits = field(default_factory=SetLimits)
     lease_seconds: float = LEASE_SECONDS
     engine: Mapping[str, Any] = field(default_factory=dict)
+    retry_on: frozenset[str] = frozenset()
+    """Names of classes of errors that count as the machine's, in addition to refold's own table."""
 
     def load_module(self) -> AgentModule[Any]:
         """Return the module, imported or constructed if needed."""
@@ -98,6 +101,18 @@ class SetPlan:
             except (TypeError, ValueError) as error:
                 raise UsageError(f"the budget of the runs is not valid: {error}") from None
         return options
+
+
+def error_names(given: Iterable[type[BaseException] | str]) -> frozenset[str]:
+    """Return the names of error classes, given as classes or names; raises UsageError."""
+    names = set()
+    for each in [given] if isinstance(given, str | type) else given:
+        name = each.__name__ if isinstance(each, type) and issubclass(each, BaseException) else each
+        last = re.split("[.:]", name)[-1] if isinstance(name, str) else ""
+        if not last.isidentifier():
+            raise UsageError(f"retry_on takes classes of errors, or their names, got {each!r:.80}")
+        names.add(last)
+    return frozenset(names)
 
 
 def check_options(module: AgentModule[Any], options: Mapping[str, Any]) -> None:

@@ -56,6 +56,8 @@ class Suite(_Part):
     budget: TaskBudget = TaskBudget()
     """The budget of each run; a task's own fields take precedence."""
     limits: SuiteLimits = SuiteLimits()
+    retry_on: tuple[StrictStr, ...] = ()
+    """Names of classes of errors that count as failures of the machine, such as `my_agents:SearchBusy`."""
     executor: Literal["inline", "local", "ray"] = "local"
     processes: StrictInt = Field(default=1, ge=1)
     seed: StrictInt | None = None

@@ -222,7 +222,7 @@ class Worker:
             return await self._raised(lease, error)
         if result.error is not None and result.error.type == TraceTakenError.__name__:
             return None
-        status = status_of(result)
+        status = status_of(result, self.plan.retry_on)
         before = await self._ask(partial(earlier_usage, self._store, result.trace)) if _is_fork(result) else None
         figures = figures_of(result, self.plan.code, before)
         if status == ERRORED and lease.attempts < self.plan.limits.attempts:
@@ -232,7 +232,7 @@ class Worker:
     async def _result(self, lease: Lease) -> RunResult[Any]:
         store = self._store.under(lease)
         trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
-        again = Again.RESUME if trace is None else how_again(trace)
+        again = Again.RESUME if trace is None else how_again(trace, self.plan.retry_on)
         place = _place(trace) if trace is not None and again is Again.RESUME else None
         gate = await self._gate(lease.key, place)
         observers = [*self._options.get("observers", ()), *([gate] if self._shared_budget is not None else [])]
@@ -262,7 +262,7 @@ class Worker:
         if isinstance(error, DivergenceError):
             told += "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
         figures = await self._figures(lease, told)
-        if not raised_by_machine(error):
+        if not raised_by_machine(error, self.plan.retry_on):
             if not isinstance(error, RefoldError):
                 log.warning("task %s of set %s: %s", lease.key, lease.set_id, told, exc_info=error)
             return await self._finish(lease, FAILED, figures)

@@ -18,6 +18,8 @@ from .....errors import TaskError
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 """A folder with these entries is a repository to git (setup.c: is_git_directory)."""
+_STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
+"""The ends and beginnings of names in a store that is a folder."""
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Large folders without a user's own files."""
 
@@ -28,8 +30,8 @@ class GuardedError(TaskError, PermissionError):
     `path` is the path as the caller gave it.
     """
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path} {why}; Workspace(root, guard=False) lets tools change it")
+    def __init__(self, path: str, why: str, remedy: str = "Workspace(root, guard=False) lets tools change it") -> None:
+        super().__init__(f"{path} {why}; {remedy}")
         self.path = path
 
 
@@ -58,6 +60,35 @@ def why_guarded(root: Path, path: str) -> str | None:
         if _is_repository(root.joinpath(*parts[:depth]), parts[depth]):
             return "is part of a bare git repository, which git runs programs from"
     return None
+
+
+def is_of_store(root: Path, path: str, home: Path) -> bool:
+    """Return whether a file is, or would be, a part of the store of traces at `home`.
+
+    `path` starts at the root and has its links resolved. Folders are compared by identity, because names may differ in
+    case. A store that is the root itself, or above it, is known by the names of its files.
+    """
+    above, name = root, ""
+    folders = [root, *(above := above / part for part in path.split("/"))]
+    if home.is_file():
+        name = _plain(folders[-1].name)
+        beside = (_plain(home.name), *(f"{_plain(home.name)}-{each}" for each in ("wal", "shm", "journal")))
+        return name in beside and len(folders) > 1 and _is_same(folders[-2], home.parent)
+    if any(_is_same(folder, home) for folder in folders[1:]):
+        return True
+    below = [*reversed(root.parents), *folders]
+    for folder, entry in pairwise(below):
+        if _is_same(folder, home):
+            name = _plain(entry.name)
+            return name.endswith(_STORED) or name.startswith(_STORED_AS)
+    return False
+
+
+def _is_same(folder: Path, home: Path) -> bool:
+    try:
+        return folder.samefile(home)
+    except OSError:
+        return False
 
 
 def guarded_folders(root: Path) -> set[Path]:
