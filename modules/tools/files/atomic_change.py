@@ -73,9 +73,7 @@ def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
     error = None if why is None else GuardedError(path, why)
     if (home := trace_home()) is not None and is_of_store(workspace.root, spot.path, home):
         why = f"is a part of {home}, which keeps this run's trace, so no tool may change it"
-        error = GuardedError(
-            path, why, "write elsewhere, or keep the traces outside of the workspace: Engine(traces=DIR)"
-        )
+        error = GuardedError(path, why, "write elsewhere, or keep traces outside the workspace: Engine(traces=DIR)")
     if error is not None:
         for folder, name in reversed(spot.made):
             with suppress(OSError):

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from socket import gaierror
 from typing import Any
 
+from .....secret_table import MIN_LENGTH, without_logins
 from ..errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -38,13 +39,7 @@ _BUSY = frozenset(
     }
 )
 _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
-_SECRET_FROM = 8
-"""The least length of a redacted key.
-
-Servers that require any key get dummy keys such as "none" or "k", which also occur in ordinary words.
-"""
 _LONGEST = 1000
-_LOGIN = re.compile(r"(://)[^/\s@]*@")
 _BROKEN = "Connection error."
 _PREFIX = re.compile(r"^(?:litellm\.\w+:\s*|\w*(?:Error|Exception|Timeout):\s*|\w+Exception\s*-\s*)+")
 
@@ -68,7 +63,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
         return own
     status = _status(error)
     message = _message(error)
-    if secret and len(secret) >= _SECRET_FROM:
+    if secret and len(secret) >= MIN_LENGTH:
         message = message.replace(secret, "<redacted:api_key>")
     facts: dict[str, Any] = {
         "status": status,
@@ -78,7 +73,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
     body = getattr(error, "body", None)
     kind = _class_of(error, status, f"{message} {body or ''}")
     if kind is UnreachableError:
-        place = _LOGIN.sub(r"\1", api_base or _address(error) or "the model's address")
+        place = without_logins(api_base or _address(error) or "the model's address")
         message = f"nothing answers at {place}; is the server running? ({message})"
         facts["status"] = None
     return kind(message, **facts)
@@ -94,7 +89,7 @@ def _message(error: BaseException) -> str:
     short = _PREFIX.sub("", text).strip() or text or type(error).__name__
     if short == _BROKEN and (cause := _broken_by(error)):
         short = f"{_BROKEN.removesuffix('.')}: {cause}"
-    short = _LOGIN.sub(r"\1", short)
+    short = without_logins(short)
     return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
 
 
