@@ -169,7 +169,7 @@ def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]")
     if isinstance(redact, Redactor):
         return redact
     known = {name: value for name, value in os.environ.items() if is_secret(name)}
-    redactor = Redactor(known | (redact if isinstance(redact, Mapping) else {}))
+    redactor = Redactor({**known, **(redact if isinstance(redact, Mapping) else {})})
     found = {name: tuple(logins_in(value)) for name, value in sorted(os.environ.items()) if name not in known}
     others = () if redact is True or isinstance(redact, Mapping) else redact
     # one name for all others, since a set may have another order in the next process

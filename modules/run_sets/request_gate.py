@@ -65,7 +65,8 @@ class RunGate:
         is_inside = outer is not None and outer[0] is self and not outer[1].is_over
         if not is_inside:
             await self._reserve(budget, bound)
-        slot, is_lost = None, False
+        slot: RequestSlot | None = None
+        is_lost = False
         try:
             async with self._limiter.request(tokens, at_most) as slot:
                 _outer.set((self, slot))

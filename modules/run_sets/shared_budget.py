@@ -186,6 +186,14 @@ def read_ledger(table: TaskTable, limit: float | None = None, now: float | None 
     return version, Ledger.from_dict(document, limit, time.time() if now is None else now)
 
 
+def excess_in(document: Any) -> str | None:
+    """Return what a set has spent beyond its limit, by a document of any content."""
+    try:
+        return Ledger.from_dict(document, None, time.time()).excess()
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
+        return None
+
+
 class SharedBudget:
     """One worker's access to the ledger of its set.
 
