@@ -1,4 +1,4 @@
-"""What an exception is: the facts by which a failure of the machine is known."""
+"""What an exception is, beyond the name of its class."""
 
 import errno
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is a secret: its names, the shapes of tokens, and logins in URLs, for traces, screens, errors and logs."""
+"""What is a secret: names, shapes of tokens, and logins in URLs."""
 
 import re
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def is_secret(name: str) -> bool:
 
 
 def is_harmless(name: str, value: object) -> bool:
-    """Return whether a value cannot be the secret of its name: it is empty, or a number such as `max_tokens`."""
+    """Return whether a value is empty, or a number such as `max_tokens`."""
     if value in (None, "", [], {}) or isinstance(value, bool):
         return True
     plain = _SEPARATOR.sub("_", name).lower()
@@ -56,7 +56,7 @@ def is_harmless(name: str, value: object) -> bool:
 
 
 def logins_in(text: str) -> Iterator[str]:
-    """Yield the passwords of the URLs in a text, as written and decoded."""
+    """Yield the passwords of a text's URLs, as written and decoded."""
     for found in _LOGIN.finditer(text):
         _, is_pair, password = found[1].partition(":")
         if is_pair and password:
@@ -64,12 +64,12 @@ def logins_in(text: str) -> Iterator[str]:
 
 
 def without_logins(text: str, shown: str = "") -> str:
-    """Return a text with `shown` in place of the logins of its URLs."""
+    """Return a text with `shown` for the logins of its URLs."""
     return _LOGIN.sub(f"://{shown}", text)
 
 
 def without_password(url: str) -> str:
-    """Return a URL with its user, and without its password and secret parameters."""
+    """Return a URL without its password and secret parameters."""
     shown = _LOGIN.sub(lambda found: f"://{found[1].partition(':')[0]}{f':{MASK}' if ':' in found[1] else ''}@", url)
     return _PARAMETER.sub(lambda found: found[1] + (MASK if is_parameter(found[2]) else found[3]), shown)
 

@@ -546,7 +546,7 @@ class LiveRun:
         self.write("event", frame.step, members)
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
-        """Return an exception's class, message, kinds and data, as an outcome has them."""
+        """Return an exception as an outcome has it."""
         form: dict[str, Any]
         if isinstance(error, EffectError):
             form, kinds = {"type": error.error_type, "message": error.message}, error.kinds

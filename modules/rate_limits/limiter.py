@@ -66,7 +66,7 @@ class Gate(Protocol):
     """A gate for requests, such as a `RateLimiter`."""
 
     def request(self, tokens: int = 0, at_most: Usage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
-        """Wait for a turn; `at_most` is the largest possible usage, None if unknown.
+        """Wait for a turn of a request that uses `at_most`, if known.
 
         Inside the context, make the request and report its outcome.
         """

@@ -26,7 +26,6 @@ from .executors import Executor, executor_of
 from .outage import through_outage
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, error_names, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
-from .shared_budget import SharedBudget, read_ledger
 from .stop import Stop, run_until_signals
 from .table import (
     Changed,
@@ -173,9 +172,9 @@ async def _run(
     notes = await to_thread.run_sync(check_code, table, code, changed)
     notes += await to_thread.run_sync(fill, table, tasks, changed)
     await to_thread.run_sync(prepare_again, store, table, retry)
-    limit = plan.limits.max_cost_usd
-    if limit is not None and getattr(plan.engine_options().get("budget"), "assumed_price", None) is not None:
-        unpriced = await to_thread.run_sync(SharedBudget(table, plan.run, limit).forget_unpriced)
+    money = plan.shared_budget(table, plan.run)
+    if money is not None and plan.assumed_price is not None:
+        unpriced = (await to_thread.run_sync(money.read))[1].sum("unpriced")
         notes += [f"{unpriced} earlier calls of unknown cost count as free within the cost limit"] if unpriced else []
     async with one_error(), anyio.create_task_group() as group:
         meter = RateMeter(monotonic())
@@ -186,8 +185,8 @@ async def _run(
     progress = meter.measured(await through_outage(partial(_look, table)), monotonic())
     if on_progress is not None:
         on_progress(progress)
-    if limit is not None:
-        _, ledger = await to_thread.run_sync(read_ledger, table, limit)
+    if money is not None:
+        _, ledger = await to_thread.run_sync(money.read)
         said = ledger.excess() if progress.is_done else ledger.why(plan.run)
         notes += [said] if said else []
     return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))

@@ -27,24 +27,24 @@ _outer: ContextVar[tuple["RunGate", RequestSlot] | None] = ContextVar("refold_ou
 
 
 class RunGate:
-    """The gate of one run.
+    """The gate of one run in a set with a cost limit.
 
-    `on_empty` cancels the run when the money for its request has run out. Calls that pass no gate are booked when their
-    step is committed. For a run that is resumed, `place` is its step in progress, and `booked` the cost of calls that
-    passed a gate in that step before the run was killed.
+    `on_empty` cancels the run when no money is left for its request. Calls that pass no gate are booked when their step
+    is committed. For a run that is resumed, `place` is its step in progress, and `booked` the cost of calls that passed
+    a gate in that step before the run was killed.
     """
 
     def __init__(
         self,
         limiter: RateLimiter,
-        shared_budget: SharedBudget | None,
+        budget: SharedBudget,
         on_empty: Callable[[], None],
         prices: tuple[float, float] | None = None,
         place: Place | None = None,
         booked: float = 0.0,
     ) -> None:
         self._limiter = limiter
-        self._shared_budget = shared_budget
+        self._budget = budget
         self._on_empty = on_empty
         self._prices = prices
         self._place = place
@@ -56,74 +56,61 @@ class RunGate:
 
         A request inside another one holds nothing, because it would wait forever for money that the outer one holds.
         """
-        budget = self._shared_budget
-        if budget is None:
-            async with self._limiter.request(tokens, at_most) as slot:
-                yield slot
-            return
         outer, bound = _outer.get(), self._priced(at_most)
-        is_inside = outer is not None and outer[0] is self and not outer[1].is_over
-        if not is_inside:
-            await self._reserve(budget, bound)
-        slot: RequestSlot | None = None
-        is_lost = False
+        held: Held = ()
+        if outer is None or outer[0] is not self or outer[1].is_over:
+            held = (bound,)
+            await self._reserve(bound)
+        sent: RequestSlot | None = None
         try:
-            async with self._limiter.request(tokens, at_most) as slot:
-                _outer.set((self, slot))
-                yield slot
+            async with self._limiter.request(tokens) as sent:
+                _outer.set((self, sent))
+                yield sent
         except BaseException:
-            is_lost = slot is not None and not slot.is_reported and not slot.is_refused
+            await self._settle(held, bound, sent, has_failed=True)
             raise
-        finally:
-            await self._settle(budget, () if is_inside else (bound,), bound, slot, is_lost=is_lost)
+        await self._settle(held, bound, sent)
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
         if record.kind == "header":
             self._place = Place(record["run_id"], 0, 0.0)
         usage = record.get("usage") if record.kind in ("commit", "end") else None
-        if self._shared_budget is None or self._place is None or not usage:
+        if self._place is None or not usage:
             return
         cost = usage.get("cost") or 0.0
         more = cost - self._place.before - self._booked
         self._place, self._booked = Place(self._place.run, record.step + 1, cost), 0.0
         if record.kind == "end":
-            self._shared_budget.ended(self._place.run)
+            self._budget.ended(self._place.run)
         if more > 1e-9:
-            self._shared_budget.add(more)
+            self._budget.add(more)
             with suppress(StoreError):  # the next call or step looks again
-                if self._shared_budget.is_empty():
+                if self._budget.is_empty():
                     self._on_empty()
 
-    async def _reserve(self, budget: SharedBudget, bound: float | None) -> None:
-        async with budget.queue:
-            while (room := await through_outage(partial(budget.reserve, bound))) is Room.LATER:
+    async def _reserve(self, bound: float | None) -> None:
+        async with self._budget.queue:
+            while (room := await through_outage(partial(self._budget.reserve, bound))) is Room.LATER:
                 await anyio.sleep(LOOK_SECONDS)
         if room is Room.NEVER:
             self._on_empty()
             await anyio.sleep_forever()
 
     async def _settle(
-        self,
-        budget: SharedBudget,
-        held: Held,
-        bound: float | None,
-        slot: RequestSlot | None,
-        *,
-        is_lost: bool,
+        self, held: Held, bound: float | None, sent: RequestSlot | None, *, has_failed: bool = False
     ) -> None:
-        """Book the request; its slot is None if it was not sent."""
-        cost: float | None = 0.0
-        if slot is not None:
-            slot.is_over, cost = True, slot.cost
+        """Book a request, which costs nothing if it was not sent."""
+        cost, is_known = (0.0, True) if sent is None else (sent.cost, sent.is_reported or sent.is_refused)
+        if sent is not None:
+            sent.is_over = True
             if cost is None and self._prices is not None:
-                cost = slot.tokens * max(self._prices) / 1e6
-        is_lost = is_lost or (cost is None and bound is not None)
+                cost = sent.tokens * max(self._prices) / 1e6
         with anyio.CancelScope(shield=True):
-            if is_lost:
-                await to_thread.run_sync(budget.lose, held, bound)
+            if (has_failed and not is_known) or (cost is None and bound is not None):
+                await to_thread.run_sync(self._budget.lose, held, bound)
             else:
-                await to_thread.run_sync(budget.settle, held, cost, self._place)
+                await to_thread.run_sync(self._budget.settle, held, cost, self._place)
                 self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
 
     def _priced(self, usage: Usage | None) -> float | None:

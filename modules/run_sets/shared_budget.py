@@ -10,9 +10,10 @@ Each worker writes only its own account, as totals. So a write whose fate is unk
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from functools import reduce
 from typing import Any
 
 import anyio
@@ -56,13 +57,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one worker has spent, and what its running calls hold, in US dollars.
+    """What one worker has spent and holds, in US dollars.
 
-    `possible` is the part of `spent` that lost calls may have cost, at most: calls that failed, or whose worker died.
-    `lost` counts such calls without a bound. `highest` is the highest cost of a call without a bound, and `unpriced`
-    the number of calls of unknown cost. `refused` is the bound of the call that stopped the set.
-    `unfinished` has, by run, the step in progress, the run's cost in its trace before that step, and the cost of calls
-    booked since.
+    `possible` is the part of `spent` that lost calls may have cost: calls that failed, or whose worker died. `lost`
+    counts such calls without a bound. `highest` is the highest cost of a call without a bound, and `unpriced` the
+    number of calls of unknown cost. `refused` is the bound of the call that stopped the set, and `at` the time of the
+    last write. `unfinished` has, by run, the step in progress, the run's cost in its trace before that step, and the
+    cost of calls booked since.
     """
 
     spent: float = 0.0
@@ -71,19 +72,9 @@ class Account:
     highest: float = 0.0
     unpriced: int = 0
     held: Held = ()
-    refused: float | None = None
+    refused: float = 0.0
     at: float = 0.0
     unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, document: dict[str, Any], now: float) -> "Account":
-        """Return the account in the JSON form, with the calls of a silent process as lost calls."""
-        account = cls(**{**document, "held": tuple(document["held"])})
-        if now - account.at <= STALE_SECONDS:
-            return account
-        for bound in account.held:
-            account = account.losing(bound)
-        return replace(account, held=())
 
     def losing(self, bound: float | None) -> "Account":
         """Return the account after a call that may have cost its bound."""
@@ -91,32 +82,43 @@ class Account:
             return replace(self, lost=self.lost + 1)
         return replace(self, spent=self.spent + bound, possible=self.possible + bound)
 
+    def without_stale(self, now: float) -> "Account":
+        """Return the account with the calls of a silent process as lost."""
+        if now - self.at <= STALE_SECONDS:
+            return self
+        return replace(reduce(Account.losing, self.held, self), held=())
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The accounts of all workers of a set.
+    """The accounts of a set's workers, and its limit.
 
-    `forgiven` is the number of calls of unknown cost that count as free.
+    With `is_priced`, earlier calls of unknown cost count as free.
     """
 
     limit: float
     accounts: Mapping[str, Account]
-    forgiven: int = 0
+    is_priced: bool = False
 
     @classmethod
-    def from_dict(cls, document: dict[str, Any] | None, limit: float | None, now: float) -> "Ledger":
-        """Return the ledger in the JSON form; without a `limit`, with the recorded one."""
+    def read(cls, document: Any, now: float, limit: float | None = None, *, is_priced: bool = False) -> "Ledger":
+        """Return the ledger in a document; its limit, unless given."""
         found = document or {}
-        accounts = {owner: Account.from_dict(each, now) for owner, each in found.get("accounts", {}).items()}
+        accounts = {
+            owner: Account(**{**each, "held": tuple(each["held"])}).without_stale(now)
+            for owner, each in found.get("accounts", {}).items()
+        }
         if "spent" in found:  # written before workers had accounts
-            accounts[""] = Account(spent=found["spent"], highest=found["dearest"], unpriced=found["unpriced"])
-        return cls(found.get("limit", 0.0) if limit is None else limit, accounts, found.get("forgiven", 0))
+            accounts[""] = Account(found["spent"], highest=found["dearest"], unpriced=found["unpriced"])
+        return cls(found.get("limit", 0.0) if limit is None else limit, accounts, is_priced)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {"limit": self.limit, "accounts": {k: asdict(v) for k, v in self.accounts.items()}} | (
-            {"forgiven": self.forgiven} if self.forgiven else {}
-        )
+        return {"limit": self.limit, "accounts": {owner: asdict(each) for owner, each in self.accounts.items()}}
+
+    def sum(self, name: str) -> Any:
+        """Return the sum of a number of the accounts."""
+        return sum(getattr(each, name) for each in self.accounts.values())
 
     @property
     def highest(self) -> float:
@@ -124,72 +126,58 @@ class Ledger:
         return max((each.highest for each in self.accounts.values()), default=0.0)
 
     @property
-    def possible(self) -> float:
-        """The part of `spent` that lost calls may have cost.
+    def unbound(self) -> float:
+        """What lost calls without a bound may have cost.
 
-        A lost call without a bound is assumed to cost as much as the most expensive one, or all that is left.
+        This is the highest known cost for each; while no cost is known, it is all that is left.
         """
-        known, lost = sum(each.spent for each in self.accounts.values()), sum(each.lost for each in self._accounts())
-        unbound = lost * self.highest or (max(0.0, self.limit - known) if lost else 0.0)
-        return sum(each.possible for each in self._accounts()) + unbound
+        lost, left = self.sum("lost"), max(0.0, self.limit - self.sum("spent"))
+        return float(lost * self.highest or (left if lost else 0.0))
 
     @property
     def spent(self) -> float:
-        """All that the calls of the set have cost, or may have cost."""
-        return sum(each.spent - each.possible for each in self._accounts()) + self.possible
-
-    @property
-    def unpriced(self) -> int:
-        """The number of calls whose unknown cost stops the set."""
-        return max(0, sum(each.unpriced for each in self._accounts()) - self.forgiven)
+        """All that the calls have cost, or may have."""
+        return float(self.sum("spent")) + self.unbound
 
     def room(self, bound: float | None) -> Room:
         """Return whether a call with this bound may start."""
-        held = [each for account in self._accounts() for each in account.held]
-        left = self.limit - self.spent + _DUST
-        if self.spent >= self.limit or self.unpriced or (self.highest if bound is None else bound) > left:
+        held = [each for account in self.accounts.values() for each in account.held]
+        left, is_unpriced = self.limit - self.spent + _DUST, self.sum("unpriced") and not self.is_priced
+        if self.spent >= self.limit or is_unpriced or (self.highest if bound is None else bound) > left:
             return Room.NEVER
         if bound is None or None in held:
             return Room.LATER if held else Room.YES
         return Room.YES if sum(each or 0.0 for each in held) + bound <= left else Room.LATER
 
     def excess(self) -> str | None:
-        """Return a sentence on what was spent beyond the limit, or None."""
+        """Return a sentence on what was spent beyond the limit."""
         more = self.spent - self.limit
         return f"{self._spent()}, {more:.4f} more than max_cost_usd allows" if more > _DUST else None
 
     def why(self, command: str) -> str | None:
         """Return why a command may make no further call, or None."""
-        if self.unpriced:
+        if (count := self.sum("unpriced")) and not self.is_priced:
             return (
-                f"the cost of {self.unpriced} calls is unknown, so the limit of {self.limit:g} USD cannot be "
-                "enforced: give the budget an assumed_price, or leave max_cost_usd out"
+                f"the cost of {count} calls is unknown, so the limit of {self.limit:g} USD cannot be enforced: give "
+                "the budget an assumed_price, or leave max_cost_usd out"
             )
-        bounds = [each.refused or 0.0 for owner, each in self.accounts.items() if owner.startswith(f"{command}/")]
-        needed = max((*bounds, self.highest))
+        refused = [each.refused for owner, each in self.accounts.items() if owner.startswith(f"{command}/")]
+        needed = max((self.highest, *refused))
         if self.spent < self.limit and self.spent + needed <= self.limit:
             return None
         call = f", and the next call may cost {needed:.4f}" if needed else ""
         return f"{self.excess() or self._spent()}{call}: raise max_cost_usd to continue"
 
-    def _accounts(self) -> Iterator[Account]:
-        return iter(self.accounts.values())
-
     def _spent(self) -> str:
-        lost = f" ({self.possible:.4f} of them at most, by calls that failed or were lost)" if self.possible else ""
-        return f"{self.spent:.4f} of {self.limit:g} USD are spent{lost}"
-
-
-def read_ledger(table: TaskTable, limit: float | None = None, now: float | None = None) -> tuple[int, Ledger]:
-    """Return the version of a set's ledger, and the ledger."""
-    version, document = table.document(NAME)
-    return version, Ledger.from_dict(document, limit, time.time() if now is None else now)
+        lost = self.sum("possible") + self.unbound
+        more = f" ({lost:.4f} of them at most, by calls that failed or were lost)" if lost else ""
+        return f"{self.spent:.4f} of {self.limit:g} USD are spent{more}"
 
 
 def excess_in(document: Any) -> str | None:
-    """Return what a set has spent beyond its limit, by a document of any content."""
+    """Return the excess in a ledger of any content."""
     try:
-        return Ledger.from_dict(document, None, time.time()).excess()
+        return Ledger.read(document, time.time()).excess()
     except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
         return None
 
@@ -200,11 +188,20 @@ class SharedBudget:
     The methods block, and are called in threads. What the store did not take is in the next write.
     """
 
-    def __init__(self, table: TaskTable, owner: str, limit: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        table: TaskTable,
+        owner: str,
+        limit: float,
+        clock: Callable[[], float] = time.time,
+        *,
+        is_priced: bool = False,
+    ) -> None:
         self._table = table
         self._owner = owner
         self._limit = limit
         self._clock = clock
+        self._is_priced = is_priced
         self._lock = threading.Lock()
         self._account = Account()
         self._unfinished: dict[str, tuple[int, float, float]] = {}
@@ -219,15 +216,12 @@ class SharedBudget:
         """
         with self._lock:
             while True:
-                version, ledger = self._read()
+                version, ledger = self.read()
                 room = ledger.room(bound)
                 if room is Room.LATER:
                     return room
-                if room is Room.YES:
-                    account = replace(self._account, held=(*self._account.held, bound))
-                else:
-                    account = replace(self._account, refused=bound)
-                if self._put(version, ledger, account):
+                held = {"held": (*self._account.held, bound)} if room is Room.YES else {"refused": bound or 0.0}
+                if self._put(version, ledger, replace(self._account, **held)):
                     return room
 
     def settle(self, held: Held, cost: float | None, place: Place | None = None) -> None:
@@ -253,9 +247,9 @@ class SharedBudget:
             self._change(self._without(held).losing(bound))
 
     def booked(self, place: Place) -> float:
-        """Return the booked cost of a killed run's unfinished step, and go on from it."""
+        """Return the booked cost of a killed run's unfinished step."""
         with self._lock:
-            found = max(_booked(each.unfinished, place) for each in self._read()[1].accounts.values())
+            found = max(_booked(each.unfinished, place) for each in self.read()[1].accounts.values())
             if found:
                 self._unfinished[place.run] = (place.step, place.before, found)
             return found
@@ -270,29 +264,23 @@ class SharedBudget:
             self._change(replace(self._account, spent=self._account.spent + cost))
 
     def renew(self) -> None:
-        """Renew what this worker holds, and write what the store did not take.
-
-        Raises `StoreError`.
-        """
+        """Renew what this worker holds, and write the rest; raises `StoreError`."""
         with self._lock:
             if self._account.held or not self._is_written:
                 self._write()
 
     def is_empty(self) -> bool:
         """Return whether the cost limit is reached."""
-        ledger = self._read()[1]
+        ledger = self.read()[1]
         return ledger.spent >= ledger.limit
 
-    def forget_unpriced(self) -> int:
-        """Allow calls again after calls of unknown cost.
-
-        Returns the number of calls of unknown cost.
-        """
-        while True:
-            version, ledger = self._read()
-            after = replace(ledger, forgiven=ledger.forgiven + ledger.unpriced)
-            if not ledger.unpriced or self._table.put_document(NAME, after.to_dict(), version):
-                return ledger.unpriced
+    def read(self) -> tuple[int, Ledger]:
+        """Return the version of the ledger, and the ledger."""
+        now = self._clock()
+        version, document = self._table.document(NAME)
+        ledger = Ledger.read(document, now, self._limit, is_priced=self._is_priced)
+        mine = replace(self._account, unfinished=self._unfinished)
+        return version, replace(ledger, accounts={**ledger.accounts, self._owner: mine})
 
     def _without(self, held: Held) -> Account:
         left = list(self._account.held)
@@ -309,7 +297,7 @@ class SharedBudget:
 
     def _write(self) -> None:
         while True:
-            version, ledger = self._read()
+            version, ledger = self.read()
             if self._put(version, ledger, self._account):
                 return
 
@@ -321,12 +309,6 @@ class SharedBudget:
             return False
         self._account, self._is_written = account, True
         return True
-
-    def _read(self) -> tuple[int, Ledger]:
-        now = self._clock()
-        version, ledger = read_ledger(self._table, self._limit, now)
-        mine = replace(self._account, unfinished=self._unfinished)
-        return version, replace(ledger, accounts={**ledger.accounts, self._owner: mine})
 
 
 def _booked(unfinished: Mapping[str, tuple[int, float, float]], place: Place) -> float:

@@ -14,7 +14,6 @@ from ...tasks.files.document import Document, UnreadableError
 from ...tasks.files.yaml_documents import parse_yaml
 from ...tasks.issues import located_issues
 from .errors import SuiteFileError
-from .plan import SetLimits
 
 Count = Field(default=None, ge=1)
 Amount = Field(default=None, gt=0, allow_inf_nan=False)
@@ -33,10 +32,6 @@ class SuiteLimits(_Part):
     tokens_per_minute: float | None = Amount
     max_cost_usd: float | None = Amount
     attempts: StrictInt | None = Count
-
-    def limits(self) -> SetLimits:
-        """Return the limits that are set, and defaults for the others."""
-        return SetLimits(**self.model_dump(exclude_none=True))
 
 
 class Suite(_Part):

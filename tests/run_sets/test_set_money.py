@@ -1,12 +1,17 @@
 """The cost of a set is a hard limit: for calls that pass the gate, for others, and over several commands."""
 
+import json
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from hostile_traces import read_docs, write_docs
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
 from refold.engine import Usage as RunUsage
@@ -22,11 +27,11 @@ from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
 from refold.modules.run_sets import SetResult, outage, run_set
 from refold.modules.run_sets.ends import usage_so_far
 from refold.modules.run_sets.request_gate import RunGate
-from refold.modules.run_sets.shared_budget import Held, Place, Room, SharedBudget, read_ledger
+from refold.modules.run_sets.shared_budget import Held, Ledger, Place, Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
 from refold.modules.run_sets.worker import _place
 from refold.traces import Record
-from refold.traces.stores import open_store
+from refold.traces.stores import TaskTable, open_store
 from refold.traces.stores.sql.tasks import SqlTasks
 
 PRICE = 0.5
@@ -78,6 +83,10 @@ async def paid() -> bool:
     return True
 
 
+def ledger_of(table: TaskTable, now: float | None = None) -> Ledger:
+    return Ledger.read(table.document("money")[1], time.time() if now is None else now)
+
+
 def run(module: Talking, folder: Path, wall: float | None, **engine: Any) -> SetResult:
     tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(6)]
     limits: dict[str, Any] = {"at_once": 4, **({} if wall is None else {"max_cost_usd": wall})}
@@ -127,8 +136,8 @@ def test_processes_share_the_money(tmp_path: Path) -> None:
     one.settle((0.6,), 0.2)
     assert two.reserve(0.9) is Room.NEVER
     now = 100.0  # `two` died with its call, which may have cost its bound
-    ledger = read_ledger(table, now=now)[1]
-    assert (round(ledger.spent, 4), ledger.possible) == (0.6, 0.3)
+    ledger = ledger_of(table, now=now)
+    assert (round(ledger.spent, 4), ledger.sum("possible")) == (0.6, 0.3)
     assert one.reserve(0.3) is Room.YES
     assert one.reserve(0.2) is Room.LATER
     assert "0.6000 of 1 USD are spent (0.3000 of them at most, by calls that failed" in (ledger.why("run") or "")
@@ -142,7 +151,7 @@ def test_a_call_without_a_bound_runs_alone_and_may_cost_as_much_as_the_highest_o
     one.settle((None,), 0.3)
     assert two.reserve(None) is Room.YES
     two.lose((None,), None)
-    assert read_ledger(table)[1].spent == 0.6
+    assert ledger_of(table).spent == 0.6
     assert one.reserve(None) is Room.YES
     one.settle((None,), 0.3)
     assert one.reserve(None) is Room.NEVER
@@ -155,7 +164,7 @@ def test_a_lost_call_may_have_cost_all_while_no_cost_is_known(tmp_path: Path) ->
     assert money.reserve(None) is Room.YES
     money.lose((None,), None)
     assert money.reserve(0.1) is Room.NEVER
-    assert (money.is_empty(), read_ledger(table)[1].excess()) == (True, None)
+    assert (money.is_empty(), ledger_of(table).excess()) == (True, None)
 
 
 def test_what_a_living_worker_holds_is_not_spent_however_long_its_call_takes(tmp_path: Path) -> None:
@@ -277,9 +286,9 @@ def test_a_call_before_a_kill_is_booked_once_though_its_step_is_committed_later(
     with use_limiter(gate):
         result = engine(gate).resume(path)
     assert result.usage.cost == 6 * PRICE
-    assert read_ledger(store.tasks("s"))[1].spent == 6 * PRICE
+    assert ledger_of(store.tasks("s")).spent == 6 * PRICE
     after.add(0.0)
-    assert not read_ledger(store.tasks("s"))[1].accounts["second"].unfinished
+    assert not ledger_of(store.tasks("s")).accounts["second"].unfinished
 
 
 def record(kind: str, step: int, **members: Any) -> Record:
@@ -313,7 +322,7 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
         gate(record("commit", 0, usage={"cost": 0.0, "tokens_in": 1}))
         written.set()
     gate(record("commit", 1, usage={"cost": PRICE, "tokens_in": 10}))
-    assert read_ledger(store.tasks("s"))[1].spent == PRICE
+    assert ledger_of(store.tasks("s")).spent == PRICE
 
 
 @pytest.mark.parametrize("afterwards", [False, True])
@@ -342,7 +351,7 @@ def test_money_is_exact_though_the_store_fails(
     )
     assert told.is_completed
     assert sum(PAID) == told.progress.cost == 3 * PRICE
-    ledger = read_ledger(open_store(tmp_path).tasks(told.set_id))[1]
+    ledger = ledger_of(open_store(tmp_path).tasks(told.set_id))
     assert (ledger.spent, [each.held for each in ledger.accounts.values()]) == (3 * PRICE, [()])
 
 
@@ -457,7 +466,7 @@ async def around(cost: float, bound: float | None) -> bool:
 def test_a_call_inside_a_call_does_not_wait_for_itself(tmp_path: Path, bound: float | None) -> None:
     told = spend(Nested([0.01], bound), tmp_path)
     assert (told.is_completed, told.notes) == (True, ())
-    ledger = read_ledger(open_store(tmp_path).tasks(told.set_id))[1]
+    ledger = ledger_of(open_store(tmp_path).tasks(told.set_id))
     assert ledger.spent == pytest.approx(sum(PAID)) == pytest.approx(0.32)
 
 
@@ -509,3 +518,73 @@ def test_an_agents_request_holds_the_bound_of_its_model(tmp_path: Path, fails: s
     told = spend(agent, tmp_path)
     assert len(PAID) == calls
     assert told.interrupted == (calls == 3)
+
+
+class Memory:
+    """A table of one document; a write may fail before or after it was made."""
+
+    def __init__(self) -> None:
+        self.version, self.text, self.fails = 0, "null", ""
+
+    def document(self, name: str) -> tuple[int, Any]:
+        return self.version, json.loads(self.text)
+
+    def put_document(self, name: str, value: Any, version: int) -> bool:
+        fails, self.fails = self.fails, ""
+        if fails != "before" and version == self.version:
+            self.version, self.text = version + 1, json.dumps(value)
+        if fails:
+            raise StoreError("away")
+        return version == self.version - 1
+
+
+BOUNDS = st.sampled_from([None, 0.1, 0.25, 0.4, 1.2])
+FAILS = st.sampled_from(["", "before", "after"])
+STEPS = st.tuples(
+    st.integers(0, 2), st.sampled_from(["reserve", "settle", "lose", "die"]), BOUNDS, FAILS, st.floats(0, 1)
+)
+
+
+@given(steps=st.lists(STEPS, max_size=40))
+def test_nothing_is_reserved_or_spent_beyond_the_limit_and_no_request_waits_for_none(
+    steps: list[tuple[int, str, float | None, str, float]],
+) -> None:
+    """Requests cost at most their bound, and 0.1 without one; a worker that dies is followed by another one."""
+    table, real, now = Memory(), 0.0, [0.0]
+
+    def worker(name: object) -> SharedBudget:
+        return SharedBudget(table, f"w/{name}", 1.0, lambda: now[0])  # type: ignore[arg-type]
+
+    workers = [worker(n) for n in range(3)]
+    running: list[list[float | None]] = [[], [], []]
+    for number, (who, what, bound, fails, share) in enumerate(steps):
+        money, mine = workers[who], running[who]
+        table.fails = fails
+        if what == "reserve":
+            with suppress(StoreError):
+                room = money.reserve(bound)
+                assert room is not Room.LATER or any(running)
+                if room is Room.YES:
+                    mine.append(bound)
+        elif what == "die":
+            table.fails = ""
+            for each in workers:
+                each.renew()
+            real += sum((each or 0.0) * share for each in mine)
+            mine.clear()
+            now[0] += 100.0
+            workers[who] = worker(f"later {number}")
+            for each in workers:
+                each.renew()
+        elif mine:
+            held = mine.pop()
+            cost = 0.1 if held is None else held * share
+            real += 0.0 if held is None and what == "lose" else cost
+            _ = money.settle((held,), cost) if what == "settle" else money.lose((held,), held)
+    table.fails = ""
+    for each in workers:
+        each.renew()
+    ledger = workers[0].read()[1]
+    held_now = sum(bound or 0.0 for account in ledger.accounts.values() for bound in account.held)
+    assert real <= ledger.spent + 1e-6
+    assert ledger.spent + held_now <= 1.0 + 1e-6 or ledger.highest > 0

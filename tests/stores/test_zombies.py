@@ -169,7 +169,7 @@ def test_a_forked_process_gives_signs_of_life_of_its_own_writers(monkeypatch: py
 
 def test_two_workers_that_write_equal_documents_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two bookings of one cost are two, though the documents are equal."""
-    from refold.modules.run_sets.shared_budget import SharedBudget, read_ledger
+    from refold.modules.run_sets.shared_budget import SharedBudget
 
     store = in_memory()
     first, second = (SharedBudget(store.tasks("set"), name, 1.0) for name in ("a", "b"))
@@ -183,7 +183,7 @@ def test_two_workers_that_write_equal_documents_are_two(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(store._bucket, "replace", after_another)
     first.add(0.25)
-    assert read_ledger(store.tasks("set"))[1].spent == 0.5
+    assert first.read()[1].spent == 0.5
 
 
 @pytest.mark.parametrize("place", ["{}/runs", "sqlite:///{}/runs.db"])

@@ -125,7 +125,10 @@ def _folder(path: Path, access: Access) -> "TraceStore":
 
 
 def home_of(place: RunRef | None, path: Path | None) -> Path | None:
-    """Return the folder or database file that keeps a trace; None if it is in memory or on a server."""
+    """Return the folder or database file that keeps a trace.
+
+    None means in memory or on a server.
+    """
     if place is None:
         return None if path is None else branches_folder(path).parent
     kind, _, file = place.store.url.partition(":///")

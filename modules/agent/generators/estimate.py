@@ -24,7 +24,7 @@ def estimate_tokens(messages: Sequence[Message]) -> int:
 
 
 def most_tokens(messages: Sequence[Message], params: GenerateParams) -> int:
-    """Return more tokens than a prompt has in nearly all vocabularies and languages.
+    """Return more tokens than nearly any vocabulary needs for a prompt.
 
     This is half the bytes of its messages and tools in UTF-8.
     """

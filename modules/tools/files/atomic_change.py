@@ -68,7 +68,7 @@ def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | Non
 
 
 def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
-    """Raise GuardedError for a file that others run as code, and for one of the run's own trace."""
+    """Raise GuardedError for code that others run, and the run's trace."""
     why = why_guarded(workspace.root, spot.path) if workspace.guard else None
     error = None if why is None else GuardedError(path, why)
     if (home := trace_home()) is not None and is_of_store(workspace.root, spot.path, home):

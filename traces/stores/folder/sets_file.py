@@ -120,7 +120,7 @@ class SetsFile:
         return [set_task(row) for row in self._rows(sql, [*values, limit])]
 
     def document(self, set_id: str, name: str) -> dict[str, Any]:
-        """Return a document of a set, empty if there is none; raises `StoreError`."""
+        """Return a set's document, or an empty one; raises `StoreError`."""
         sql = f"SELECT value FROM documents WHERE set_id = ? AND name = ? AND length(value) <= {16 * _DOCUMENT}"
         found = self._rows(sql, [set_id, name], "documents")
         return _document(found[0][0]) if found else {}

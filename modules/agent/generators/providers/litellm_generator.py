@@ -92,9 +92,9 @@ class LiteLLMGenerator:
         return await aside(self._described)
 
     async def at_most(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:
-        """Return the largest usage of a request, by `max_tokens` or the model's own limit.
+        """Return the largest usage of a request; makes none.
 
-        Its cost is None if the price is unknown. Makes no request.
+        The output is limited by `max_tokens`, otherwise by the model. The cost is None if the price is unknown.
         """
         return await aside(lambda: self._bounded(tokens_in, self.params.merge_with(params)))
 

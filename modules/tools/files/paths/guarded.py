@@ -63,32 +63,26 @@ def why_guarded(root: Path, path: str) -> str | None:
 
 
 def is_of_store(root: Path, path: str, home: Path) -> bool:
-    """Return whether a file is, or would be, a part of the store of traces at `home`.
+    """Return whether a file belongs to the store of traces at `home`.
 
     `path` starts at the root and has its links resolved. Folders are compared by identity, because names may differ in
-    case. A store that is the root itself, or above it, is known by the names of its files.
+    case. If the store's folder is the root or above it, only names of its own files belong to it.
     """
-    above, name = root, ""
-    folders = [root, *(above := above / part for part in path.split("/"))]
-    if home.is_file():
-        name = _plain(folders[-1].name)
-        beside = (_plain(home.name), *(f"{_plain(home.name)}-{each}" for each in ("wal", "shm", "journal")))
-        return name in beside and len(folders) > 1 and _is_same(folders[-2], home.parent)
-    if any(_is_same(folder, home) for folder in folders[1:]):
-        return True
-    below = [*reversed(root.parents), *folders]
-    for folder, entry in pairwise(below):
-        if _is_same(folder, home):
-            name = _plain(entry.name)
-            return name.endswith(_STORED) or name.startswith(_STORED_AS)
+    is_database = home.is_file()
+    folder = home.parent if is_database else home
+    ways = [
+        *reversed(root.parents),
+        root,
+        *(root.joinpath(*path.split("/")[:n]) for n in range(1, path.count("/") + 2)),
+    ]
+    for above, entry in pairwise(ways):
+        if above.exists() and above.samefile(folder):
+            name, base = _plain(entry.name), _plain(home.name)
+            if is_database:
+                return name in (base, f"{base}-wal", f"{base}-shm", f"{base}-journal")
+            is_inside = above != root and above.is_relative_to(root)
+            return is_inside or name.endswith(_STORED) or name.startswith(_STORED_AS)
     return False
-
-
-def _is_same(folder: Path, home: Path) -> bool:
-    try:
-        return folder.samefile(home)
-    except OSError:
-        return False
 
 
 def guarded_folders(root: Path) -> set[Path]:

@@ -138,11 +138,20 @@ def test_reading_is_allowed_and_so_is_a_run_without_a_folder() -> None:
     assert run([("write", {"file_path": "runs/new.txt", "content": "x"})], None)[0].startswith("did Wrote")
 
 
-class Parent(Calling):
+class Parent(AgentModule[Calls]):
     """Calls the tools in a child."""
+
+    def __init__(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
+        self.calls = calls
+
+    def init_state(self, task: str) -> Calls:
+        return Calls()
 
     async def decide(self, state: Calls) -> Decision:
         return Decision.final(str((await run_child(Calling(self.calls), "go")).final_result))
+
+    def reduce(self, state: Calls, decision: Decision, observation: Observation) -> None:
+        pass
 
 
 @pytest.mark.parametrize("traces", ["runs", "sqlite:///runs/db"])
