@@ -1,6 +1,8 @@
 """The cost of a set is a hard limit: for calls that pass the gate, for others, and over several commands."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -588,3 +590,68 @@ def test_nothing_is_reserved_or_spent_beyond_the_limit_and_no_request_waits_for_
     held_now = sum(bound or 0.0 for account in ledger.accounts.values() for bound in account.held)
     assert real <= ledger.spent + 1e-6
     assert ledger.spent + held_now <= 1.0 + 1e-6 or ledger.highest > 0
+
+
+PAYING = """
+import os, sys
+import anyio
+from refold import Action, AgentModule, Decision, StateSchema, Task, effect, perform
+from refold.engine import Usage
+from refold.modules.rate_limits import request_slot
+from refold.modules.run_sets import run_set, shared_budget
+
+shared_budget.STALE_SECONDS = 3.0
+
+
+@effect(idempotent=True)
+async def pay() -> bool:
+    async with request_slot(at_most=Usage(cost=0.05)) as slot:
+        with open("paid", "a") as paid:
+            paid.write("x")
+        await anyio.sleep(0.05)
+        slot.used(1, 0.04)
+    return True
+
+
+class Paying(AgentModule[StateSchema]):
+    def init_state(self, task):
+        return StateSchema()
+
+    async def decide(self, state):
+        return Decision.act(Action("nothing")) if not await perform(pay) else Decision.final("done")
+
+    def reduce(self, state, decision, observation):
+        pass
+
+
+if __name__ == "__main__":
+    tasks = [Task(id=f"t{n}", objective="pay") for n in range(40)]
+    limits = {"max_cost_usd": 1.0, "at_once": 4, "attempts": 9}
+    told = run_set(Paying, tasks, sys.argv[1], name="s", limits=limits, lease_seconds=1.0)
+    print(told.interrupted, *told.notes, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("where", ["set", "sqlite:///set.db"])
+def test_the_limit_holds_for_what_was_really_paid_through_kills_of_two_commands(where: str, tmp_path: Path) -> None:
+    (tmp_path / "paying.py").write_text(PAYING)
+    paid = tmp_path / "paid"
+
+    def command() -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "paying.py", where], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+
+    for calls in (4, 12):
+        commands = [command(), command()]
+        while not paid.exists() or paid.stat().st_size < calls:
+            assert all(each.poll() is None for each in commands)
+            anyio.run(anyio.sleep, 0.02)
+        for each in commands:
+            each.kill()
+            each.communicate()
+    last = command()
+    told, _ = last.communicate()
+    assert paid.stat().st_size * 0.05 <= 1.0
+    assert paid.stat().st_size >= 12
+    assert told.startswith("True\n")
+    assert "at most, by calls that failed or were lost" in told
+    assert "more than max_cost_usd" not in told
