@@ -582,7 +582,10 @@ def test_nothing_is_reserved_or_spent_beyond_the_limit_and_no_request_waits_for_
             held = mine.pop()
             cost = 0.1 if held is None else held * share
             real += 0.0 if held is None and what == "lose" else cost
-            _ = money.settle((held,), cost) if what == "settle" else money.lose((held,), held)
+            if what == "settle":
+                money.settle((held,), cost)
+            else:
+                money.lose((held,), held)
     table.fails = ""
     for each in workers:
         each.renew()
