@@ -14,12 +14,14 @@ import pytest
 from hostile_traces import read_docs, write_docs
 from hypothesis import given
 from hypothesis import strategies as st
+from set_lab.servers import place
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
 from refold.engine import Usage as RunUsage
 from refold.errors import StoreError
-from refold.modules.agent import Agent, GenerateParams
+from refold.modules.agent import Agent, GenerateParams, ScriptedGenerator, tool
 from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.generators import TransientGeneratorError
 from refold.modules.agent.generators.function import FunctionGenerator
@@ -488,6 +490,32 @@ def test_a_run_that_waits_for_money_keeps_its_deadline(tmp_path: Path) -> None:
     assert told.counts == {"stopped": 1}
 
 
+class Scripted(ScriptedGenerator):
+    """An agent's requests become 40 times as expensive, with a made-up usage."""
+
+    async def generate(self, messages: Any, params: GenerateParams) -> Generation:
+        cost = 0.01 if len(messages) < 4 else 0.4
+        await anyio.sleep(0.01)
+        PAID.append(cost)
+        given = await super().generate(messages, params)
+        return given.model_copy(
+            update={"usage": Usage(input_tokens=9, output_tokens=1, total_tokens=10, cost_usd=cost)}
+        )
+
+
+def test_agents_whose_requests_become_expensive_together_stay_below_the_limit(tmp_path: Path) -> None:
+    @tool
+    def look(x: int) -> str:
+        """Look."""
+        return "seen"
+
+    call = [ToolCall.of("c", "look", {"x": 1})]
+    told = spend(Agent(name="a", model=Scripted([call, call, "done"]), tools=[look]), tmp_path)
+    assert sum(PAID) <= 1.0
+    assert told.interrupted
+    assert "the next call may cost 0.4000" in told.notes[-1]
+
+
 PRICED: dict[str, Any] = {"input_tokens": 4, "output_tokens": 30, "total_tokens": 34}
 
 
@@ -635,8 +663,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("where", ["set", "sqlite:///set.db"])
-def test_the_limit_holds_for_what_was_really_paid_through_kills_of_two_commands(where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["folder", "sqlite", "postgres", "objects"])
+def test_the_limit_holds_for_what_was_really_paid_through_kills_of_two_commands(kind: str, tmp_path: Path) -> None:
+    with place(kind) as found:
+        pay_through_kills(found.address(tmp_path), tmp_path)
+
+
+def pay_through_kills(where: str, tmp_path: Path) -> None:
     (tmp_path / "paying.py").write_text(PAYING)
     paid = tmp_path / "paid"
 
@@ -653,7 +686,7 @@ def test_the_limit_holds_for_what_was_really_paid_through_kills_of_two_commands(
             each.communicate()
     last = command()
     told, _ = last.communicate()
-    assert paid.stat().st_size * 0.05 <= 1.0
+    assert paid.stat().st_size * 0.04 <= 1.0  # each has cost 0.04, of 0.05 that it may
     assert paid.stat().st_size >= 12
     assert told.startswith("True\n")
     assert "at most, by calls that failed or were lost" in told
