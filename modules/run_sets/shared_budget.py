@@ -60,15 +60,16 @@ class Account:
     """What one worker has spent and holds, in US dollars.
 
     `possible` is the part of `spent` that lost calls may have cost: calls that failed, or whose worker died. `lost`
-    counts such calls without a bound. `highest` is the highest cost of a call without a bound, and `unpriced` the
-    number of calls of unknown cost. `refused` is the bound of the call that stopped the set, and `at` the time of the
-    last write. `unfinished` has, by run, the step in progress, the run's cost in its trace before that step, and the
-    cost of calls booked since.
+    counts such calls without a bound, and `lost_under` is the limit at that time. `highest` is the highest cost of a
+    call without a bound, and `unpriced` the number of calls of unknown cost. `refused` is the bound of the call that
+    stopped the set, and `at` the time of the last write. `unfinished` has, by run, the step in progress, the run's cost
+    in its trace before that step, and the cost of calls booked since.
     """
 
     spent: float = 0.0
     possible: float = 0.0
     lost: int = 0
+    lost_under: float = 0.0
     highest: float = 0.0
     unpriced: int = 0
     held: Held = ()
@@ -76,17 +77,17 @@ class Account:
     at: float = 0.0
     unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
 
-    def losing(self, bound: float | None) -> "Account":
+    def losing(self, bound: float | None, limit: float) -> "Account":
         """Return the account after a call that may have cost its bound."""
         if bound is None:
-            return replace(self, lost=self.lost + 1)
+            return replace(self, lost=self.lost + 1, lost_under=max(self.lost_under, limit))
         return replace(self, spent=self.spent + bound, possible=self.possible + bound)
 
-    def without_stale(self, now: float) -> "Account":
+    def without_stale(self, now: float, limit: float) -> "Account":
         """Return the account with the calls of a silent process as lost."""
         if now - self.at <= STALE_SECONDS:
             return self
-        return replace(reduce(Account.losing, self.held, self), held=())
+        return replace(reduce(lambda account, bound: account.losing(bound, limit), self.held, self), held=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,14 @@ class Ledger:
     def read(cls, document: Any, now: float, limit: float | None = None, *, is_priced: bool = False) -> "Ledger":
         """Return the ledger in a document; its limit, unless given."""
         found = document or {}
+        recorded = float(found.get("limit", limit or 0.0))
         accounts = {
-            owner: Account(**{**each, "held": tuple(each["held"])}).without_stale(now)
+            owner: Account(**{**each, "held": tuple(each["held"])}).without_stale(now, recorded)
             for owner, each in found.get("accounts", {}).items()
         }
         if "spent" in found:  # written before workers had accounts
             accounts[""] = Account(found["spent"], highest=found["dearest"], unpriced=found["unpriced"])
-        return cls(found.get("limit", 0.0) if limit is None else limit, accounts, is_priced)
+        return cls(recorded if limit is None else limit, accounts, is_priced)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -129,10 +131,10 @@ class Ledger:
     def unbound(self) -> float:
         """What lost calls without a bound may have cost.
 
-        This is the highest known cost for each; while no cost is known, it is all that is left.
+        This is the highest known cost for each; while no cost is known, it is all that was left.
         """
-        lost, left = self.sum("lost"), max(0.0, self.limit - self.sum("spent"))
-        return float(lost * self.highest or (left if lost else 0.0))
+        under = max((each.lost_under for each in self.accounts.values()), default=0.0)
+        return float(self.sum("lost") * self.highest) or max(0.0, under - self.sum("spent"))
 
     @property
     def spent(self) -> float:
@@ -244,7 +246,7 @@ class SharedBudget:
     def lose(self, held: Held, bound: float | None) -> None:
         """Book a call that failed, and may have cost its bound."""
         with self._lock:
-            self._change(self._without(held).losing(bound))
+            self._change(self._without(held).losing(bound, self._limit))
 
     def booked(self, place: Place) -> float:
         """Return the booked cost of a killed run's unfinished step."""

@@ -169,6 +169,18 @@ def test_a_lost_call_may_have_cost_all_while_no_cost_is_known(tmp_path: Path) ->
     money.lose((None,), None)
     assert money.reserve(0.1) is Room.NEVER
     assert (money.is_empty(), ledger_of(table).excess()) == (True, None)
+    more = SharedBudget(table, "next/one", 2.0)  # a higher limit lets the set continue
+    assert more.reserve(0.9) is Room.YES
+    assert more.reserve(0.2) is Room.LATER
+
+
+def test_a_higher_limit_lets_a_set_continue_after_its_first_worker_was_killed(tmp_path: Path) -> None:
+    table, now = open_store(tmp_path).tasks("set"), [0.0]
+    killed = SharedBudget(table, "run/one", 1.0, lambda: now[0])
+    assert killed.reserve(None) is Room.YES
+    now[0] = 100.0
+    assert SharedBudget(table, "again/one", 1.0, lambda: now[0]).reserve(0.1) is Room.NEVER
+    assert SharedBudget(table, "more/one", 2.0, lambda: now[0]).reserve(0.9) is Room.YES
 
 
 def test_what_a_living_worker_holds_is_not_spent_however_long_its_call_takes(tmp_path: Path) -> None:
