@@ -5,6 +5,7 @@ from typing import Any
 
 from ..errors import ChildRunError, EffectError
 
+_OWN = "refold."
 _IN_ALL = (Exception, BaseException, object)
 
 
@@ -12,10 +13,13 @@ def error_kinds(error: BaseException) -> tuple[str, ...]:
     """Return what an exception is, in addition to its class's name.
 
     The result has the names of its base classes, of its `errno` such as `ENOSPC`, and its HTTP status such as `HTTP
-    503`. An EffectError is what its effect's error was; a ChildRunError is its cause, too.
+    503`. An EffectError is what its effect's error was; a ChildRunError is its cause, too. The names of refold's other
+    errors say enough.
     """
     if isinstance(error, EffectError):
         return (error.error_type, *error.kinds)
+    if type(error).__module__.startswith(_OWN) and not isinstance(error, ChildRunError):
+        return ()
     kinds = [cls.__name__ for cls in type(error).__mro__[1:] if cls not in _IN_ALL]
     number = _read(error, "errno")
     kinds += [errno.errorcode[number]] if type(number) is int and number in errno.errorcode else []

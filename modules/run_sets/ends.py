@@ -105,7 +105,8 @@ def raised_by_machine(error: BaseException, retry_on: Collection[str] = ()) -> b
     An exception that the module raises is in the run's result instead.
     """
     is_of_system = isinstance(error, OSError) and not isinstance(error, RefoldError)
-    return is_of_system or is_of_machine(RunFailure.of(error), retry_on)
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return is_of_system or not names.isdisjoint(_MACHINE) or is_of_machine(RunFailure.of(error), retry_on)
 
 
 def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | None = None) -> Figures:
