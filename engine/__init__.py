@@ -25,6 +25,7 @@ from .effects.perform import (
     perform_as,
     perform_sync,
     rng,
+    trace_home,
 )
 from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect
@@ -127,6 +128,7 @@ __all__ = [
     "run_blocking",
     "run_child",
     "start_child",
+    "trace_home",
     "verify",
     "wait_child",
 ]

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
 from ..errors import EngineUsageError
+from ..secret_table import without_password
 from ..traces.file.writer import Durability
 from ..traces.stores import TraceStore, open_store
 from ..traces.stores.store_url import is_url
-from ..traces.stores.url_text import without_password
 from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor, make_redactor
 from .loop.stop_criteria import StopCriteria

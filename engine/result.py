@@ -16,6 +16,7 @@ from ..printable import message_of
 from ..tasks import TaskResult
 from ..traces import Record, Trace
 from .effects.budget import RunUsage
+from .error_kinds import error_kinds
 
 
 class Unanswered(Enum):
@@ -67,6 +68,8 @@ class RunFailure:
     phase: str | None = None
     issues: tuple[dict[str, Any], ...] = ()
     """The problems of the task or its environment: each with `code`, `message`, `field` and `details`."""
+    kinds: tuple[str, ...] = ()
+    """The names of the class's bases, of its errno such as `ENOSPC`, and its HTTP status such as `HTTP 503`."""
 
     def __str__(self) -> str:
         place = f" (step {self.step}, {self.phase})" if self.phase else ""
@@ -74,12 +77,12 @@ class RunFailure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as in an end record."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__ if name != "kinds" or self.kinds}
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RunFailure":
         """Return the error of a JSON form."""
-        return cls(**{**doc, "issues": tuple(doc.get("issues", ()))})
+        return cls(**{**doc, "issues": tuple(doc.get("issues", ())), "kinds": tuple(doc.get("kinds") or ())})
 
     @classmethod
     def of_issues(cls, type_: str, issues: Sequence[Issue], phase: str) -> "RunFailure":
@@ -98,7 +101,8 @@ class RunFailure:
         notes = [
             note.encode("utf-8", "replace").decode() for note in getattr(error, "__notes__", ()) if type(note) is str
         ]
-        return cls(type(error).__name__, "\n".join([message_of(error), *notes]), text, step, phase)
+        message = "\n".join([message_of(error), *notes])
+        return cls(type(error).__name__, message, text, step, phase, kinds=error_kinds(error))
 
 
 BUDGETS = frozenset((StopReason.budget_time, StopReason.budget_tokens, StopReason.budget_cost))

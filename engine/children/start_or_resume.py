@@ -24,7 +24,7 @@ from typing import Any
 
 import anyio
 
-from ...errors import ChildRunError, DivergenceError, TraceNotFoundError, WaitAnsweredError
+from ...errors import ChildRunError, DivergenceError, EffectError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Record, Trace
 from ..effects.call import Call
 from ..effects.redaction import Redactor
@@ -290,7 +290,8 @@ class ChildRun:
             if result.error is not None and result.error.type == ChildRunError.__name__:
                 if child.diverged_below is not None:
                     self._diverged(child.diverged_below, called=True)
-                raise ChildRunError(f"child run {self.run_id}: {result.error.message}")
+                cause = EffectError(result.error.type, result.error.message, kinds=result.error.kinds)
+                raise ChildRunError(f"child run {self.run_id}: {result.error.message}") from cause
             self._check_end(child)
             return result
 

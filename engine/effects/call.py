@@ -293,7 +293,7 @@ class Call:
             self._refuse_outcome(error)
         form = self.run.error_form(error)
         self._close({"error": form}, self.charged)
-        raise EffectError(form["type"], form["message"], form.get("data")) from error
+        raise EffectError(form["type"], form["message"], form.get("data"), form.get("kinds", ())) from error
 
     def refuse(self, error: RefoldError) -> None:
         """Let this call, and all calls around it, have no outcome."""
@@ -358,7 +358,8 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
     recorded = call.recorded
     assert recorded is not None
     if recorded.error is not None:
-        raise EffectError(recorded.error["type"], recorded.error["message"], recorded.error.get("data"))
+        error = recorded.error
+        raise EffectError(error["type"], error["message"], error.get("data"), error.get("kinds") or ())
     data = dump(recorded.result)
     return json_value(recorded.result, "the result"), data, recorded.outcome or -1
 

@@ -17,30 +17,11 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
+from ...secret_table import MIN_LENGTH, TOKEN_SHAPES, is_secret, logins_in
 from ...tasks import Task
 from ...tasks.task_id import derived_id
 
-SECRET_NAMES = re.compile(
-    r"(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|SECRET|TOKEN|APIKEY|PRIVATEKEY|ACCESSKEY|CREDENTIAL|COOKIE|WEBHOOK)S?(?:_|$)"
-    r"|(?:^|_)(?:KEY|AUTH|PAT|PASS|PGPASS|DSN|JWT|BEARER|SIGNING|STRIPE|MNEMONIC)(?:_|$)|_PWD(?:_|$)",
-    re.IGNORECASE,
-)
-"""Names of environment variables that are taken to hold secrets."""
-
-_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", re.IGNORECASE)
 _OWN_NAME = re.compile(r"[a-z_]+")
-
-MIN_LENGTH = 8
-"""The least length of a secret, in characters: shorter values occur in ordinary text."""
-
-TOKEN_SHAPES = re.compile(
-    r"\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}"
-    r"|eyJ[A-Za-z0-9_-]{10,4000}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,})"
-)
-"""The shapes of well-known tokens; used only on request.
-
-The length of a JWT's header is bounded: otherwise a long text would be scanned to its end from each possible start.
-"""
 
 
 class Redactor:
@@ -187,15 +168,12 @@ def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]")
         return None
     if isinstance(redact, Redactor):
         return redact
-    known = {name: value for name, value in os.environ.items() if SECRET_NAMES.search(name)}
-    for name, value in os.environ.items():
-        if name not in known and (found := _IN_URL.match(value)):
-            known[name] = found[1]
-    if isinstance(redact, Mapping):
-        known |= redact
-    elif redact is not True:
-        redactor = Redactor(known)
-        for value in redact:  # one name for all, since a set may have another order in the next process
-            redactor.add("secret", value)
-        return redactor
-    return Redactor(known)
+    known = {name: value for name, value in os.environ.items() if is_secret(name)}
+    redactor = Redactor({**known, **(redact if isinstance(redact, Mapping) else {})})
+    found = {name: tuple(logins_in(value)) for name, value in sorted(os.environ.items()) if name not in known}
+    others = () if redact is True or isinstance(redact, Mapping) else redact
+    # one name for all others, since a set may have another order in the next process
+    for name, values in (*found.items(), ("secret", others)):
+        for value in values:
+            redactor.add(name, value)
+    return redactor

@@ -55,6 +55,7 @@ from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
 from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
+from ..error_kinds import error_kinds
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan
@@ -552,11 +553,14 @@ class LiveRun:
         self.write("event", frame.step, members)
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
-        """Return an exception's class, message and data, as an outcome has them."""
+        """Return an exception as an outcome has it."""
+        form: dict[str, Any]
         if isinstance(error, EffectError):
-            form = {"type": error.error_type, "message": error.message}
+            form, kinds = {"type": error.error_type, "message": error.message}, error.kinds
         else:
-            form = {"type": type(error).__name__, "message": message_of(error)}
+            form, kinds = {"type": type(error).__name__, "message": message_of(error)}, error_kinds(error)
+        if kinds:
+            form["kinds"] = list(kinds)
         try:
             data = getattr(error, "data", None)
         except Exception as failed:  # noqa: BLE001 - a stranger's property

@@ -12,10 +12,10 @@ from typing import Any
 
 from ...errors import StoreError, TraceError, TraceLockedError, UsageError
 from ...errors.remedies import remedy
+from ...secret_table import without_password
 from ...tasks.files.regular_file import open_regular, read_regular
 from ...traces.file.lock import lock_file
 from ...traces.stores import TraceStore, open_store
-from ...traces.stores.url_text import without_password
 from .datasets import Dataset, Row
 from .errors import EvaluationError
 from .sample import Sample, ScoreChange

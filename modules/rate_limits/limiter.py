@@ -12,6 +12,7 @@ from typing import Protocol
 
 import anyio
 
+from ...engine import Usage
 from ...errors import UsageError
 from .pace import Pace, Report
 
@@ -36,6 +37,10 @@ class RequestSlot:
         self.tokens = tokens
         self.cost: float | None = 0.0
         """The request's cost in US dollars; None if unknown."""
+        self.is_reported = False
+        """Whether the usage is known."""
+        self.is_over = False
+        """Whether a set has booked the request."""
         self.is_refused = False
         self.retry_after: float | None = None
 
@@ -46,6 +51,7 @@ class RequestSlot:
         """
         self.tokens = tokens
         self.cost = cost
+        self.is_reported = True
 
     def refused(self, retry_after: float | None = None) -> None:
         """Report that the provider refused the request for its rate.
@@ -59,8 +65,8 @@ class RequestSlot:
 class Gate(Protocol):
     """A gate for requests, such as a `RateLimiter`."""
 
-    def request(self, tokens: int = 0) -> AbstractAsyncContextManager[RequestSlot]:
-        """Wait for a turn.
+    def request(self, tokens: int = 0, at_most: Usage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
+        """Wait for a turn of a request that uses `at_most`, if known.
 
         Inside the context, make the request and report its outcome.
         """
@@ -120,8 +126,11 @@ class RateLimiter:
         return min(learned, self._most * self.share if self._most is not None else math.inf)
 
     @asynccontextmanager
-    async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
-        """Wait for a turn, then report the outcome of the request."""
+    async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
+        """Wait for a turn, then report the outcome of the request.
+
+        The limiter ignores `at_most`, which is for a set's cost limit.
+        """
         self.waiting += 1
         try:
             async with self._lock:
@@ -187,13 +196,17 @@ def use_limiter(limiter: Gate | None) -> Iterator[None]:
         _current.reset(token)
 
 
-def request_slot(tokens: int = 0) -> AbstractAsyncContextManager[RequestSlot]:
+def request_slot(tokens: int = 0, *, at_most: Usage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
     """Return a context that waits for one request's turn.
 
     The request waits at the current limiter; without a limiter, it does not wait. `tokens` estimates the request's
-    usage. Use it in your own effects that send requests to a provider:
+    usage. `at_most` is the largest possible usage; in a set with a cost limit, requests without it run one at a time.
+    Use it in your own effects that send requests to a provider:
 
-        async with request_slot(tokens=500) as slot: ...
+        async with request_slot(tokens=500, at_most=Usage(cost=0.02)) as slot: ...
+
+    A request that raises before `slot.used` or `slot.refused` was called may have been billed. A set's cost limit
+    counts it with its `at_most`.
     """
     limiter = _current.get()
-    return nullcontext(RequestSlot(tokens)) if limiter is None else limiter.request(tokens)
+    return nullcontext(RequestSlot(tokens)) if limiter is None else limiter.request(tokens, at_most)

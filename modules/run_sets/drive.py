@@ -24,9 +24,8 @@ from .code import Code, code_of
 from .errors import first_error
 from .executors import Executor, executor_of
 from .outage import through_outage
-from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, load_module
+from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, error_names, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
-from .shared_budget import SharedBudget
 from .stop import Stop, run_until_signals
 from .table import (
     Changed,
@@ -54,6 +53,7 @@ def run_set(
     limits: SetLimits | Mapping[str, Any] | None = None,
     engine: Mapping[str, Any] | None = None,
     retry: Collection[str] = (),
+    retry_on: Iterable[type[BaseException] | str] = (),
     changed: Changed = "refuse",
     on_progress: OnProgress | None = None,
     lease_seconds: float = LEASE_SECONDS,
@@ -73,6 +73,8 @@ def run_set(
         limits: limits of the whole set, as `SetLimits` or a mapping of its fields.
         engine: options of the Engine, such as `budget` and `seed`; the traces go to the set.
         retry: statuses of ended tasks to run anew, such as "failed".
+        retry_on: more classes of errors, or their names, after which a task is tried again, as after a failure of the
+            machine. A class stands for its subclasses, too.
         changed: what to do if the set has other tasks under these ids, another module, or other arguments of the
             module: "refuse" the call, or "keep" the set's tasks and run them with this module.
         on_progress: called about each second with the progress.
@@ -84,7 +86,20 @@ def run_set(
     """
     stop = Stop()
     work = partial(
-        _work, module, tasks, where, name, executor, limits, engine, retry, changed, on_progress, lease_seconds, stop
+        arun_set,
+        module,
+        tasks,
+        where,
+        name=name,
+        executor=executor,
+        limits=limits,
+        engine=engine,
+        retry=retry,
+        retry_on=retry_on,
+        changed=changed,
+        on_progress=on_progress,
+        lease_seconds=lease_seconds,
+        stop=stop,
     )
     return run_until_signals(work, stop, "await arun_set(...)")
 
@@ -99,6 +114,7 @@ async def arun_set(
     limits: SetLimits | Mapping[str, Any] | None = None,
     engine: Mapping[str, Any] | None = None,
     retry: Collection[str] = (),
+    retry_on: Iterable[type[BaseException] | str] = (),
     changed: Changed = "refuse",
     on_progress: OnProgress | None = None,
     lease_seconds: float = LEASE_SECONDS,
@@ -108,27 +124,7 @@ async def arun_set(
 
     `stop` stops the set; the caller handles signals. A cancellation cuts off the running tasks, and is raised again.
     """
-    stop = stop or Stop()
-    return await _work(
-        module, tasks, where, name, executor, limits, engine, retry, changed, on_progress, lease_seconds, stop
-    )
-
-
-async def _work(
-    module: ModuleLike,
-    given: Iterable[Task | str],
-    where: str | Path,
-    name: str | None,
-    executor: Executor | str,
-    limits: SetLimits | Mapping[str, Any] | None,
-    engine: Mapping[str, Any] | None,
-    retry: Collection[str],
-    changed: Changed,
-    on_progress: OnProgress | None,
-    lease_seconds: float,
-    stop: Stop,
-) -> SetResult:
-    tasks = _tasks(given)
+    stop, given = stop or Stop(), _tasks(tasks)
     if changed not in ("refuse", "keep"):
         raise UsageError(f"changed must be 'refuse' or 'keep', got {changed!r}")
     check_retry(retry)
@@ -148,13 +144,14 @@ async def _work(
         limits=SetLimits.of(limits),
         lease_seconds=lease_seconds,
         engine=engine or {},
+        retry_on=error_names(retry_on),
     )
     check_options(made, plan.engine_options())
     runner = executor_of(executor)
     async with runner.prepared(plan):
         store = await to_thread.run_sync(open_store, plan.where)
         try:
-            return await _run(plan, store, runner, tasks, code, retry, changed, on_progress, stop)
+            return await _run(plan, store, runner, given, code, retry, changed, on_progress, stop)
         finally:
             store.close()
 
@@ -175,9 +172,9 @@ async def _run(
     notes = await to_thread.run_sync(check_code, table, code, changed)
     notes += await to_thread.run_sync(fill, table, tasks, changed)
     await to_thread.run_sync(prepare_again, store, table, retry)
-    limit = plan.limits.max_cost_usd
-    if limit is not None and getattr(plan.engine_options().get("budget"), "assumed_price", None) is not None:
-        unpriced = await to_thread.run_sync(SharedBudget(table, plan.run, limit).forget_unpriced)
+    money = plan.shared_budget(table, plan.run)
+    if money is not None and plan.assumed_price is not None:
+        unpriced = (await to_thread.run_sync(money.read))[1].sum("unpriced")
         notes += [f"{unpriced} earlier calls of unknown cost count as free within the cost limit"] if unpriced else []
     async with one_error(), anyio.create_task_group() as group:
         meter = RateMeter(monotonic())
@@ -188,9 +185,10 @@ async def _run(
     progress = meter.measured(await through_outage(partial(_look, table)), monotonic())
     if on_progress is not None:
         on_progress(progress)
-    if limit is not None and not progress.is_done:
-        why = await to_thread.run_sync(SharedBudget(table, plan.run, limit).why)
-        notes += [why] if why else []
+    if money is not None:
+        _, ledger = await to_thread.run_sync(money.read)
+        said = ledger.excess() if progress.is_done else ledger.why(plan.run)
+        notes += [said] if said else []
     return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
 
 

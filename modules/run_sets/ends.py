@@ -16,7 +16,8 @@ reaction Fail of an Agent's hook, is not: the run is forked from the state befor
 This requires that they all are idempotent.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any
 
@@ -31,7 +32,7 @@ ENDED = (COMPLETED, STOPPED, FAILED, WAITING, ERRORED)
 """The statuses of tasks that no worker claims."""
 
 _MACHINE = frozenset(
-    (
+    (  # also of traces without `kinds`
         # the trace or its store
         *("TraceWriteError", "TraceLockedError", "StoreError", "SqliteUnavailableError"),
         # memory, descriptors, processes, threads
@@ -43,40 +44,70 @@ _MACHINE = frozenset(
     )
 )
 """Classes of errors that a retry of the same task with the same code may overcome."""
+_CLIENTS = frozenset(
+    (
+        # a resource is used up, or a network or a disk fails
+        *("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "ENOLCK", "ESTALE", "ENOBUFS"),
+        *("EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN", "ENETRESET", "EADDRNOTAVAIL"),
+        # the standard library, httpx, aiohttp, requests and urllib3, the clients of models, websockets
+        *("SSLError", "URLError", "IncompleteRead", "herror"),
+        *("TransportError", "NetworkError", "ProtocolError", "ClientConnectionError", "ClientPayloadError"),
+        *("Timeout", "ChunkedEncodingError", "MaxRetryError", "ReadTimeoutError", "NewConnectionError"),
+        *("APIConnectionError", "InternalServerError", "RateLimitError", "ServiceUnavailableError"),
+        *("TooManyRequests", "ResourceExhausted", "ServiceUnavailable", "ConnectionClosedError"),
+    )
+)
+"""The same, of traces that say what an error is: base classes, and errnos."""
+_OWN_FAULT = frozenset(("UnsupportedProtocol", "LocalProtocolError"))
+"""Errors of a program, although their bases are in the table."""
+_BUSY = re.compile(r"HTTP (?:408|425|429|5\d\d)")
 
 _LONGEST = 2000
 """The most characters of an answer or an error in the table; the trace has all of it."""
 
 
-def status_of(result: RunResult[Any]) -> str:
-    """Return the status of the task whose run has this result."""
+def status_of(result: RunResult[Any], retry_on: Collection[str] = ()) -> str:
+    """Return the status of the task whose run has this result.
+
+    `retry_on` names more classes of errors of the machine.
+    """
     if result.status is RunStatus.waiting or result.stop_reason is StopReason.waiting:
         return WAITING
     if result.status is RunStatus.completed:
         return COMPLETED
     if result.status is RunStatus.stopped:
         return STOPPED
-    if result.status is RunStatus.failed and not is_of_machine(result.error):
+    if result.status is RunStatus.failed and not is_of_machine(result.error, retry_on):
         return FAILED
     return ERRORED
 
 
-def is_of_machine(error: RunFailure | None) -> bool:
-    """Return whether the error of a run's end is the machine's fault."""
+def is_of_machine(error: RunFailure | None, retry_on: Collection[str] = ()) -> bool:
+    """Return whether the error of a run's end is the machine's fault.
+
+    It is told by what the error is, not by its name alone. An HTTP status counts more than a client's class.
+    """
     if error is None:
         return False
-    kind, _, _ = error.message.partition(":")
-    return error.type in _MACHINE or (error.type == EffectError.__name__ and kind in _MACHINE)
+    names = {error.type, *error.kinds}
+    if error.type == EffectError.__name__:
+        names.add(error.message.partition(":")[0])
+    if not names.isdisjoint(_MACHINE) or not names.isdisjoint(retry_on):
+        return True
+    if not error.kinds or not names.isdisjoint(_OWN_FAULT):
+        return False
+    statuses = [name for name in names if name.startswith("HTTP ")]
+    return any(map(_BUSY.fullmatch, statuses)) if statuses else not names.isdisjoint(_CLIENTS)
 
 
-def raised_by_machine(error: BaseException) -> bool:
+def raised_by_machine(error: BaseException, retry_on: Collection[str] = ()) -> bool:
     """Return whether an exception of `run` or `resume` is the machine's fault.
 
     An exception that the module raises is in the run's result instead.
     """
-    return any(cls.__name__ in _MACHINE for cls in type(error).__mro__) or (
-        isinstance(error, OSError) and not isinstance(error, RefoldError)
-    )
+    is_of_system = isinstance(error, OSError) and not isinstance(error, RefoldError)
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return is_of_system or not names.isdisjoint(_MACHINE) or is_of_machine(RunFailure.of(error), retry_on)
 
 
 def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | None = None) -> Figures:
@@ -113,13 +144,13 @@ class Again(Enum):
     NOTHING = "nothing"
 
 
-def how_again(trace: Trace) -> Again:
+def how_again(trace: Trace, retry_on: Collection[str] = ()) -> Again:
     """Return how to retry a run.
 
     A run whose module or task failed is resumed, to the same end: its worker was lost before the task had its status.
     """
     error = trace.end.get("error")
-    if trace.status != RunStatus.failed or not is_of_machine(error and RunFailure.from_dict(error)):
+    if trace.status != RunStatus.failed or not is_of_machine(error and RunFailure.from_dict(error), retry_on):
         return Again.RESUME
     if not is_decided(trace.status, error, trace.step_count):
         effects = [each for effect in trace.unfinished.effects for each in effect.walk()] if trace.unfinished else []

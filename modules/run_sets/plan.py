@@ -4,7 +4,8 @@ The plan is one frozen value, and can be sent to other processes.
 """
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from importlib import import_module
@@ -13,6 +14,8 @@ from typing import Any
 
 from ...engine import AgentModule, Engine, MakesModule, RuntimeBudget, module_of
 from ...errors import UsageError
+from ...traces.stores import TaskTable
+from .shared_budget import SharedBudget
 
 ModuleLike = AgentModule[Any] | MakesModule[Any] | type[AgentModule[Any]] | Callable[[], Any] | str
 """A module, an Agent, a class or function that makes one, or `package.module:NAME` of one of these."""
@@ -29,8 +32,9 @@ class SetLimits:
 
     `at_once` is the number of concurrent runs of one call, over all its processes; another call over the same set adds
     its own. `requests_per_minute` and `tokens_per_minute` hold for model calls and other requests that pass
-    `request_slot`; without them, the rate is learned from refused requests. `max_cost_usd` is a hard limit for the
-    whole set, over all attempts. `attempts` is the number of attempts at a task that fails for reasons of the machine.
+    `request_slot`; without them, the rate is learned from refused requests. `max_cost_usd` limits the whole set, over
+    all attempts: before a request starts, an upper bound of its cost is reserved. `attempts` is the number of attempts
+    at a task that fails for reasons of the machine.
     """
 
     at_once: int = 16
@@ -80,10 +84,23 @@ class SetPlan:
     limits: SetLimits = field(default_factory=SetLimits)
     lease_seconds: float = LEASE_SECONDS
     engine: Mapping[str, Any] = field(default_factory=dict)
+    retry_on: frozenset[str] = frozenset()
+    """Names of classes of errors that count as the machine's, in addition to refold's own table."""
 
     def load_module(self) -> AgentModule[Any]:
         """Return the module, imported or constructed if needed."""
         return as_module(load_module(self.module))
+
+    @property
+    def assumed_price(self) -> tuple[float, float] | None:
+        """The price of calls of unknown cost; see `RuntimeBudget`."""
+        return getattr(self.engine_options().get("budget"), "assumed_price", None)
+
+    def shared_budget(self, table: TaskTable, owner: str) -> SharedBudget | None:
+        """Return a worker's access to the ledger; None without a cost limit."""
+        limit = self.limits.max_cost_usd
+        is_priced = self.assumed_price is not None
+        return None if limit is None else SharedBudget(table, owner, limit, is_priced=is_priced)
 
     def engine_options(self) -> dict[str, Any]:
         """Return the Engine's options, with a `RuntimeBudget` for a budget.
@@ -98,6 +115,18 @@ class SetPlan:
             except (TypeError, ValueError) as error:
                 raise UsageError(f"the budget of the runs is not valid: {error}") from None
         return options
+
+
+def error_names(given: Iterable[type[BaseException] | str]) -> frozenset[str]:
+    """Return the names of classes of errors; raises UsageError."""
+    names = set()
+    for each in [given] if isinstance(given, str | type) else given:
+        name = each.__name__ if isinstance(each, type) and issubclass(each, BaseException) else each
+        last = re.split("[.:]", name)[-1] if isinstance(name, str) else ""
+        if not last.isidentifier():
+            raise UsageError(f"retry_on takes classes of errors, or their names, got {each!r:.80}")
+        names.add(last)
+    return frozenset(names)
 
 
 def check_options(module: AgentModule[Any], options: Mapping[str, Any]) -> None:

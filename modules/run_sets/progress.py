@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...traces.stores import TaskCount
@@ -94,17 +94,8 @@ class RateMeter:
         began, ended = self._seen[0]
         rate = 60 * (progress.ended - ended) / (now - began) if now > began and progress.ended > ended else None
         to_come = sum(count for status, count in progress.counts.items() if status in ("queued", "running"))
-        return SetProgress(
-            counts=progress.counts,
-            cost=progress.cost,
-            tokens=progress.tokens,
-            unpriced=progress.unpriced,
-            score=progress.score,
-            seconds=now - self._began,
-            rate=rate,
-            seconds_left=60 * to_come / rate if rate else None,
-            stopping=stopping,
-        )
+        left = 60 * to_come / rate if rate else None
+        return replace(progress, seconds=now - self._began, rate=rate, seconds_left=left, stopping=stopping)
 
 
 @dataclass(frozen=True, slots=True)

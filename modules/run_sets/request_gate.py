@@ -5,91 +5,116 @@ A request first reserves money of the set, and then passes the limiter.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
 
 import anyio
 from anyio import to_thread
 
+from ...engine import Usage
 from ...errors import StoreError
 from ...traces import Record
 from ..rate_limits import RateLimiter, RequestSlot
 from .outage import through_outage
-from .shared_budget import Place, Room, SharedBudget
+from .shared_budget import Held, Place, Room, SharedBudget
 
 LOOK_SECONDS = 0.1
 """Seconds until a request without enough money asks again."""
 
 
-class RunGate:
-    """The gate of one run.
+_outer: ContextVar[tuple["RunGate", RequestSlot] | None] = ContextVar("refold_outer_request", default=None)
+"""The request inside which this code runs, and its gate."""
 
-    `on_empty` cancels the run when the money for its request has run out. Calls that pass no gate are booked when their
-    step is committed. For a run that is resumed, `place` is its step in progress, and `booked` the cost of calls that
-    passed a gate in that step before the run was killed.
+
+class RunGate:
+    """The gate of one run in a set with a cost limit.
+
+    `on_empty` cancels the run when no money is left for its request. Calls that pass no gate are booked when their step
+    is committed. For a run that is resumed, `place` is its step in progress, and `booked` the cost of calls that passed
+    a gate in that step before the run was killed.
     """
 
     def __init__(
         self,
         limiter: RateLimiter,
-        shared_budget: SharedBudget | None,
+        budget: SharedBudget,
         on_empty: Callable[[], None],
         prices: tuple[float, float] | None = None,
         place: Place | None = None,
         booked: float = 0.0,
     ) -> None:
         self._limiter = limiter
-        self._shared_budget = shared_budget
+        self._budget = budget
         self._on_empty = on_empty
         self._prices = prices
         self._place = place
         self._booked = booked
 
     @asynccontextmanager
-    async def request(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
-        """Wait for money and for a turn; see `RateLimiter`."""
-        if self._shared_budget is None:
-            async with self._limiter.request(tokens) as slot:
-                yield slot
-            return
-        held = await self._reserve(self._shared_budget)
-        slot = RequestSlot(tokens)
+    async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
+        """Hold money, wait for a turn, and book the cost; see `RateLimiter`.
+
+        A request inside another one holds nothing, because it would wait forever for money that the outer one holds.
+        """
+        outer, bound = _outer.get(), self._priced(at_most)
+        held: Held = ()
+        if outer is None or outer[0] is not self or outer[1].is_over:
+            held = (bound,)
+            await self._reserve(bound)
+        sent: RequestSlot | None = None
         try:
-            async with self._limiter.request(tokens) as slot:
-                yield slot
-        finally:  # a request that reports its cost and then raises is booked, too
-            cost = self._cost(slot)
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._shared_budget.settle, held, cost, self._place)
-            self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
+            async with self._limiter.request(tokens) as sent:
+                _outer.set((self, sent))
+                yield sent
+        except BaseException:
+            await self._settle(held, bound, sent, has_failed=True)
+            raise
+        await self._settle(held, bound, sent)
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
         if record.kind == "header":
             self._place = Place(record["run_id"], 0, 0.0)
         usage = record.get("usage") if record.kind in ("commit", "end") else None
-        if self._shared_budget is None or self._place is None or not usage:
+        if self._place is None or not usage:
             return
         cost = usage.get("cost") or 0.0
         more = cost - self._place.before - self._booked
         self._place, self._booked = Place(self._place.run, record.step + 1, cost), 0.0
         if record.kind == "end":
-            self._shared_budget.ended(self._place.run)
+            self._budget.ended(self._place.run)
         if more > 1e-9:
-            self._shared_budget.add(more)
+            self._budget.add(more)
             with suppress(StoreError):  # the next call or step looks again
-                if self._shared_budget.is_empty():
+                if self._budget.is_empty():
                     self._on_empty()
 
-    async def _reserve(self, shared_budget: SharedBudget) -> float:
-        while True:
-            room, amount = await through_outage(shared_budget.reserve)
-            if room is Room.YES:
-                return amount
-            if room is Room.NEVER:
-                self._on_empty()
-                await anyio.sleep_forever()
-            await anyio.sleep(LOOK_SECONDS)
+    async def _reserve(self, bound: float | None) -> None:
+        async with self._budget.queue:
+            while (room := await through_outage(partial(self._budget.reserve, bound))) is Room.LATER:
+                await anyio.sleep(LOOK_SECONDS)
+        if room is Room.NEVER:
+            self._on_empty()
+            await anyio.sleep_forever()
 
-    def _cost(self, slot: RequestSlot) -> float | None:
-        if slot.cost is None and self._prices is not None:
-            return slot.tokens * max(self._prices) / 1e6
-        return slot.cost
+    async def _settle(
+        self, held: Held, bound: float | None, sent: RequestSlot | None, *, has_failed: bool = False
+    ) -> None:
+        """Book a request, which costs nothing if it was not sent."""
+        cost, is_known = (0.0, True) if sent is None else (sent.cost, sent.is_reported or sent.is_refused)
+        if sent is not None:
+            sent.is_over = True
+            if cost is None and self._prices is not None:
+                cost = sent.tokens * max(self._prices) / 1e6
+        with anyio.CancelScope(shield=True):
+            if (has_failed and not is_known) or (cost is None and bound is not None):
+                await to_thread.run_sync(self._budget.lose, held, bound)
+            else:
+                await to_thread.run_sync(self._budget.settle, held, cost, self._place)
+                self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
+
+    def _priced(self, usage: Usage | None) -> float | None:
+        """Return the cost of a usage, by the assumed price if needed."""
+        if usage is None or usage.cost is not None or self._prices is None:
+            return None if usage is None else usage.cost
+        return (usage.tokens_in * self._prices[0] + usage.tokens_out * self._prices[1]) / 1e6

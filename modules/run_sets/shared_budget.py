@@ -1,19 +1,22 @@
-"""The money of a set: a cost limit for all its processes.
+"""The cost limit of a set, shared by all its processes.
 
-Each running call holds an amount: the cost of the dearest call so far. The first call holds all that is left, so it
-runs alone. A call for which too little is left waits until others end. If no call is running, the money has run out.
+Before a call starts, an upper bound of its cost is held, so that no other call can spend it. A call without a known
+bound runs alone. A call for which too little is left waits until others end; one that costs more than will ever be left
+stops the set.
 
-The store may fail, and then nobody knows whether a write was made. So each write has all that its worker holds, and not
-a difference, and all its bookings since the last certain write. Bookings are numbered, so that none counts twice.
+Each worker writes only its own account, as totals. So a write whose fate is unknown is simply repeated.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from functools import reduce
 from typing import Any
+
+import anyio
 
 from ...errors import StoreError
 from ...traces.stores import TaskTable
@@ -22,10 +25,17 @@ log = logging.getLogger("refold")
 NAME = "money"
 """The name of the document that the processes share."""
 STALE_SECONDS = 60.0
-"""The seconds after which money held by a silent process counts as spent, because its calls may have been made.
+"""The seconds after which the calls of a silent process are treated as lost.
 
-A live process renews its money more often, however long its calls take.
+A live process renews its account more often, however long its calls take.
 """
+
+
+_DUST = 1e-9
+"""More than the rounding errors of sums, in US dollars."""
+
+Held = tuple[float | None, ...]
+"""The bounds of running calls; None for a call without a bound, which runs alone."""
 
 
 class Room(Enum):
@@ -34,71 +44,6 @@ class Room(Enum):
     YES = "yes"
     LATER = "later"
     NEVER = "never"
-
-
-@dataclass(frozen=True, slots=True)
-class Money:
-    """The money that a set has spent, and that calls hold.
-
-    `held` has US dollars, calls and the time of the last change by worker. `unfinished` has, by run, the step in
-    progress, the run's cost in its trace before that step, and the cost of calls booked since. `bookings` has the
-    number of each worker's last booking.
-    """
-
-    spent: float = 0.0
-    dearest: float = 0.0
-    unpriced: int = 0
-    held: Mapping[str, tuple[float, int, float]] = field(default_factory=dict)
-    unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
-    bookings: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, document: dict[str, Any] | None) -> "Money":
-        """Return the money in the JSON form."""
-        found = document or {}
-        held = {owner: (float(a), int(n), float(at)) for owner, (a, n, at) in found.get("held", {}).items()}
-        unfinished = {run: (int(k), float(a), float(b)) for run, (k, a, b) in found.get("unfinished", {}).items()}
-        bookings = {owner: int(number) for owner, number in found.get("bookings", {}).items()}
-        spent, dearest, unpriced = found.get("spent", 0.0), found.get("dearest", 0.0), found.get("unpriced", 0)
-        return cls(spent, dearest, unpriced, held, unfinished, bookings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        held = {owner: list(each) for owner, each in self.held.items()}
-        found = {"spent": self.spent, "dearest": self.dearest, "unpriced": self.unpriced, "held": held}
-        unfinished = {run: list(each) for run, each in self.unfinished.items()}
-        return {**found, "unfinished": unfinished, "bookings": dict(self.bookings)}
-
-    def without_stale(self, now: float) -> "Money":
-        """Return the money with the amounts of silent processes counted as spent."""
-        stale = {owner for owner, (_, _, at) in self.held.items() if now - at > STALE_SECONDS}
-        lost = sum(self.held[owner][0] for owner in stale)
-        kept = {owner: each for owner, each in self.held.items() if owner not in stale}
-        return replace(self, spent=self.spent + lost, held=kept)
-
-    def holding(self, owner: str, amount: float, calls: int, now: float) -> "Money":
-        """Return the money with all that a worker's calls hold now."""
-        others = {other: each for other, each in self.held.items() if other != owner}
-        return replace(self, held={**others, owner: (amount, calls, now)} if calls else others)
-
-    def booked_at(self, place: "Place", cost: float) -> "Money":
-        """Return the money after a call in a step was booked."""
-        step, before, booked = self.unfinished.get(place.run, (place.step, place.before, 0.0))
-        earlier = booked if (step, before) == (place.step, place.before) else 0.0
-        return replace(self, unfinished={**self.unfinished, place.run: (place.step, place.before, earlier + cost)})
-
-    def booking(self, owner: str, booking: "Booking") -> "Money":
-        """Return the money after a worker's booking, which counts once."""
-        if booking.number <= self.bookings.get(owner, 0):
-            return self
-        after = self if booking.place is None else self.booked_at(booking.place, booking.cost)
-        return replace(
-            after,
-            spent=self.spent + booking.cost,
-            dearest=max(self.dearest, booking.cost) if booking.is_call else self.dearest,
-            unpriced=self.unpriced + booking.is_unpriced,
-            bookings={**self.bookings, owner: booking.number},
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,156 +56,263 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
-    """A cost to book; `number` counts the bookings of its worker."""
+class Account:
+    """What one worker has spent and holds, in US dollars.
 
-    number: int
-    cost: float
-    is_call: bool
-    is_unpriced: bool = False
-    place: Place | None = None
+    `possible` is the part of `spent` that lost calls may have cost: calls that failed, or whose worker died. `lost`
+    counts such calls without a bound, and `lost_under` is the limit at that time. `highest` is the highest cost of a
+    call without a bound, and `unpriced` the number of calls of unknown cost. `refused` is the bound of the call that
+    stopped the set, and `at` the time of the last write. `unfinished` has, by run, the step in progress, the run's cost
+    in its trace before that step, and the cost of calls booked since.
+    """
+
+    spent: float = 0.0
+    possible: float = 0.0
+    lost: int = 0
+    lost_under: float = 0.0
+    highest: float = 0.0
+    unpriced: int = 0
+    held: Held = ()
+    refused: float = 0.0
+    at: float = 0.0
+    unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
+
+    def losing(self, bound: float | None, limit: float) -> "Account":
+        """Return the account after a call that may have cost its bound."""
+        if bound is None:
+            return replace(self, lost=self.lost + 1, lost_under=max(self.lost_under, limit))
+        return replace(self, spent=self.spent + bound, possible=self.possible + bound)
+
+    def without_stale(self, now: float, limit: float) -> "Account":
+        """Return the account with the calls of a silent process as lost."""
+        if now - self.at <= STALE_SECONDS:
+            return self
+        return replace(reduce(lambda account, bound: account.losing(bound, limit), self.held, self), held=())
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The accounts of a set's workers, and its limit.
+
+    With `is_priced`, earlier calls of unknown cost count as free.
+    """
+
+    limit: float
+    accounts: Mapping[str, Account]
+    is_priced: bool = False
+
+    @classmethod
+    def read(cls, document: Any, now: float, limit: float | None = None, *, is_priced: bool = False) -> "Ledger":
+        """Return the ledger in a document; its limit, unless given."""
+        found = document or {}
+        recorded = float(found.get("limit", limit or 0.0))
+        accounts = {
+            owner: Account(**{**each, "held": tuple(each["held"])}).without_stale(now, recorded)
+            for owner, each in found.get("accounts", {}).items()
+        }
+        if "spent" in found:  # written before workers had accounts
+            accounts[""] = Account(found["spent"], highest=found["dearest"], unpriced=found["unpriced"])
+        return cls(recorded if limit is None else limit, accounts, is_priced)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"limit": self.limit, "accounts": {owner: asdict(each) for owner, each in self.accounts.items()}}
+
+    def sum(self, name: str) -> Any:
+        """Return the sum of a number of the accounts."""
+        return sum(getattr(each, name) for each in self.accounts.values())
+
+    @property
+    def highest(self) -> float:
+        """The highest cost of a call without a bound."""
+        return max((each.highest for each in self.accounts.values()), default=0.0)
+
+    @property
+    def unbound(self) -> float:
+        """What lost calls without a bound may have cost.
+
+        This is the highest known cost for each; while no cost is known, it is all that was left.
+        """
+        under = max((each.lost_under for each in self.accounts.values()), default=0.0)
+        return float(self.sum("lost") * self.highest) or max(0.0, under - self.sum("spent"))
+
+    @property
+    def spent(self) -> float:
+        """All that the calls have cost, or may have."""
+        return float(self.sum("spent")) + self.unbound
+
+    def room(self, bound: float | None) -> Room:
+        """Return whether a call with this bound may start."""
+        held = [each for account in self.accounts.values() for each in account.held]
+        left, is_unpriced = self.limit - self.spent + _DUST, self.sum("unpriced") and not self.is_priced
+        if self.spent >= self.limit or is_unpriced or (self.highest if bound is None else bound) > left:
+            return Room.NEVER
+        if bound is None or None in held:
+            return Room.LATER if held else Room.YES
+        return Room.YES if sum(each or 0.0 for each in held) + bound <= left else Room.LATER
+
+    def excess(self) -> str | None:
+        """Return a sentence on what was spent beyond the limit."""
+        more = self.spent - self.limit
+        return f"{self._spent()}, {more:.4f} more than max_cost_usd allows" if more > _DUST else None
+
+    def why(self, command: str) -> str | None:
+        """Return why a command may make no further call, or None."""
+        if (count := self.sum("unpriced")) and not self.is_priced:
+            return (
+                f"the cost of {count} calls is unknown, so the limit of {self.limit:g} USD cannot be enforced: give "
+                "the budget an assumed_price, or leave max_cost_usd out"
+            )
+        refused = [each.refused for owner, each in self.accounts.items() if owner.startswith(f"{command}/")]
+        needed = max((self.highest, *refused))
+        if self.spent < self.limit and self.spent + needed <= self.limit:
+            return None
+        call = f", and the next call may cost {needed:.4f}" if needed else ""
+        return f"{self.excess() or self._spent()}{call}: raise max_cost_usd to continue"
+
+    def _spent(self) -> str:
+        lost = self.sum("possible") + self.unbound
+        more = f" ({lost:.4f} of them at most, by calls that failed or were lost)" if lost else ""
+        return f"{self.spent:.4f} of {self.limit:g} USD are spent{more}"
+
+
+def excess_in(document: Any) -> str | None:
+    """Return the excess in a ledger of any content."""
+    try:
+        return Ledger.read(document, time.time()).excess()
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
+        return None
 
 
 class SharedBudget:
-    """One worker's access to the money of its set.
+    """One worker's access to the ledger of its set.
 
-    The methods block, and are called in threads. What the store did not take is booked with the next write.
+    The methods block, and are called in threads. What the store did not take is in the next write.
     """
 
-    def __init__(self, table: TaskTable, owner: str, limit: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        table: TaskTable,
+        owner: str,
+        limit: float,
+        clock: Callable[[], float] = time.time,
+        *,
+        is_priced: bool = False,
+    ) -> None:
         self._table = table
         self._owner = owner
-        self.limit = limit
+        self._limit = limit
         self._clock = clock
-        self._ended: set[str] = set()
+        self._is_priced = is_priced
         self._lock = threading.Lock()
-        self._amount, self._calls = 0.0, 0
-        """What the running calls of this worker hold."""
-        self._number = 0
-        self._unbooked: list[Booking] = []
-        """The bookings of which no write is certain."""
+        self._account = Account()
+        self._unfinished: dict[str, tuple[int, float, float]] = {}
+        self._is_written = True
+        self.queue = anyio.Lock()
+        """The order in which the requests of this worker reserve money."""
 
-    def reserve(self) -> tuple[Room, float]:
-        """Hold money for a call, if there is room.
+    def reserve(self, bound: float | None) -> Room:
+        """Hold the bound of a call's cost, if there is room.
 
-        Returns the answer, and the held amount in US dollars. Raises `StoreError`; the call then holds nothing.
+        Raises `StoreError`; the call then holds nothing.
         """
         with self._lock:
             while True:
-                version, money, now = self._read()
-                money = self._own(money, now)
-                held = sum(amount for amount, _, _ in money.held.values())
-                calls = sum(count for _, count, _ in money.held.values())
-                left = self.limit - money.spent - held
-                amount = money.dearest or left
-                if self.limit <= money.spent or money.unpriced:
-                    return Room.NEVER, 0.0
-                if amount > left or left <= 0:
-                    return (Room.LATER if calls else Room.NEVER), 0.0
-                more = money.holding(self._owner, self._amount + amount, self._calls + 1, now)
-                if self._put(more, version):
-                    self._amount, self._calls = self._amount + amount, self._calls + 1
-                    return Room.YES, amount
+                version, ledger = self.read()
+                room = ledger.room(bound)
+                if room is Room.LATER:
+                    return room
+                held = {"held": (*self._account.held, bound)} if room is Room.YES else {"refused": bound or 0.0}
+                if self._put(version, ledger, replace(self._account, **held)):
+                    return room
 
-    def settle(self, held: float, cost: float | None, place: Place | None = None) -> None:
-        """Book the cost of a call in place of the held amount.
+    def settle(self, held: Held, cost: float | None, place: Place | None = None) -> None:
+        """Book the cost of a call in place of what it holds.
 
         `cost` is None if the price is unknown. If the run is killed before the step at `place` is committed, `booked`
         returns the cost.
         """
         with self._lock:
-            self._calls -= 1
-            self._amount = max(0.0, self._amount - held) if self._calls else 0.0
+            account = self._without(held)
+            if cost is None:
+                account = replace(account, unpriced=account.unpriced + 1)
+            elif held == (None,):
+                account = replace(account, highest=max(account.highest, cost))
             if place is not None:
-                self._ended.discard(place.run)
-            self._book(Booking(self._next(), cost or 0.0, is_call=True, is_unpriced=cost is None, place=place))
+                booked = _booked(self._unfinished, place) + (cost or 0.0)
+                self._unfinished[place.run] = (place.step, place.before, booked)
+            self._change(replace(account, spent=account.spent + (cost or 0.0)))
+
+    def lose(self, held: Held, bound: float | None) -> None:
+        """Book a call that failed, and may have cost its bound."""
+        with self._lock:
+            self._change(self._without(held).losing(bound, self._limit))
 
     def booked(self, place: Place) -> float:
         """Return the booked cost of a killed run's unfinished step."""
-        step, before, booked = self._read()[1].unfinished.get(place.run, (0, 0.0, 0.0))
-        return booked if (step, before) == (place.step, place.before) else 0.0
+        with self._lock:
+            found = max(_booked(each.unfinished, place) for each in self.read()[1].accounts.values())
+            if found:
+                self._unfinished[place.run] = (place.step, place.before, found)
+            return found
 
     def ended(self, run: str) -> None:
-        """Forget the unfinished step of a run with the next booking."""
-        self._ended.add(run)
-
-    def renew(self) -> None:
-        """Renew the money that this worker holds, and book the rest.
-
-        Raises `StoreError`.
-        """
-        with self._lock:
-            if self._calls or self._unbooked or self._owner in self._read()[1].held:
-                self._write()
-
-    def forget_unpriced(self) -> int:
-        """Allow calls again after calls of unknown cost.
-
-        Returns the number of calls of unknown cost.
-        """
-        while True:
-            version, money, _ = self._read()
-            after = replace(money, unpriced=0)
-            if not money.unpriced or self._table.put_document(NAME, after.to_dict(), version):
-                return money.unpriced
+        """Forget the unfinished step of a run with the next write."""
+        self._unfinished.pop(run, None)
 
     def add(self, cost: float) -> None:
         """Book the cost of a run's calls that reserved nothing."""
         with self._lock:
-            self._book(Booking(self._next(), cost, is_call=False))
+            self._change(replace(self._account, spent=self._account.spent + cost))
+
+    def renew(self) -> None:
+        """Renew what this worker holds, and write the rest; raises `StoreError`."""
+        with self._lock:
+            if self._account.held or not self._is_written:
+                self._write()
 
     def is_empty(self) -> bool:
         """Return whether the cost limit is reached."""
-        return self._read()[1].spent >= self.limit
+        ledger = self.read()[1]
+        return ledger.spent >= ledger.limit
 
-    def why(self) -> str | None:
-        """Return why no further call is allowed, or None."""
-        _, money, _ = self._read()
-        if money.unpriced:
-            return (
-                f"the cost of {money.unpriced} calls is unknown, so the limit of {self.limit:g} USD cannot be "
-                "enforced: give the budget an assumed_price, or leave max_cost_usd out"
-            )
-        if money.spent + money.dearest > self.limit or money.spent >= self.limit:
-            return (
-                f"{money.spent:.4f} of {self.limit:g} USD are spent, and the dearest call cost {money.dearest:.4f}: "
-                "raise max_cost_usd to continue"
-            )
-        return None
+    def read(self) -> tuple[int, Ledger]:
+        """Return the version of the ledger, and the ledger."""
+        now = self._clock()
+        version, document = self._table.document(NAME)
+        ledger = Ledger.read(document, now, self._limit, is_priced=self._is_priced)
+        mine = replace(self._account, unfinished=self._unfinished)
+        return version, replace(ledger, accounts={**ledger.accounts, self._owner: mine})
 
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
+    def _without(self, held: Held) -> Account:
+        left = list(self._account.held)
+        for bound in held:
+            left.remove(bound)
+        return replace(self._account, held=tuple(left))
 
-    def _book(self, booking: Booking) -> None:
-        self._unbooked.append(booking)
+    def _change(self, account: Account) -> None:
+        self._account, self._is_written = account, False
         try:
             self._write()
         except StoreError as error:
-            log.warning("%s; %.4f USD are booked later", error, booking.cost)
+            log.warning("%s; %.4f USD that this worker has spent are written later", error, account.spent)
 
     def _write(self) -> None:
         while True:
-            version, money, now = self._read()
-            if self._put(self._own(money, now), version):
+            version, ledger = self.read()
+            if self._put(version, ledger, self._account):
                 return
 
-    def _own(self, money: Money, now: float) -> Money:
-        """Return the money with what this worker holds and has not booked."""
-        for booking in self._unbooked:
-            money = money.booking(self._owner, booking)
-        unfinished = {run: each for run, each in money.unfinished.items() if run not in self._ended}
-        return replace(money.holding(self._owner, self._amount, self._calls, now), unfinished=unfinished)
-
-    def _put(self, money: Money, version: int) -> bool:
-        ended = self._ended - money.unfinished.keys()  # a run may end while this writes
-        if not self._table.put_document(NAME, money.to_dict(), version):
+    def _put(self, version: int, ledger: Ledger, account: Account) -> bool:
+        self._is_written = False  # if the store fails, the write may have been made
+        whole = replace(account, at=self._clock(), unfinished=dict(self._unfinished))
+        accounts = {**ledger.accounts, self._owner: whole}
+        if not self._table.put_document(NAME, replace(ledger, accounts=accounts).to_dict(), version):
             return False
-        self._unbooked.clear()
-        self._ended -= ended
+        self._account, self._is_written = account, True
         return True
 
-    def _read(self) -> tuple[int, Money, float]:
-        now = self._clock()
-        version, document = self._table.document(NAME)
-        return version, Money.from_dict(document).without_stale(now), now
+
+def _booked(unfinished: Mapping[str, tuple[int, float, float]], place: Place) -> float:
+    step, before, booked = unfinished.get(place.run, (place.step, place.before, 0.0))
+    return booked if (step, before) == (place.step, place.before) else 0.0

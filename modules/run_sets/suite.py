@@ -14,7 +14,6 @@ from ...tasks.files.document import Document, UnreadableError
 from ...tasks.files.yaml_documents import parse_yaml
 from ...tasks.issues import located_issues
 from .errors import SuiteFileError
-from .plan import SetLimits
 
 Count = Field(default=None, ge=1)
 Amount = Field(default=None, gt=0, allow_inf_nan=False)
@@ -34,10 +33,6 @@ class SuiteLimits(_Part):
     max_cost_usd: float | None = Amount
     attempts: StrictInt | None = Count
 
-    def limits(self) -> SetLimits:
-        """Return the limits that are set, and defaults for the others."""
-        return SetLimits(**self.model_dump(exclude_none=True))
-
 
 class Suite(_Part):
     """The content of a suite file.
@@ -56,6 +51,8 @@ class Suite(_Part):
     budget: TaskBudget = TaskBudget()
     """The budget of each run; a task's own fields take precedence."""
     limits: SuiteLimits = SuiteLimits()
+    retry_on: tuple[StrictStr, ...] = ()
+    """Names of classes of errors that count as failures of the machine, such as `my_agents:SearchBusy`."""
     executor: Literal["inline", "local", "ray"] = "local"
     processes: StrictInt = Field(default=1, ge=1)
     seed: StrictInt | None = None

@@ -95,8 +95,7 @@ class Worker:
         limits = plan.limits
         self.limiter = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
         self.limiter.share = at_once / max(at_once, limits.at_once)
-        limit = limits.max_cost_usd
-        self._shared_budget = None if limit is None else SharedBudget(self._table, self.owner, limit)
+        self._shared_budget = plan.shared_budget(self._table, self.owner)
 
     async def run(self) -> None:
         """Work until the set is done or stopped.
@@ -221,7 +220,7 @@ class Worker:
             return await self._raised(lease, error)
         if result.error is not None and result.error.type == TraceTakenError.__name__:
             return None
-        status = status_of(result)
+        status = status_of(result, self.plan.retry_on)
         before = await self._ask(partial(earlier_usage, self._store, result.trace)) if _is_fork(result) else None
         figures = figures_of(result, self.plan.code, before)
         if status == ERRORED and lease.attempts < self.plan.limits.attempts:
@@ -231,12 +230,12 @@ class Worker:
     async def _result(self, lease: Lease) -> RunResult[Any]:
         store = self._store.under(lease)
         trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
-        again = Again.RESUME if trace is None else how_again(trace)
+        again = Again.RESUME if trace is None else how_again(trace, self.plan.retry_on)
         place = _place(trace) if trace is not None and again is Again.RESUME else None
-        gate = await self._gate(lease.key, place)
-        observers = [*self._options.get("observers", ()), *([gate] if self._shared_budget is not None else [])]
+        gate = None if self._shared_budget is None else await self._gate(self._shared_budget, lease.key, place)
+        observers = [*self._options.get("observers", ()), *([] if gate is None else [gate])]
         engine = Engine(self._module, **{**self._options, "traces": store, "observers": observers})
-        with use_limiter(gate):
+        with use_limiter(gate or self.limiter):
             if trace is None:
                 return await engine.arun(Task.from_dict(lease.doc["task"]))
             if again is Again.RESUME:
@@ -245,22 +244,21 @@ class Worker:
                 return await engine.afork(trace, trace.step_count - 1)
         raise _NotAgainError(trace)
 
-    async def _gate(self, key: str, place: Place | None) -> RunGate:
+    async def _gate(self, budget: SharedBudget, key: str, place: Place | None) -> RunGate:
         def out_of_money() -> None:
             self._stop.drain()
             if scope := self._running.get(key):
                 scope.cancel()
 
-        money, prices = self._shared_budget, getattr(self._options.get("budget"), "assumed_price", None)
-        booked = 0.0 if money is None or place is None else await to_thread.run_sync(money.booked, place)
-        return RunGate(self.limiter, money, out_of_money, prices, place, booked)
+        booked = 0.0 if place is None else await to_thread.run_sync(budget.booked, place)
+        return RunGate(self.limiter, budget, out_of_money, self.plan.assumed_price, place, booked)
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
         told = str(error) if isinstance(error, _NotAgainError) else error_line(error)
         if isinstance(error, DivergenceError):
             told += "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
         figures = await self._figures(lease, told)
-        if not raised_by_machine(error):
+        if not raised_by_machine(error, self.plan.retry_on):
             if not isinstance(error, RefoldError):
                 log.warning("task %s of set %s: %s", lease.key, lease.set_id, told, exc_info=error)
             return await self._finish(lease, FAILED, figures)

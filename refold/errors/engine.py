@@ -1,5 +1,6 @@
 """Errors of the engine: definitions, calls, states, effects and runs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from .families import DefinitionError, ExternalError, RunAbortedError, StateError, TaskError, UsageError
@@ -118,15 +119,17 @@ class EffectNotAllowedError(UsageError, RuntimeError):
 class EffectError(ExternalError):
     """An effect failed; a replay raises the same error.
 
-    `error_type` is the class name of the original exception, `message` its text, `data` its JSON payload or None. The
-    original exception is the `__cause__`, in the live run only.
+    `error_type` is the class name of the original exception, `message` its text, `data` its JSON payload or None.
+    `kinds` has the names of the class's bases, of its errno and its HTTP status. The original exception is the
+    `__cause__`, in the live run only.
     """
 
-    def __init__(self, error_type: str, message: str, data: Any = None) -> None:
+    def __init__(self, error_type: str, message: str, data: Any = None, kinds: Sequence[str] = ()) -> None:
         super().__init__(f"{error_type}: {message}" if message else error_type)
         self.error_type = error_type
         self.message = message
         self.data = data
+        self.kinds = tuple(kinds)
 
 
 class NoRunError(UsageError, RuntimeError):

@@ -1,17 +1,29 @@
 """The cost of a set is a hard limit: for calls that pass the gate, for others, and over several commands."""
 
+import json
+import subprocess
+import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from hostile_traces import read_docs, write_docs
+from hypothesis import given
+from hypothesis import strategies as st
+from set_lab.servers import place
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
+from refold.engine import Usage as RunUsage
 from refold.errors import StoreError
+from refold.modules.agent import Agent, GenerateParams, ScriptedGenerator, tool
 from refold.modules.agent.chat.messages import Message
+from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.chat.usage import Usage
+from refold.modules.agent.generators import TransientGeneratorError
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
@@ -19,11 +31,11 @@ from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
 from refold.modules.run_sets import SetResult, outage, run_set
 from refold.modules.run_sets.ends import usage_so_far
 from refold.modules.run_sets.request_gate import RunGate
-from refold.modules.run_sets.shared_budget import Place, Room, SharedBudget
+from refold.modules.run_sets.shared_budget import Held, Ledger, Place, Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
 from refold.modules.run_sets.worker import _place
 from refold.traces import Record
-from refold.traces.stores import open_store
+from refold.traces.stores import TaskTable, open_store
 from refold.traces.stores.sql.tasks import SqlTasks
 
 PRICE = 0.5
@@ -75,6 +87,10 @@ async def paid() -> bool:
     return True
 
 
+def ledger_of(table: TaskTable, now: float | None = None) -> Ledger:
+    return Ledger.read(table.document("money")[1], time.time() if now is None else now)
+
+
 def run(module: Talking, folder: Path, wall: float | None, **engine: Any) -> SetResult:
     tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(6)]
     limits: dict[str, Any] = {"at_once": 4, **({} if wall is None else {"max_cost_usd": wall})}
@@ -114,29 +130,69 @@ def test_a_price_that_is_not_known_is_its_own_case(tmp_path: Path) -> None:
 def test_processes_share_the_money(tmp_path: Path) -> None:
     table = open_store(tmp_path).tasks("set")
     now = 0.0
-    one, two = (SharedBudget(table, owner, 1.0, lambda: now) for owner in ("one", "two"))
-    assert one.reserve() == (Room.YES, 1.0)  # no call has ended yet: the first holds all
-    assert two.reserve() == (Room.LATER, 0.0)
-    one.settle(1.0, 0.3)
-    assert one.reserve() == two.reserve() == (Room.YES, 0.3)
-    assert two.reserve() == (Room.LATER, 0.0)
-    one.settle(0.3, 0.3)
-    assert two.reserve() == (Room.LATER, 0.0)
-    now = 100.0  # `two` died with its call: its money counts as spent
-    assert one.reserve() == (Room.NEVER, 0.0)
-    assert "0.9000 of 1 USD" in (one.why() or "")
+    one, two = (SharedBudget(table, f"run/{owner}", 1.0, lambda: now) for owner in ("one", "two"))
+    assert one.reserve(0.6) is Room.YES
+    assert two.reserve(0.3) is Room.YES
+    assert two.reserve(0.3) is Room.LATER
+    one.settle((0.6,), 0.1)
+    assert two.reserve(None) is Room.LATER  # without a bound, it runs alone
+    assert one.reserve(0.6) is Room.YES
+    one.settle((0.6,), 0.2)
+    assert two.reserve(0.9) is Room.NEVER
+    now = 100.0  # `two` died with its call, which may have cost its bound
+    ledger = ledger_of(table, now=now)
+    assert (round(ledger.spent, 4), ledger.sum("possible")) == (0.6, 0.3)
+    assert one.reserve(0.3) is Room.YES
+    assert one.reserve(0.2) is Room.LATER
+    assert "0.6000 of 1 USD are spent (0.3000 of them at most, by calls that failed" in (ledger.why("run") or "")
+
+
+def test_a_call_without_a_bound_runs_alone_and_may_cost_as_much_as_the_highest_one(tmp_path: Path) -> None:
+    table = open_store(tmp_path).tasks("set")
+    one, two = (SharedBudget(table, owner, 1.0) for owner in ("one", "two"))
+    assert one.reserve(None) is Room.YES
+    assert (two.reserve(None), two.reserve(0.1), one.reserve(0.0)) == (Room.LATER,) * 3
+    one.settle((None,), 0.3)
+    assert two.reserve(None) is Room.YES
+    two.lose((None,), None)
+    assert ledger_of(table).spent == 0.6
+    assert one.reserve(None) is Room.YES
+    one.settle((None,), 0.3)
+    assert one.reserve(None) is Room.NEVER
+    assert one.reserve(0.05) is Room.YES
+
+
+def test_a_lost_call_may_have_cost_all_while_no_cost_is_known(tmp_path: Path) -> None:
+    table = open_store(tmp_path).tasks("set")
+    money = SharedBudget(table, "run/one", 1.0)
+    assert money.reserve(None) is Room.YES
+    money.lose((None,), None)
+    assert money.reserve(0.1) is Room.NEVER
+    assert (money.is_empty(), ledger_of(table).excess()) == (True, None)
+    more = SharedBudget(table, "next/one", 2.0)  # a higher limit lets the set continue
+    assert more.reserve(0.9) is Room.YES
+    assert more.reserve(0.2) is Room.LATER
+
+
+def test_a_higher_limit_lets_a_set_continue_after_its_first_worker_was_killed(tmp_path: Path) -> None:
+    table, now = open_store(tmp_path).tasks("set"), [0.0]
+    killed = SharedBudget(table, "run/one", 1.0, lambda: now[0])
+    assert killed.reserve(None) is Room.YES
+    now[0] = 100.0
+    assert SharedBudget(table, "again/one", 1.0, lambda: now[0]).reserve(0.1) is Room.NEVER
+    assert SharedBudget(table, "more/one", 2.0, lambda: now[0]).reserve(0.9) is Room.YES
 
 
 def test_what_a_living_worker_holds_is_not_spent_however_long_its_call_takes(tmp_path: Path) -> None:
     table = open_store(tmp_path).tasks("set")
     now = 0.0
     one, two = (SharedBudget(table, owner, 5.0, lambda: now) for owner in ("one", "two"))
-    assert one.reserve() == (Room.YES, 5.0)
+    assert one.reserve(None) is Room.YES
     for now in (40.0, 80.0, 120.0):  # noqa: B007 - the clock of both
         one.renew()
-        assert two.reserve() == (Room.LATER, 0.0)
-    one.settle(5.0, 0.01)
-    assert two.reserve() == (Room.YES, 0.01)
+        assert two.reserve(0.1) is Room.LATER
+    one.settle((None,), 0.01)
+    assert two.reserve(0.1) is Room.YES
 
 
 def test_a_price_lets_a_set_go_on_after_calls_of_unknown_cost(tmp_path: Path) -> None:
@@ -246,9 +302,9 @@ def test_a_call_before_a_kill_is_booked_once_though_its_step_is_committed_later(
     with use_limiter(gate):
         result = engine(gate).resume(path)
     assert result.usage.cost == 6 * PRICE
-    assert after._read()[1].spent == 6 * PRICE
+    assert ledger_of(store.tasks("s")).spent == 6 * PRICE
     after.add(0.0)
-    assert not after._read()[1].unfinished
+    assert not ledger_of(store.tasks("s")).accounts["second"].unfinished
 
 
 def record(kind: str, step: int, **members: Any) -> Record:
@@ -263,7 +319,7 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
     writes, written = anyio.Event(), threading.Event()
 
     class Slow(SharedBudget):
-        def settle(self, held: float, cost: float | None, place: Place | None = None) -> None:
+        def settle(self, held: Held, cost: float | None, place: Place | None = None) -> None:
             super().settle(held, cost, place)
             anyio.from_thread.run_sync(writes.set)
             written.wait()
@@ -282,7 +338,7 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
         gate(record("commit", 0, usage={"cost": 0.0, "tokens_in": 1}))
         written.set()
     gate(record("commit", 1, usage={"cost": PRICE, "tokens_in": 10}))
-    assert money._read()[1].spent == PRICE
+    assert ledger_of(store.tasks("s")).spent == PRICE
 
 
 @pytest.mark.parametrize("afterwards", [False, True])
@@ -311,14 +367,14 @@ def test_money_is_exact_though_the_store_fails(
     )
     assert told.is_completed
     assert sum(PAID) == told.progress.cost == 3 * PRICE
-    money = SharedBudget(open_store(tmp_path).tasks(told.set_id), "reader", 1.6)._read()[1]
-    assert (money.spent, money.held) == (3 * PRICE, {})
+    ledger = ledger_of(open_store(tmp_path).tasks(told.set_id))
+    assert (ledger.spent, [each.held for each in ledger.accounts.values()]) == (3 * PRICE, [()])
 
 
 def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(self: SharedBudget) -> Any:
+    def away(self: SharedBudget, bound: float | None) -> Any:
         raise StoreError("the database is away")
 
     task = Task(id="t", objective="talk")
@@ -334,7 +390,316 @@ def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
 def test_a_call_of_a_run_that_was_resumed_after_its_end_is_remembered(tmp_path: Path) -> None:
     money = SharedBudget(open_store(tmp_path / "set").tasks("s"), "worker", 100.0)
     ended, resumed = Place("run", 0, 0.0), Place("run", 1, PRICE)
-    money.settle(0.0, PRICE, ended)
+    money.settle((), PRICE, ended)
     money.ended("run")
-    money.settle(0.0, PRICE, resumed)
+    money.settle((), PRICE, resumed)
     assert (money.booked(ended), money.booked(resumed)) == (0.0, PRICE)
+
+
+@effect(idempotent=True)
+async def grown(cost: float, bound: float | None) -> bool:
+    """A call of one's own, with or without a bound."""
+    async with request_slot(at_most=None if bound is None else RunUsage(cost=bound)) as slot:
+        await anyio.sleep(0.01)
+        PAID.append(cost)
+        if cost < 0:
+            raise ConnectionResetError("the answer was lost")
+        slot.used(10, cost)
+    return True
+
+
+class Growing(Talking):
+    """Calls that become 40 times as expensive, in all runs together."""
+
+    def __init__(self, costs: list[float], bound: float | None) -> None:
+        super().__init__()
+        self.costs, self.bound = costs, bound
+
+    def decide(self, state: Talk) -> Decision:
+        return Decision.final("done") if state.asked == len(self.costs) else Decision.act(Action("ask"))
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        return Observation(value=await perform(grown, self.costs[state.asked], self.bound))
+
+
+def spend(module: Any, folder: Path, **limits: Any) -> SetResult:
+    PAID.clear()
+    tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(16)]
+    limits = {"max_cost_usd": 1.0, "at_once": 16, "attempts": 1, **limits}
+    return run_set(module, tasks, folder, limits=limits)
+
+
+@pytest.mark.parametrize("bound", [None, 0.4])
+def test_calls_that_become_expensive_together_stay_below_the_limit(tmp_path: Path, bound: float | None) -> None:
+    told = spend(Growing([0.01, 0.01, 0.4], bound), tmp_path)
+    assert told.interrupted
+    assert sum(PAID) <= 1.0
+    assert "the next call may cost 0.4000: raise max_cost_usd" in told.notes[-1]
+    assert "more than" not in told.notes[-1]
+
+
+def test_a_call_that_costs_more_than_its_bound_is_reported(tmp_path: Path) -> None:
+    told = run_set(Growing([0.7] * 3, 0.1), ["one"], tmp_path, limits={"max_cost_usd": 1.0})
+    assert (told.interrupted, len(told.notes)) == (True, 1)
+    assert told.notes[0].startswith(
+        "1.4000 of 1 USD are spent, 0.4000 more than max_cost_usd allows, and the next call"
+    )
+    done = run_set(Growing([1.5], 0.1), ["one"], tmp_path / "done", limits={"max_cost_usd": 1.0})
+    assert done.is_completed
+    assert done.notes == ("1.5000 of 1 USD are spent, 0.5000 more than max_cost_usd allows",)
+
+
+def test_a_bound_above_the_limit_stops_the_set(tmp_path: Path) -> None:
+    told = spend(Growing([0.1], 1.5), tmp_path)
+    assert (told.interrupted, PAID) == (True, [])
+    assert "0.0000 of 1 USD are spent, and the next call may cost 1.5000: raise max_cost_usd" in told.notes[-1]
+
+
+@pytest.mark.parametrize(("bound", "calls"), [(0.3, 3), (None, 1)])
+def test_a_call_that_fails_counts_with_what_it_may_have_cost(tmp_path: Path, bound: float | None, calls: int) -> None:
+    told = spend(Growing([-1.0], bound), tmp_path)
+    assert told.interrupted
+    assert len(PAID) == calls
+    assert "at most, by calls that failed or were lost" in told.notes[-1]
+
+
+class Nested(Growing):
+    """A call inside a call."""
+
+    async def act(self, state: Talk, decision: Decision) -> Observation:
+        return Observation(value=await perform(around, self.costs[state.asked], self.bound))
+
+
+@effect(idempotent=True)
+async def around(cost: float, bound: float | None) -> bool:
+    async with request_slot(at_most=None if bound is None else RunUsage(cost=bound)) as slot:
+        PAID.append(cost)
+        slot.used(1, cost)
+        return bool(await perform(grown, cost, bound))
+
+
+@pytest.mark.parametrize("bound", [None, 0.05])
+def test_a_call_inside_a_call_does_not_wait_for_itself(tmp_path: Path, bound: float | None) -> None:
+    told = spend(Nested([0.01], bound), tmp_path)
+    assert (told.is_completed, told.notes) == (True, ())
+    ledger = ledger_of(open_store(tmp_path).tasks(told.set_id))
+    assert ledger.spent == pytest.approx(sum(PAID)) == pytest.approx(0.32)
+
+
+def test_a_run_that_waits_for_money_keeps_its_deadline(tmp_path: Path) -> None:
+    """Another process holds all of the money for as long as it lives."""
+    store = open_store(tmp_path)
+    other = SharedBudget(store.tasks("set"), "other", 1.0)
+    assert other.reserve(None) is Room.YES
+    told = run_set(
+        Growing([0.1], 0.1),
+        ["task"],
+        tmp_path,
+        name="set",
+        limits={"max_cost_usd": 1.0},
+        engine={"budget": {"max_runtime_seconds": 0.3}},
+    )
+    assert told.counts == {"stopped": 1}
+
+
+class Scripted(ScriptedGenerator):
+    """An agent's requests become 40 times as expensive, with a made-up usage."""
+
+    async def generate(self, messages: Any, params: GenerateParams) -> Generation:
+        cost = 0.01 if len(messages) < 4 else 0.4
+        await anyio.sleep(0.01)
+        PAID.append(cost)
+        given = await super().generate(messages, params)
+        return given.model_copy(
+            update={"usage": Usage(input_tokens=9, output_tokens=1, total_tokens=10, cost_usd=cost)}
+        )
+
+
+def test_agents_whose_requests_become_expensive_together_stay_below_the_limit(tmp_path: Path) -> None:
+    @tool
+    def look(x: int) -> str:
+        """Look."""
+        return "seen"
+
+    call = [ToolCall.of("c", "look", {"x": 1})]
+    told = spend(Agent(name="a", model=Scripted([call, call, "done"]), tools=[look]), tmp_path)
+    assert sum(PAID) <= 1.0
+    assert told.interrupted
+    assert "the next call may cost 0.4000" in told.notes[-1]
+
+
+PRICED: dict[str, Any] = {"input_tokens": 4, "output_tokens": 30, "total_tokens": 34}
+
+
+class Priced(FunctionGenerator):
+    """A model with a price, which always writes as much as it may."""
+
+    def __init__(self, fails: str = "") -> None:
+        super().__init__(self.answer, model="priced")
+        self.fails = fails
+        self.params = GenerateParams(timeout=0.05 if fails == "timeout" else None)
+
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> RunUsage:
+        return RunUsage(tokens_in, 30, 0.3)
+
+    async def answer(self, messages: Any, params: Any) -> Generation:
+        PAID.append(0.3)
+        if self.fails == "timeout":
+            await anyio.sleep_forever()
+        if self.fails:
+            raise TransientGeneratorError(self.fails, status=int(self.fails) if self.fails.isdigit() else None)
+        return Generation(message=Message("assistant", "done"), usage=Usage(**PRICED, cost_usd=0.3))
+
+
+@pytest.mark.parametrize(
+    ("fails", "calls"),
+    [("", 3), ("timeout", 3), ("the stream was cut off", 3), ("504", 3), ("503", 16)],
+)
+def test_an_agents_request_holds_the_bound_of_its_model(tmp_path: Path, fails: str, calls: int) -> None:
+    agent = Agent(name="a", model=Priced(fails), backoff_max_tries=0)
+    told = spend(agent, tmp_path)
+    assert len(PAID) == calls
+    assert told.interrupted == (calls == 3)
+
+
+class Memory:
+    """A table of one document; a write may fail before or after it was made."""
+
+    def __init__(self) -> None:
+        self.version, self.text, self.fails = 0, "null", ""
+
+    def document(self, name: str) -> tuple[int, Any]:
+        return self.version, json.loads(self.text)
+
+    def put_document(self, name: str, value: Any, version: int) -> bool:
+        fails, self.fails = self.fails, ""
+        if fails != "before" and version == self.version:
+            self.version, self.text = version + 1, json.dumps(value)
+        if fails:
+            raise StoreError("away")
+        return version == self.version - 1
+
+
+BOUNDS = st.sampled_from([None, 0.1, 0.25, 0.4, 1.2])
+FAILS = st.sampled_from(["", "before", "after"])
+STEPS = st.tuples(
+    st.integers(0, 2), st.sampled_from(["reserve", "settle", "lose", "die"]), BOUNDS, FAILS, st.floats(0, 1)
+)
+
+
+@given(steps=st.lists(STEPS, max_size=40))
+def test_nothing_is_reserved_or_spent_beyond_the_limit_and_no_request_waits_for_none(
+    steps: list[tuple[int, str, float | None, str, float]],
+) -> None:
+    """Requests cost at most their bound, and 0.1 without one; a worker that dies is followed by another one."""
+    table, real, now = Memory(), 0.0, [0.0]
+
+    def worker(name: object) -> SharedBudget:
+        return SharedBudget(table, f"w/{name}", 1.0, lambda: now[0])  # type: ignore[arg-type]
+
+    workers = [worker(n) for n in range(3)]
+    running: list[list[float | None]] = [[], [], []]
+    for number, (who, what, bound, fails, share) in enumerate(steps):
+        money, mine = workers[who], running[who]
+        table.fails = fails
+        if what == "reserve":
+            with suppress(StoreError):
+                room = money.reserve(bound)
+                assert room is not Room.LATER or any(running)
+                if room is Room.YES:
+                    mine.append(bound)
+        elif what == "die":
+            table.fails = ""
+            for each in workers:
+                each.renew()
+            real += sum((each or 0.0) * share for each in mine)
+            mine.clear()
+            now[0] += 100.0
+            workers[who] = worker(f"later {number}")
+            for each in workers:
+                each.renew()
+        elif mine:
+            held = mine.pop()
+            cost = 0.1 if held is None else held * share
+            real += 0.0 if held is None and what == "lose" else cost
+            if what == "settle":
+                money.settle((held,), cost)
+            else:
+                money.lose((held,), held)
+    table.fails = ""
+    for each in workers:
+        each.renew()
+    ledger = workers[0].read()[1]
+    held_now = sum(bound or 0.0 for account in ledger.accounts.values() for bound in account.held)
+    assert real <= ledger.spent + 1e-6
+    assert ledger.spent + held_now <= 1.0 + 1e-6 or ledger.highest > 0
+
+
+PAYING = """
+import os, sys
+import anyio
+from refold import Action, AgentModule, Decision, StateSchema, Task, effect, perform
+from refold.engine import Usage
+from refold.modules.rate_limits import request_slot
+from refold.modules.run_sets import run_set, shared_budget
+
+shared_budget.STALE_SECONDS = 3.0
+
+
+@effect(idempotent=True)
+async def pay() -> bool:
+    async with request_slot(at_most=Usage(cost=0.05)) as slot:
+        with open("paid", "a") as paid:
+            paid.write("x")
+        await anyio.sleep(0.05)
+        slot.used(1, 0.04)
+    return True
+
+
+class Paying(AgentModule[StateSchema]):
+    def init_state(self, task):
+        return StateSchema()
+
+    async def decide(self, state):
+        return Decision.act(Action("nothing")) if not await perform(pay) else Decision.final("done")
+
+    def reduce(self, state, decision, observation):
+        pass
+
+
+if __name__ == "__main__":
+    tasks = [Task(id=f"t{n}", objective="pay") for n in range(40)]
+    limits = {"max_cost_usd": 1.0, "at_once": 4, "attempts": 9}
+    told = run_set(Paying, tasks, sys.argv[1], name="s", limits=limits, lease_seconds=1.0)
+    print(told.interrupted, *told.notes, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("kind", ["folder", "sqlite", "postgres", "objects"])
+def test_the_limit_holds_for_what_was_really_paid_through_kills_of_two_commands(kind: str, tmp_path: Path) -> None:
+    with place(kind) as found:
+        pay_through_kills(found.address(tmp_path), tmp_path)
+
+
+def pay_through_kills(where: str, tmp_path: Path) -> None:
+    (tmp_path / "paying.py").write_text(PAYING)
+    paid = tmp_path / "paid"
+
+    def command() -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "paying.py", where], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+
+    for calls in (4, 12):
+        commands = [command(), command()]
+        while not paid.exists() or paid.stat().st_size < calls:
+            assert all(each.poll() is None for each in commands)
+            anyio.run(anyio.sleep, 0.02)
+        for each in commands:
+            each.kill()
+            each.communicate()
+    last = command()
+    told, _ = last.communicate()
+    assert paid.stat().st_size * 0.04 <= 1.0  # each has cost 0.04, of 0.05 that it may
+    assert paid.stat().st_size >= 12
+    assert told.startswith("True\n")
+    assert "at most, by calls that failed or were lost" in told
+    assert "more than max_cost_usd" not in told

@@ -210,7 +210,9 @@ _plain_decision = _with(
 )
 _result = _with(id=_maybe_text, name=_maybe_text, error=_maybe_text, error_type=_maybe_text)
 _observation = _none_or(_with(results=_list_of(lambda each: _index(each) or _result(each))))
-_error = _none_or(_with({"type": _text, "message": _text}, traceback=_maybe_text, phase=_maybe_text))
+_error = _none_or(
+    _with({"type": _text, "message": _text}, traceback=_maybe_text, phase=_maybe_text, kinds=_none_or(_list_of(_text)))
+)
 _request = _with(
     {"id": _text},
     prompt=_maybe_text,

@@ -1,7 +1,6 @@
-"""URLs of stores: the paths in them, and what is shown."""
+"""Paths in the URLs of stores."""
 
 import os
-import re
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
@@ -24,9 +23,3 @@ def path_in(text: str) -> Path:
     if "\0" in path:
         raise UsageError(f"{text!r} has a zero byte (%00), and no file's name can have one")
     return Path(path)
-
-
-def without_password(url: str) -> str:
-    """Return a URL without its password and parameters that look secret."""
-    shown = re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:***@", url)
-    return re.sub(r"(?i)([?&](?:[a-z_]*(?:password|secret|token|key)[a-z_]*)=)[^&#]*", r"\1***", shown)

@@ -9,13 +9,14 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ....secret_table import MASK
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
 from ..loop.errors import error_text
 from .fields import Document, Messages, Metrics, Moment, OptionalError, OptionalGenerator, StepUsage
-from .masked_arguments import MASK, masked_arguments
+from .masked_arguments import masked_arguments
 from .sinks import Sink, write_document
 
 AgentStatus: TypeAlias = Literal["running", "finished", "errored", "stalled"]

@@ -18,7 +18,7 @@ from .generation import CallDelta, Delta, Generation
 from .identifiers import GeneratorNameError, get_generator, get_identifier, register_generator
 from .journaled import generate, generation_effect
 from .params import GenerateParams
-from .protocol import Capabilities, DescribedGenerator, Generator, StreamingGenerator
+from .protocol import BoundedGenerator, Capabilities, DescribedGenerator, Generator, StreamingGenerator
 from .providers.backoff import Backoff, Retry, with_backoff
 from .providers.litellm_generator import LiteLLMGenerator
 from .request_context import generation_number, listening
@@ -27,6 +27,7 @@ from .scripted import ScriptedGenerator
 __all__ = [
     "Answer",
     "Backoff",
+    "BoundedGenerator",
     "CallDelta",
     "Capabilities",
     "CassetteGenerator",

@@ -8,6 +8,8 @@ from .params import GenerateParams
 
 CHARACTERS_A_TOKEN = 4
 """Roughly the average of English text with today's vocabularies."""
+BYTES_A_TOKEN = 2
+"""Fewer than nearly all texts have, also in languages with several bytes a character."""
 
 _AROUND = 4
 _PICTURE = 1000
@@ -21,19 +23,31 @@ def estimate_tokens(messages: Sequence[Message]) -> int:
     return sum(map(_tokens, messages))
 
 
+def most_tokens(messages: Sequence[Message], params: GenerateParams) -> int:
+    """Return more tokens than nearly any vocabulary needs for a prompt.
+
+    This is half the bytes of its messages and tools in UTF-8.
+    """
+    tools = sum(len(str(tool.to_openai()).encode()) for tool in params.tools or ())
+    texts = sum(len("".join(_texts(message)).encode()) for message in messages)
+    return (texts + tools) // BYTES_A_TOKEN + sum(map(_others, messages))
+
+
 def _tokens(message: Message) -> int:
-    characters, others = 0, 0
-    if isinstance(message.body, str):
-        characters = len(message.body)
-    else:
-        for part in message.body:
-            if part.type == "text":
-                characters += len(part.text)
-            else:
-                others += _PICTURE
-    for call in message.tool_calls or ():
-        characters += len(call.function.name) + len(call.function.arguments)
-    return characters // CHARACTERS_A_TOKEN + others + _AROUND
+    return sum(map(len, _texts(message))) // CHARACTERS_A_TOKEN + _others(message)
+
+
+def _texts(message: Message) -> list[str]:
+    body = message.body
+    texts = [body] if isinstance(body, str) else [part.text for part in body if part.type == "text"]
+    calls = [text for call in message.tool_calls or () for text in (call.function.name, call.function.arguments)]
+    return texts + calls
+
+
+def _others(message: Message) -> int:
+    """Return the tokens of pictures and audio, and those around the message."""
+    body = message.body
+    return _AROUND + (0 if isinstance(body, str) else _PICTURE * sum(part.type != "text" for part in body))
 
 
 def tokens_to_reserve(

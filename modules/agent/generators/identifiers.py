@@ -3,7 +3,6 @@
 Other examples are `scripted:answers.yaml` and `cassette:recorded.jsonl`.
 """
 
-import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
@@ -11,6 +10,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import TypeAdapter, ValidationError
 
 from ....errors import UsageError
+from ....secret_table import without_logins
 from .cassettes.cassette import CassetteGenerator
 from .params import GenerateParams
 from .protocol import Generator
@@ -19,9 +19,6 @@ from .scripted import ScriptedGenerator
 
 Provider: TypeAlias = Callable[[str, GenerateParams, dict[str, str]], Generator]
 """Makes a generator from a model's name, parameters, and further options such as `api_key`."""
-
-
-_LOGIN = re.compile(r"://[^/\s@]+@")
 
 
 class GeneratorNameError(UsageError, ValueError):
@@ -102,7 +99,7 @@ def get_identifier(generator: Generator, params: GenerateParams | None = None) -
 
 def holds_secret(identifier: str) -> bool:
     """Return whether an identifier contains a key or a server's login."""
-    return "api_key=" in identifier or _LOGIN.search(identifier) is not None
+    return "api_key=" in identifier or without_logins(identifier) != identifier
 
 
 def _provider(head: str) -> tuple[str, str]:
@@ -152,4 +149,4 @@ def _plain(text: str) -> Any:
 
 
 def _written(value: Any) -> str:
-    return ";".join(value) if isinstance(value, list) else _LOGIN.sub("://", str(value))
+    return ";".join(value) if isinstance(value, list) else without_logins(str(value))

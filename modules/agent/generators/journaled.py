@@ -14,11 +14,18 @@ from ....errors import EffectError, RunAbortedError
 from ...rate_limits import current_limiter, request_slot
 from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage
-from .errors import FatalGeneratorError, RateLimitedError, TransientGeneratorError, generator_error
-from .estimate import estimate_tokens, tokens_to_reserve
+from .errors import (
+    FatalGeneratorError,
+    RateLimitedError,
+    ScriptExhaustedError,
+    TransientGeneratorError,
+    UnreachableError,
+    generator_error,
+)
+from .estimate import estimate_tokens, most_tokens, tokens_to_reserve
 from .generation import Delta, Generation
 from .params import GenerateParams
-from .protocol import Generator, StreamingGenerator
+from .protocol import BoundedGenerator, Generator, StreamingGenerator
 from .providers.backoff import Backoff as Backoff
 from .providers.backoff import OnRetry, with_backoff
 from .providers.provider_errors import classified
@@ -29,6 +36,8 @@ Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence
 """Returns a chat and its parameters in the form to send; pure, and changes neither."""
 
 log = logging.getLogger("refold")
+_MAYBE_BILLED = (None, 408, 499, 504)
+"""The statuses of failed requests that may have been billed: no answer came, or not in time."""
 
 
 def generation_effect(generator: Generator, render: Render | None = None) -> Callable[..., Awaitable[Generation]]:
@@ -127,19 +136,32 @@ async def _in_turn(
     """
     if current_limiter() is None:
         return await _ask(generator, chat, params)
-    async with request_slot(estimate_tokens(chat) if reserve is None else reserve) as slot:
+    at_most = await _at_most(generator, chat, params, reserve or 0)
+    async with request_slot(estimate_tokens(chat) if reserve is None else reserve, at_most=at_most) as slot:
         try:
             generation = await _ask(generator, chat, params)
         except Exception as error:
             told = classified(error)
             if isinstance(told, RateLimitedError):
                 slot.refused(told.retry_after)
+            elif isinstance(told, UnreachableError | ScriptExhaustedError) or told.status not in _MAYBE_BILLED:
+                slot.used(0)
             raise
         if _is_told(generation.usage) and generation.usage is not None:
             slot.used(generation.usage.total_tokens, generation.usage.cost_usd)
         else:
             slot.used(slot.reserved, None)  # an unreported cost is not zero
         return generation
+
+
+async def _at_most(generator: Generator, chat: Sequence[Message], params: GenerateParams, counted: int) -> Usage | None:
+    """Return the largest usage of a request, None if unknown."""
+    own = getattr(generator, "params", None) or GenerateParams()
+    merged = own.merge_with(params)
+    tokens_in = max(counted, most_tokens(chat, merged))
+    if isinstance(generator, BoundedGenerator):
+        return await generator.at_most(tokens_in, params)
+    return None if merged.max_tokens is None else Usage(tokens_in, merged.max_tokens)
 
 
 async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:

@@ -6,7 +6,7 @@ A generator has a model's name and answers messages; streaming and capabilities 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from ....engine import StateModel
+from ....engine import StateModel, Usage
 from ..chat.messages import Message
 from .generation import Delta, Generation
 from .params import GenerateParams
@@ -36,6 +36,20 @@ class StreamingGenerator(Generator, Protocol):
 
     def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
         """Yield the pieces as they arrive, then the whole Generation."""
+
+
+@runtime_checkable
+class BoundedGenerator(Generator, Protocol):
+    """A generator that knows the most that a request may use.
+
+    A run set with a cost limit runs requests without a known bound one at a time.
+    """
+
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> Usage | None:
+        """Return the largest usage of a request, None if unknown.
+
+        `tokens_in` are the tokens of its prompt. Makes no request.
+        """
 
 
 class Capabilities(StateModel):

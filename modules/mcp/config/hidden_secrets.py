@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
-from ...agent.events.masked_arguments import MASK, is_secret, masked
+from ....secret_table import MASK, SCHEME, is_parameter, is_secret, without_logins
+from ...agent.events.masked_arguments import masked
 
-_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
-_SCHEME = re.compile(r"\b(bearer|basic)\s+(\S+)", re.IGNORECASE)
 _HARMLESS = frozenset({"accept", "content-type", "user-agent", "accept-language", "cache-control"})
 _SHORTEST = 4
 """Shorter texts are not secrets, and replacing them would garble messages."""
@@ -22,7 +21,7 @@ def shown_url(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return _LOGIN.sub("", url.partition("?")[0])
+        return without_logins(url.partition("?")[0])
     host = parts.netloc.rpartition("@")[2]
     query = re.sub(r"=[^&]*", f"={MASK}", parts.query)
     return urlunsplit((parts.scheme, host, parts.path, query, ""))
@@ -48,7 +47,7 @@ class Hidden:
         """Return the text without the secrets."""
         for secret in self._texts:
             text = text.replace(secret, MASK)
-        return _LOGIN.sub(f"{MASK}@", text)
+        return without_logins(text, f"{MASK}@")
 
 
 def _secrets(connection: Mapping[str, Any]) -> Iterator[str]:
@@ -72,7 +71,7 @@ def _secrets_of_args(args: list[str]) -> Iterator[str]:
         name, is_pair, value = given.partition("=")
         if given != shown or (is_pair and is_secret(name)):
             yield value if is_pair and not given.startswith("http") else given
-        yield from (found[2] for found in _SCHEME.finditer(given))
+        yield from (found[3] for found in SCHEME.finditer(given))
         if "://" in given:
             yield from _secrets_of_url(value if is_pair and "://" not in name else given)
 
@@ -84,4 +83,4 @@ def _secrets_of_url(url: str) -> Iterator[str]:
     except ValueError:
         return
     yield from map(unquote, login)
-    yield from (value for name, value in parse_qsl(parts.query) if is_secret(name) or len(value) >= 2 * _SHORTEST)
+    yield from (value for name, value in parse_qsl(parts.query) if is_parameter(name) or len(value) >= 2 * _SHORTEST)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from .paths.guarded import GuardedError, why_guarded
+from ....engine import trace_home
+from .paths.guarded import GuardedError, is_of_store, why_guarded
 from .paths.resolve import Spot
 from .workspace import Seen, Workspace, check_regular
 
@@ -67,13 +68,17 @@ def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | Non
 
 
 def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
-    """Raise GuardedError for a file that others run as code."""
+    """Raise GuardedError for code that others run, and the run's trace."""
     why = why_guarded(workspace.root, spot.path) if workspace.guard else None
-    if why is not None:
+    error = None if why is None else GuardedError(path, why)
+    if (home := trace_home()) is not None and is_of_store(workspace.root, spot.path, home):
+        why = f"is a part of {home}, which keeps this run's trace, so no tool may change it"
+        error = GuardedError(path, why, "write elsewhere, or keep traces outside the workspace: Engine(traces=DIR)")
+    if error is not None:
         for folder, name in reversed(spot.made):
             with suppress(OSError):
                 os.rmdir(name, dir_fd=folder)
-        raise GuardedError(path, why)
+        raise error
 
 
 class _Step:

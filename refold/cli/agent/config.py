@@ -7,15 +7,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ...modules.agent.events.masked_arguments import MASK, is_secret, masked
+from ...modules.agent.events.masked_arguments import masked
+from ...secret_table import MASK, SCHEME, is_parameter, without_logins
 from ..errors import InputError
 
 KEY = "agent"
 """The member of a task's metadata that holds the config."""
 _NAME = re.compile(r"(?<![\w-])([A-Za-z_]\w*)=")
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|(?:\\.|[^\s&\\])+")
-_SCHEME = re.compile(r"\b(bearer|basic)((?:\\?\s|%20|\+)+)([^\s\"'&]+)", re.IGNORECASE)
-_LOGIN = re.compile(r"://[^/\s@]+@")
 _MARK = re.compile("<redacted:([^>]+)>")
 _SECRET = re.compile(r"[,\s]\s*(?:[\w.-]*[._])?api_key=(?:\"[^\"]*\"|'[^']*'|[^,\s]*)")
 
@@ -79,7 +78,7 @@ class AgentConfig:
         doc = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         for name in ("model", "api_base", "policy"):
             if doc[name] is not None:
-                doc[name] = _LOGIN.sub("://", without_keys(str(doc[name])))
+                doc[name] = without_logins(without_keys(str(doc[name])))
         doc["mcp"] = [without_secrets(each) for each in self.mcp]
         return {name: value for name, value in doc.items() if value not in (None, [], False)}
 
@@ -119,9 +118,9 @@ def without_secrets(command: str) -> str:
     """
     for named in reversed(list(_NAME.finditer(command))):
         value = _VALUE.match(command, named.end())
-        if value is not None and (is_secret(named[1]) or _SCHEME.search(value[0])):
+        if value is not None and (is_parameter(named[1]) or SCHEME.search(value[0])):
             command = f"{command[: named.end()]}<redacted:{named[1]}>{command[value.end() :]}"
-    return str(masked(_SCHEME.sub(rf"\1\2{MASK}", _LOGIN.sub("://", command))))
+    return str(masked(SCHEME.sub(rf"\1\2{MASK}", without_logins(command))))
 
 
 def _from_environment(mark: re.Match[str]) -> str:

@@ -294,6 +294,7 @@ export interface RunSet {
   unpriced: number // tasks whose cost is not known
   tokens: number
   changed: number | null
+  note?: string | null // what was spent beyond its limit; only of the set whose page it is
 }
 export interface SetTask {
   place: number

@@ -12,7 +12,8 @@ from refold import Task
 from refold.errors import StoreError
 from refold.modules.examples.game_of_24 import GameOf24
 from refold.modules.run_sets import run_set
-from refold.traces.stores import Figures, NewTask
+from refold.modules.run_sets.shared_budget import SharedBudget
+from refold.traces.stores import Figures, NewTask, open_store
 from refold.traces.stores.folder.sets_file import SetsFile
 from refold.traces.stores.folder.store import TASKS, FolderStore
 
@@ -45,6 +46,21 @@ def test_a_set_and_its_tasks_in_pages(tmp_path: Path) -> None:
         assert running["key"] == "t2"
         gone = asking.http.get("/api/set", params={"id": "another"})
         assert (gone.status_code, gone.json()["error"]["kind"]) == (404, "no_set")
+
+
+@pytest.mark.parametrize("place", ["{}", "sqlite:///{}/runs.db"])
+@pytest.mark.parametrize(("cost", "said"), [(0.5, None), (1.5, "1.5000 of 1 USD are spent, 0.5000 more than")])
+def test_a_set_says_what_it_spent_beyond_its_limit(place: str, cost: float, said: str | None, tmp_path: Path) -> None:
+    store = open_store(place.format(tmp_path))
+    table = store.tasks("set")
+    table.add([NewTask("t")])
+    SharedBudget(table, "worker", 1.0).add(cost)
+    with serving(tmp_path, store=None if place == "{}" else store) as asking:
+        note = asking.get("set", id="set")["set"]["note"]
+        assert note is None if said is None else note.startswith(said)
+        table.put_document("money", {"accounts": {"x": {"held": 5}}, "limit": "?"}, 1)
+        assert asking.get("set", id="set")["set"]["note"] is None
+    store.close()
 
 
 def test_a_folder_that_holds_only_folders_of_sets_shows_them(tmp_path: Path) -> None:

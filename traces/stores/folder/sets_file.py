@@ -119,26 +119,32 @@ class SetsFile:
         sql = f"{_ROWS} WHERE {' AND '.join(where)} ORDER BY place LIMIT ?"
         return [set_task(row) for row in self._rows(sql, [*values, limit])]
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def document(self, set_id: str, name: str) -> dict[str, Any]:
+        """Return a set's document, or an empty one; raises `StoreError`."""
+        sql = f"SELECT value FROM documents WHERE set_id = ? AND name = ? AND length(value) <= {16 * _DOCUMENT}"
+        found = self._rows(sql, [set_id, name], "documents")
+        return _document(found[0][0]) if found else {}
+
+    def _rows(self, sql: str, values: Sequence[Any] = (), table: str = "tasks") -> list[tuple[Any, ...]]:
         if not self.path.is_symlink() and not self.path.exists():
             return []
         try:
-            with self._opened() as connection:
+            with self._opened(table) as connection:
                 return connection.execute(sql, values).fetchall()
         except (sqlite3.Error, OverflowError) as error:
             raise StoreError(f"{self.path} cannot be read as the table of sets: {error}") from error
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _opened(self, table: str) -> Iterator[sqlite3.Connection]:
         os.close(open_file(self.path))  # refuses links, folders and pipes
         with closing(connect_to_read(self.path, 1.0)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.set_progress_handler(lambda: 1, _WORK)
-            kinds = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = 'tasks'").fetchall()
-            if len(kinds) != 1 or not is_plain(connection, "tasks", kinds[0][0], str(kinds[0][1])):
-                raise StoreError(f"{self.path} has no table of tasks: it is not the database of a set")
+            kinds = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", [table]).fetchall()
+            if len(kinds) != 1 or not is_plain(connection, table, kinds[0][0], str(kinds[0][1])):
+                raise StoreError(f"{self.path} has no table of {table}: it is not the database of a set")
             yield connection
 
 

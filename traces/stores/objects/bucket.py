@@ -13,7 +13,7 @@ import orjson
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from ....errors import StoreError
-from ..url_text import without_password
+from ....secret_table import without_password
 
 _AT_ONCE = 16
 """How many objects are read at once: a request takes some 20 ms, mostly waiting."""

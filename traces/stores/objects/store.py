@@ -13,6 +13,7 @@ import orjson
 from obstore.store import S3Store
 
 from ....errors import StoreError, TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError, UsageError
+from ....secret_table import without_password
 from ...file.append_only import Store
 from ...file.blob import blob_reference
 from ...file.schema import is_run_id
@@ -23,7 +24,6 @@ from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total
 from ..summaries import add_up, page_of
 from ..task_table import Lease
-from ..url_text import without_password
 from .bucket import Bucket, Found
 from .run_writer import ObjectRun, lease_content
 from .segments import folder_of, read_segments, segment, segment_name

@@ -23,11 +23,11 @@ from typing import Any, TypeVar
 import psycopg
 
 from ....errors import StoreError, TraceNotFoundError
+from ....secret_table import without_password
 from ..access import Access
 from ..owner import new_owner
 from ..sql.database import Facts, Head, Line, Row
 from ..task_table import Lease
-from ..url_text import without_password
 from .durability import may_wait, must_sync
 from .prepared import PreparedStatements
 from .tables import MARK, VERSION

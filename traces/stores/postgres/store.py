@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ....errors import UsageError
+from ....secret_table import without_password
 from ..access import Access
 from ..beats import Beats
 from ..protocol import Grouping
@@ -12,7 +13,6 @@ from ..sql.database import Session
 from ..sql.run_writer import SqlRun
 from ..sql.store import SqlStore
 from ..task_table import Lease
-from ..url_text import without_password
 from .database import PostgresDatabase
 from .tables import FOLD, TABLES
 

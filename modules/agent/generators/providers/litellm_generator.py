@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from .....engine import Usage as EngineUsage
 from ...chat.messages import Message
 from ...chat.usage import Usage
 from ...chat.validation import sanitize_orphan_tool_messages
@@ -90,6 +91,13 @@ class LiteLLMGenerator:
     async def capabilities(self) -> Capabilities:
         """Return the capabilities in litellm's own list; makes no request."""
         return await aside(self._described)
+
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:
+        """Return the largest usage of a request; makes none.
+
+        The output is limited by `max_tokens`, otherwise by the model. The cost is None if the price is unknown.
+        """
+        return await aside(lambda: self._bounded(tokens_in, self.params.merge_with(params)))
 
     def request(self, messages: Sequence[Message], params: GenerateParams) -> dict[str, Any]:
         """Return litellm's arguments: a repaired chat and merged parameters."""
@@ -203,6 +211,18 @@ class LiteLLMGenerator:
 
     def _told(self, error: Exception, request: dict[str, Any]) -> GeneratorError:
         return provider_error_of(error, self._key(), request.get("api_base"))
+
+    async def _bounded(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:
+        litellm = load_litellm()
+        most = params.extra.get("max_completion_tokens") or params.max_tokens
+        most = most or self._listed(litellm).get("max_output_tokens")
+        if not most:
+            return None
+        tokens_out = most * (params.extra.get("n") or 1)
+        plain = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
+        cached = plain.model_copy(update={"cache_creation_input_tokens": tokens_in})
+        costs = [cost for cost in (self._cost(litellm, plain), self._cost(litellm, cached)) if cost is not None]
+        return EngineUsage(tokens_in, tokens_out, max(costs, default=None))
 
     async def _described(self) -> Capabilities:
         facts = self._listed(load_litellm())

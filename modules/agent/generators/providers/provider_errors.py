@@ -15,6 +15,7 @@ from socket import gaierror
 from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 
+from .....secret_table import MIN_LENGTH, without_logins
 from ..errors import (
     ContextOverflowError,
     FatalGeneratorError,
@@ -42,13 +43,7 @@ _BUSY = frozenset(
 _REFUSED = frozenset({"ConnectError", "ClientConnectorError", "NewConnectionError"})
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
 """OpenSSL's reasons if the server does not speak TLS."""
-_SECRET_FROM = 8
-"""The least length of a redacted key.
-
-Servers that require any key get dummy keys such as "none" or "k", which also occur in ordinary words.
-"""
 _LONGEST = 1000
-_LOGIN = re.compile(r"(://)[^/\s@]*@")
 _BROKEN = "Connection error."
 _BARE = re.compile(r"Error code: \d+")
 """The message of openai from version 3 on for a body that has no `error.message`."""
@@ -74,7 +69,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
         return own
     status = _status(error)
     message = _message(error)
-    if secret and len(secret) >= _SECRET_FROM:
+    if secret and len(secret) >= MIN_LENGTH:
         message = message.replace(secret, "<redacted:api_key>")
     facts: dict[str, Any] = {
         "status": status,
@@ -83,7 +78,7 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
     }
     kind = _class_of(error, status, f"{message} {_body(error)}")
     if kind is UnreachableError:
-        place = _LOGIN.sub(r"\1", api_base or _address(error) or "the model's address")
+        place = without_logins(api_base or _address(error) or "the model's address")
         message = f"nothing answers at {place}; is the server running? ({message})"
         facts["status"] = None
     return kind(message, **facts)
@@ -101,7 +96,7 @@ def _message(error: BaseException) -> str:
         short = f"{_BROKEN.removesuffix('.')}: {cause}"
     if _BARE.fullmatch(short) and (body := _body(error)):
         short = f"{short} - {body}"
-    short = _LOGIN.sub(r"\1", short)
+    short = without_logins(short)
     return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
 
 

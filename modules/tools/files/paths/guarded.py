@@ -18,6 +18,8 @@ from .....errors import TaskError
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 """A folder with these entries is a repository to git (setup.c: is_git_directory)."""
+_STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
+"""The ends and beginnings of names in a store that is a folder."""
 _NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Large folders without a user's own files."""
 
@@ -28,8 +30,8 @@ class GuardedError(TaskError, PermissionError):
     `path` is the path as the caller gave it.
     """
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path} {why}; Workspace(root, guard=False) lets tools change it")
+    def __init__(self, path: str, why: str, remedy: str = "Workspace(root, guard=False) lets tools change it") -> None:
+        super().__init__(f"{path} {why}; {remedy}")
         self.path = path
 
 
@@ -58,6 +60,29 @@ def why_guarded(root: Path, path: str) -> str | None:
         if _is_repository(root.joinpath(*parts[:depth]), parts[depth]):
             return "is part of a bare git repository, which git runs programs from"
     return None
+
+
+def is_of_store(root: Path, path: str, home: Path) -> bool:
+    """Return whether a file belongs to the store of traces at `home`.
+
+    `path` starts at the root and has its links resolved. Folders are compared by identity, because names may differ in
+    case. If the store's folder is the root or above it, only names of its own files belong to it.
+    """
+    is_database = home.is_file()
+    folder = home.parent if is_database else home
+    ways = [
+        *reversed(root.parents),
+        root,
+        *(root.joinpath(*path.split("/")[:n]) for n in range(1, path.count("/") + 2)),
+    ]
+    for above, entry in pairwise(ways):
+        if above.exists() and above.samefile(folder):
+            name, base = _plain(entry.name), _plain(home.name)
+            if is_database:
+                return name in (base, f"{base}-wal", f"{base}-shm", f"{base}-journal")
+            is_inside = above != root and above.is_relative_to(root)
+            return is_inside or name.endswith(_STORED) or name.startswith(_STORED_AS)
+    return False
 
 
 def guarded_folders(root: Path) -> set[Path]:

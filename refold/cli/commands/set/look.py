@@ -13,6 +13,8 @@ from rich.text import Text
 from ....errors import StoreError
 from ....modules.run_sets.ends import ENDED
 from ....modules.run_sets.progress import RateMeter, SetProgress, progress_of
+from ....modules.run_sets.shared_budget import NAME as MONEY
+from ....modules.run_sets.shared_budget import excess_in
 from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
@@ -109,11 +111,15 @@ def show_set(where: str, name: str | None, status: str | None, as_json: bool) ->
     with _table(where, name) as found:
         progress = progress_of(found.counts())
         rows = list(all_rows(found, status))
+        excess = excess_in(found.document(MONEY)[1])
+        notes = [excess] if excess else []
         if as_json:
             shown = [_document(row) for row in rows]
-            write_json({"set": found.set_id, "where": where, **progress.to_dict(), "rows": shown})
+            write_json({"set": found.set_id, "where": where, **progress.to_dict(), "notes": notes, "rows": shown})
             return 0
         out = console()
+        for note in notes:
+            say(out, Text(f"note: {clean(note)}"))
         score = f", score {progress.score:.3f}" if progress.score is not None else ""
         say(out, Text(f"{clean(found.set_id)}: {progress}{score}"))
         table(out, _HEADINGS, (_cells(row) for row in rows), numbers=_NUMBERS, whole=(0,))

@@ -72,6 +72,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
                 limits={**suite.limits.model_dump(exclude_none=True), **wanted.limits},
                 engine=_engine(suite, wanted),
                 retry=wanted.retry,
+                retry_on=suite.retry_on,
                 changed=wanted.changed,
                 on_progress=shown,
             )

@@ -4,8 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from ....errors import StoreError
+from ....modules.run_sets.shared_budget import NAME as MONEY
+from ....modules.run_sets.shared_budget import excess_in
 from ....traces.index.folder import Folder
 from ....traces.stores import TaskRow, TraceStore
 from ....traces.stores.folder.sets_file import SetCounts, SetsFile, SetTask, set_task
@@ -49,6 +52,11 @@ class StoreSets:
             found = [row for each in status or (None,) for row in table.rows(status=each, after=after, limit=limit)]
             return [_shown(row) for row in sorted(found, key=lambda row: row.place)[:limit]]
 
+    def document(self, set_id: str, name: str) -> Any:
+        """Return a document of a set, or None; raises `StoreError`."""
+        with self._read():
+            return self._store.tasks(set_id).document(name)[1]
+
     @contextmanager
     def _read(self) -> Iterator[None]:
         try:
@@ -84,7 +92,8 @@ def set_page(folder: Folder, query: Question, after: int | None, limit: int) -> 
     limit = max(1, min(limit, _MOST))
     rows = file.tasks(counts.set_id, status=statuses, after=after, limit=limit)
     more = rows[-1].place if len(rows) == limit else None
-    return {"set": _standing(name, counts), "tasks": [_task(folder, each) for each in rows], "next": more}
+    shown = _standing(name, counts) | {"note": excess_in(file.document(counts.set_id, MONEY))}
+    return {"set": shown, "tasks": [_task(folder, each) for each in rows], "next": more}
 
 
 def _all(folder: Folder) -> Iterator[tuple[str, SetsFile | StoreSets, SetCounts]]:

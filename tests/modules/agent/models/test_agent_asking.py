@@ -122,7 +122,7 @@ def test_the_real_classes_are_known() -> None:
 
     litellm: Any = import_module("litellm")
 
-    request = httpx.Request("POST", "http://127.0.0.1:9/v1/chat/completions")
+    request: Any = httpx.Request("POST", "http://127.0.0.1:9/v1/chat/completions")
 
     def answer(status: int) -> Any:
         return httpx.Response(status, request=request)

@@ -334,6 +334,36 @@ def test_halves_of_characters_are_replaced_before_they_reach_a_state(streamed: b
 # Costs and capabilities
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "params", "tokens_out", "cost"),
+    [
+        ("openai/gpt-4o", {}, {"max_tokens": 1000}, 1000, 2.5 + 0.01),
+        ("openai/gpt-4o", {}, {}, 16384, 2.5 + 0.16384),  # the model's own limit
+        ("openai/gpt-4o", {}, {"max_tokens": 1000, "extra": {"n": 3}}, 3000, 2.5 + 0.03),
+        ("openai/gpt-4o", {}, {"extra": {"max_completion_tokens": 10}}, 10, 2.5 + 0.0001),
+        ("openai/mine", {"price": (1.0, 2.0)}, {"max_tokens": 500_000}, 500_000, 1.0 + 1.0),
+        ("openai/mine", {}, {"max_tokens": 7}, 7, None),
+        ("anthropic/claude-sonnet-4-5", {}, {"max_tokens": 0 + 1_000}, 1_000, None),
+    ],
+)
+def test_the_largest_usage_of_a_request_is_known_before_it(
+    name: str, options: dict[str, Any], params: dict[str, Any], tokens_out: int, cost: float | None
+) -> None:
+    bound = anyio.run(LiteLLMGenerator(name, **options).at_most, 1_000_000, GenerateParams(**params))
+    assert bound is not None
+    assert (bound.tokens_in, bound.tokens_out) == (1_000_000, tokens_out)
+    if name.startswith("anthropic"):  # a write to the cache is more expensive than a plain prompt
+        facts = load_litellm().model_cost["claude-sonnet-4-5"]
+        assert bound.cost is not None
+        assert bound.cost > 1e6 * facts["input_cost_per_token"] + 1000 * facts["output_cost_per_token"]
+    else:
+        assert bound.cost == (None if cost is None else pytest.approx(cost))
+
+
+def test_a_request_without_a_longest_answer_has_no_bound() -> None:
+    assert anyio.run(LiteLLMGenerator("openai/mine", price=(1.0, 2.0)).at_most, 10, GenerateParams()) is None
+
+
 def test_the_price_is_litellms_or_ones_own_or_not_known() -> None:
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000}
     with ModelServer(Says("x", usage=usage), repeat=True) as server:

@@ -16,7 +16,6 @@ import pytest
 
 from refold.cli.agent.chat.shown_words import sure_words
 from refold.engine.effects.journal.redacted_match import text_fits
-from refold.engine.effects.redaction import TOKEN_SHAPES
 from refold.modules.agent import judge as judging
 from refold.modules.agent import tool
 from refold.modules.agent.chat import summarize as summarizing
@@ -25,6 +24,7 @@ from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_mode import with_end
 from refold.modules.policies.judge.judge import read_decision
 from refold.modules.tools import EditError, PatchFormatError, apply_patch, edit_file, use_workspace
+from refold.secret_table import TOKEN_SHAPES
 
 LENGTH = 40_000
 STUCK = 5

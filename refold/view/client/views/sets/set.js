@@ -57,6 +57,7 @@ export function SetOfRuns({ source, id, params, setParams }) {
   return html`<div class="page set-page">
     <h1 dir="auto">${visible(set.id)}</h1>
     ${problem && html`<p class="notice wait" role="alert">${problem.message}</p>`}
+    ${set.note && html`<p class="notice bad">${oneLine(set.note, 400)}</p>`}
     <${Bar} set=${set} />
     <p class="row set-facts">
       <${Legend} set=${set} />

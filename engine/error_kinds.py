@@ -1,0 +1,39 @@
+"""What an exception is, beyond the name of its class."""
+
+import errno
+from typing import Any
+
+from ..errors import ChildRunError, EffectError
+
+_OWN = "refold."
+_IN_ALL = (Exception, BaseException, object)
+
+
+def error_kinds(error: BaseException) -> tuple[str, ...]:
+    """Return what an exception is, in addition to its class's name.
+
+    The result has the names of its base classes, of its `errno` such as `ENOSPC`, and its HTTP status such as `HTTP
+    503`. An EffectError is what its effect's error was; a ChildRunError is its cause, too. The names of refold's other
+    errors say enough.
+    """
+    if isinstance(error, EffectError):
+        return (error.error_type, *error.kinds)
+    if type(error).__module__.startswith(_OWN) and not isinstance(error, ChildRunError):
+        return ()
+    kinds = [cls.__name__ for cls in type(error).__mro__[1:] if cls not in _IN_ALL]
+    number = _read(error, "errno")
+    kinds += [errno.errorcode[number]] if type(number) is int and number in errno.errorcode else []
+    holders = (error, _read(error, "response"))
+    values = [_read(each, name) for each in holders for name in ("status_code", "status", "code")]
+    kinds += [f"HTTP {each}" for each in values if type(each) is int and 100 <= each < 600][:1]
+    cause = error.__cause__
+    if isinstance(error, ChildRunError) and cause is not None:
+        kinds += [type(cause).__name__, *error_kinds(cause)]
+    return tuple(dict.fromkeys(kinds))
+
+
+def _read(holder: Any, name: str) -> Any:
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # noqa: BLE001 - a stranger's property
+        return None
