@@ -12,7 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from ..file.record import CHILD_STATE, RUN_CHILD, WAIT_CHILD
+from ..file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..json_patch.apply import escape, same_json
 from ..json_patch.share import Change, changes_of
 from ..step import Effect, Step
@@ -21,6 +21,7 @@ from .twins import HeadSide, Twins
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _SEED = "/seed"
+_TASK_ID = "/task/id"
 _OF_AGENT = frozenset(("/task/inputs/session_id", "/task/inputs/agent_id"))
 """The ids in a header that an Agent makes for each of its runs."""
 _DERIVED = re.compile(r"s([0-9]{1,15})a([0-9]+)")
@@ -170,7 +171,7 @@ class First:
 
     def see(self, place: PhaseDiff) -> bool:
         """Add the next place that differs; return whether no later place will be shown."""
-        if self._result is not None:
+        if self.is_over:
             return True
         if place.phase == "init" and not self._is_fork:
             self._begin, self.settings = place, (*self.settings, *place.differences)
@@ -184,6 +185,11 @@ class First:
             self._outcome = replace(place, differences=outcomes)
         self._other = self._other or place
         return False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no later place will be shown."""
+        return self._result is not None
 
     @property
     def result(self) -> PhaseDiff | None:
@@ -226,9 +232,10 @@ def header_differences(left: HeadSide, right: HeadSide) -> tuple[tuple[Differenc
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
     ids = tuple(each for each in found if each.path == _SEED or (each.path in _OF_AGENT and _are_ids(each)))
     twins = Twins(left, right)
+    derived = twins.pair_tasks(left.header.get("task"), right.header.get("task"))
     for each in found:
         twins.pair(each.left, each.right)
-    return tuple(each for each in found if each not in ids), ids, twins
+    return tuple(each for each in found if each not in ids and not (derived and each.path == _TASK_ID)), ids, twins
 
 
 def _are_ids(found: Difference) -> bool:
@@ -244,7 +251,9 @@ class _Phases:
     def __init__(self, left: Side, right: Side) -> None:
         self.left, self.right = left, right
         self.header, self.ids, self.twins = header_differences(left, right)
-        self.steps = StepPhases(self.twins, shift=shift_of(left, right), firsts=(_first(left), _first(right)))
+        self.steps = StepPhases(
+            self.twins, shift=shift_of(left, right), firsts=first_steps(left.first_state, right.first_state)
+        )
         pairs = ((left, right), (right, left)) if left.run_id != right.run_id else ()
         self.is_fork = any(one.run_id in descent(other, lambda run: None) for one, other in pairs)
 
@@ -342,6 +351,8 @@ class StepPhases:
             self.twins.pair(one.key, other.key)
             self.twins.pair(children[0].get(one.seq), children[1].get(other.seq))
             self.twins.enter_call(one.phase, *(f"{each.digest}.{each.n}|".encode() for each in (one, other)))
+            if one.name in (RUN_CHILD, START_CHILD):
+                self.twins.pair_tasks(*((each.args or {}).get("task") for each in (one, other)))
             if one.name == "now" and not one.args:
                 self.twins.pair_times(one.result, other.result)
             yield one, other
@@ -418,9 +429,9 @@ def _actions(step: Step) -> list[dict[str, Any]]:
     return [action for decision in (_proposed(step), step.decision) for action in (decision or {}).get("actions") or ()]
 
 
-def _first(side: Side) -> int:
-    """Return how many steps of other runs come before a fork's first state."""
-    return int((side.first_state or {}).get("current_step", 0))
+def first_steps(left: Any, right: Any) -> tuple[int, int]:
+    """Return how many steps of other runs come before two first states."""
+    return int((left or {}).get("current_step", 0)), int((right or {}).get("current_step", 0))
 
 
 def _changed(step: Step) -> dict[str, Any]:
@@ -538,7 +549,7 @@ def _outcome(effect: Effect) -> dict[str, Any]:
         "error": effect.error,
         "cancelled": effect.cancelled,
         "open": effect.open,
-        "usage": _without_time(effect.usage),
+        "usage": _without(effect.usage, "seconds"),
     }
 
 
@@ -547,8 +558,8 @@ def _without_run(result: Any) -> Any:
     if not isinstance(result, Mapping):
         return result
     kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}
-    return {**kept, "usage": _without_time(kept.get("usage"))}
+    return {**kept, "usage": _without(kept.get("usage"), "seconds")}
 
 
-def _without_time(usage: Any) -> Any:
-    return {name: value for name, value in usage.items() if name != "seconds"} if isinstance(usage, dict) else usage
+def _without(value: Any, *names: str) -> Any:
+    return {name: item for name, item in value.items() if name not in names} if isinstance(value, dict) else value

@@ -11,10 +11,12 @@ the traces show that the engine, or a tool by the engine's functions, made it:
 So a pair is one to one, and a text that only looks like an id is never taken for one.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any, Protocol
 
 from ..derived_ids import derive, id_from
@@ -24,9 +26,8 @@ from ..json_patch.share import Change, changes_of
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TIME = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
-_TOKEN = re.compile(
-    rf"({_UUID}|\d{{4}}-\d\d-\d\d(?:[T ]{_TIME}(?:Z|[+-]\d\d:\d\d)?)?|{_TIME}|\d{{8}}-\d{{6}}(?!\d)|[^\W_]+)"
-)
+_DATE = rf"\d{{4}}-\d\d-\d\d(?:[T ]{_TIME}(?:Z|[+-]\d\d:\d\d)?)?|\d{{8}}-\d{{6}}(?!\d)"
+_TOKEN = re.compile(rf"({_UUID}|{_DATE}|{_TIME}|\d{{9,}}\.\d+|[^\W_]+)")
 _SPACE = re.compile(r"\s")
 _HEX = re.compile(r"[0-9a-f-]{6,}")
 _SHORTEST = 6
@@ -56,6 +57,12 @@ class HeadSide(Protocol):
     def header(self) -> Mapping[str, Any]: ...  # noqa: D102
 
 
+def may_be_ids(left: Any, right: Any) -> bool:
+    """Return whether two values differ in what may be ids of the engine."""
+    both = isinstance(left, str) and isinstance(right, str)
+    return both and any(_HEX.fullmatch(token) and len(token) >= _TELLING for token in _TOKEN.findall(left))
+
+
 class Twins:
     """The pairs of ids and times of two runs.
 
@@ -81,13 +88,20 @@ class Twins:
         if not (type(left) is type(right) is str) or min(len(left), len(right)) < _TELLING or self.is_same(left, right):
             return
         a, b = _TOKEN.split(left), _TOKEN.split(right)
-        parts = [(x, y) for x, y in zip(a, b, strict=False) if x != y]
+        parts = [(x, y) for x, y in zip(a, b, strict=False) if x != y and not self._pairs(x, y)]
         if len(a) == len(b) and len(parts) == 1 and min(map(len, parts[0])) >= _TELLING and not _SPACE.search(left):
             left, right = parts[0]  # only this part of the id is new in each run
             self._add(left, right)
         else:
             self._texts.append((left, right))
             self._texts.sort(key=lambda pair: -len(pair[0]))  # a text that contains another one is replaced first
+
+    def pair_tasks(self, left: Any, right: Any) -> bool:
+        """Add the ids of two tasks if both are derived from their tasks; return whether they are."""
+        derived = _is_derived(left) and _is_derived(right)
+        if derived:
+            self.pair(left["id"], right["id"])
+        return derived
 
     def pair_times(self, left: Any, right: Any) -> None:
         """Add what `now()` returned to two matched calls."""
@@ -184,6 +198,15 @@ def _maker(side: HeadSide, step: int, phase: str, prefix: bytes) -> Callable[[in
     header = side.header
     seed, path = header.get("seed", 0), (header.get("parent") or {}).get("path", "")
     return lambda number: id_from(derive(prefix, seed, path, step, phase, f"id|{number}"))
+
+
+def _is_derived(task: Any) -> bool:
+    """Return whether a task's id is the one that a task without an id gets (see `tasks/task_id.py`)."""
+    if not isinstance(task, dict) or not isinstance(task.get("id"), str):
+        return False
+    document = [task.get("objective"), *([task["inputs"]] if task.get("inputs") else [])]
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return task["id"].rpartition("-")[2] == blake2b(text.encode("ascii"), digest_size=5).hexdigest()
 
 
 def _forms_of(reading: Any) -> list[Any]:
