@@ -85,10 +85,12 @@ class Twins:
 
     def pair(self, left: Any, right: Any) -> None:
         """Add a pair of ids; ignored if one of them is in another pair."""
-        if not (type(left) is type(right) is str) or min(len(left), len(right)) < _TELLING or self.is_same(left, right):
+        if not (type(left) is type(right) is str) or left == right or min(len(left), len(right)) < _TELLING:
             return
         a, b = _TOKEN.split(left), _TOKEN.split(right)
-        parts = [(x, y) for x, y in zip(a, b, strict=False) if x != y and not self._pairs(x, y)]
+        parts = [(x, y) for x, y in zip(a, b, strict=False) if x != y and not self._is_known(x, y)]
+        if len(a) == len(b) and not parts:
+            return
         if len(a) == len(b) and len(parts) == 1 and min(map(len, parts[0])) >= _TELLING and not _SPACE.search(left):
             left, right = parts[0]  # only this part of the id is new in each run
             self._add(left, right)
@@ -164,8 +166,11 @@ class Twins:
             )
         return found or (times[0] if times else token)
 
+    def _is_known(self, left: str, right: str) -> bool:
+        return self._ids.get(left) == right or right in self._times.get(left, ())
+
     def _pairs(self, left: str, right: str) -> bool:
-        if self._ids.get(left) == right or right in self._times.get(left, ()):
+        if self._is_known(left, right):
             return True
         if len(left) != len(right) or not (_HEX.fullmatch(left) and _HEX.fullmatch(right)):
             return False

@@ -35,7 +35,7 @@ _MOST = 500
 """The number of samples in one answer."""
 _TEXT = 2_000
 """How many characters of an answer, a reason or an error are sent."""
-_PARTED = 40
+_PARTED = 200
 """For how many changed tasks the runs are read to find where they differ."""
 _KEPT = 4
 """How many results are kept; each has all its samples."""
