@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from ...errors import PatchError, TraceCorruptError, TraceError
-from ..json_patch.apply import run_patch
+from ..json_patch.apply import PlaceFold, collector_at_rest
 from ..json_patch.share import patched
 from ..step import gather_effects
 from .lines import Lines
@@ -14,7 +14,7 @@ from .record import KINDS, PATCHING, Record
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
-    """Check what the hash chain, already checked by the caller, cannot show.
+    """Check the lines, and what their hash chain cannot show.
 
     - The header is the first record. Commits are numbered without gaps.
     - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one: a
@@ -25,17 +25,17 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` with the first bad
     line; if no line is bad, the error that `base` raised.
     """
-    walk = _Walk(base)
-    for index in range(len(lines)):
-        record = lines.record(index)
-        try:
-            walk.see(record, index)
-        except _Wrong as wrong:
-            raise TraceCorruptError(
-                wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
-            ) from None
-        except PatchError as error:
-            raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
+    walk, index = _Walk(base), -1
+    try:
+        with collector_at_rest():
+            for index, (raw, doc) in enumerate(lines.checked()):
+                walk.see(Record.of(raw, doc, lines.path), index)
+    except _Wrong as wrong:
+        raise TraceCorruptError(
+            wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
+        ) from None
+    except PatchError as error:
+        raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
     walk.calls()
     if walk.missing is not None:
         raise walk.missing
@@ -62,6 +62,9 @@ class _Walk:
         self.commits = 0
         self.intents: set[int] = set()
         self.step: list[Record] = []
+        self.nested = False
+        """Whether a call of the step is inside another one."""
+        self.fold = PlaceFold()
         self.closed: set[int] = set()
         self.cancelled: set[int] = set()
         self.outcomes: set[int] = set()
@@ -72,44 +75,44 @@ class _Walk:
 
     def see(self, record: Record, index: int) -> None:
         """Check the next record and note its facts."""
-        _ = record.data  # parses the line, which checks its members
-        kind = record.kind
+        doc, kind = record.data, record.kind
         if kind not in KINDS:
             raise _Wrong("there is no such kind of record", actual=kind)
         if (kind == "header") is not (index == 0):
             raise _Wrong("only the first record is a header", actual=kind)
         if kind == "header":
-            self.parent = record.get("parent") or {}
+            self.parent = doc.get("parent") or {}
         if kind in ("decide", "commit") and not self.has_state:
             raise _Wrong(f"a {kind} comes before the first state")
         if kind == "intent":
             self.intents.add(record.seq)
             self.step.append(record)
+            self.nested = self.nested or doc.get("parent") is not None
         elif kind == "outcome":
-            self._outcome(record)
+            self._outcome(record, doc)
         elif kind == "branch":
             self._branch(record)
         elif kind == "snapshot":
             self._snapshot(record)
         elif kind == "commit":
-            self._commit(record)
+            self._commit(record, doc)
         elif kind == "end" and record.step != self.commits:
             raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=record.step)
-        if kind in PATCHING and record.get("patch"):
+        if kind in PATCHING and (patch := doc.get("patch")):
             if not self.has_state:
                 raise _Wrong("a patch comes before the first state")
             if self.shares:
-                self.doc = patched(self.doc, record["patch"])
+                self.doc = patched(self.doc, patch)
             elif self.doc is not _UNKNOWN:
-                self.doc = run_patch(self.doc, record["patch"])  # in place: each record is parsed for this walk alone
+                self.doc = self.fold(self.doc, patch)  # in place: each record is parsed for this walk alone
 
-    def _outcome(self, record: Record) -> None:
-        intent = record["intent"]
+    def _outcome(self, record: Record, doc: dict[str, Any]) -> None:
+        intent, cancelled = doc["intent"], doc.get("cancelled")
         if intent not in self.intents:
             raise _Wrong("the outcome refers to no earlier intent", actual=intent)
-        if intent in self.closed or (intent in self.cancelled and record.get("cancelled")):
+        if intent in self.closed or (intent in self.cancelled and cancelled):
             raise _Wrong("the intent has an outcome already", actual=intent)
-        (self.cancelled if record.get("cancelled") else self.closed).add(intent)
+        (self.cancelled if cancelled else self.closed).add(intent)
         self.outcomes.add(record.seq)
 
     def _branch(self, record: Record) -> None:
@@ -152,10 +155,10 @@ class _Walk:
         self.shares = True
         return doc
 
-    def _commit(self, record: Record) -> None:
+    def _commit(self, record: Record, doc: dict[str, Any]) -> None:
         if record.step != self.commits:
             raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=record.step)
-        for result in (record.get("observation") or {}).get("results", ()):
+        for result in (doc.get("observation") or {}).get("results", ()):
             if isinstance(result, int) and result not in self.outcomes:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)
         self.commits += 1
@@ -164,5 +167,7 @@ class _Walk:
 
     def calls(self) -> None:
         """Check how the calls of the step nest; raises `TraceCorruptError`."""
-        gather_effects(self.step)
+        if self.nested:
+            gather_effects(self.step)
         self.step.clear()
+        self.nested = False
