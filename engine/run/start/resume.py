@@ -231,8 +231,8 @@ class _Preparation:
             "schema_version": cls.model_fields["schema_version"].default,
             "seconds": round(seconds_so_far(trace, until=self.clock.time()), 6),
         }
-        if self.writer.torn:
-            members["torn"] = len(self.writer.torn)
+        if self.writer.torn_size:
+            members["torn"] = self.writer.torn_size
         if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
             members["patch"] = patch
         self._write("resume", members)
