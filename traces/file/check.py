@@ -1,6 +1,7 @@
 """Checks the order, references and snapshots of a trace's records."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from ..json_patch.share import patched
 from ..step import gather_effects
 from .lines import Lines
 from .record import KINDS, PATCHING, Record
+from .schema import misfit
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
@@ -25,11 +27,11 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` with the first bad
     line; if no line is bad, the error that `base` raised.
     """
-    walk, index = _Walk(base), -1
+    walk, index = _Walk(base, lines.path), -1
     try:
         with collector_at_rest():
             for index, (raw, doc) in enumerate(lines.checked()):
-                walk.see(Record.of(raw, doc, lines.path), index)
+                walk.see(raw, doc, index)
     except _Wrong as wrong:
         raise TraceCorruptError(
             wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
@@ -48,6 +50,7 @@ class _Wrong(Exception):
         self.actual = actual
 
 
+Members = dict[str, Any]
 _UNKNOWN = object()
 """Placeholder for an unknown state: the run that holds it is missing or corrupt."""
 
@@ -55,13 +58,13 @@ _UNKNOWN = object()
 class _Walk:
     """The facts of the records so far, to check the next record."""
 
-    def __init__(self, base: Callable[[], Any]) -> None:
-        self.base = base
+    def __init__(self, base: Callable[[], Any], path: Path | None) -> None:
+        self.base, self.path = base, path
         self.missing: TraceError | None = None
         self.parent: Any = None
         self.commits = 0
         self.intents: set[int] = set()
-        self.step: list[Record] = []
+        self.step: list[tuple[bytes, Members]] = []
         self.nested = False
         """Whether a call of the step is inside another one."""
         self.fold = PlaceFold()
@@ -73,91 +76,103 @@ class _Walk:
         self.has_state = False
         self.shares = False
 
-    def see(self, record: Record, index: int) -> None:
-        """Check the next record and note its facts."""
-        doc, kind = record.data, record.kind
-        if kind not in KINDS:
-            raise _Wrong("there is no such kind of record", actual=kind)
-        if (kind == "header") is not (index == 0):
-            raise _Wrong("only the first record is a header", actual=kind)
-        if kind == "header":
-            self.parent = doc.get("parent") or {}
-        if kind in ("decide", "commit") and not self.has_state:
-            raise _Wrong(f"a {kind} comes before the first state")
+    def see(self, raw: bytes, doc: Members, index: int) -> None:
+        """Check the next line and note its facts."""
+        kind = doc["kind"]
+        if (kind == "header") is not (index == 0) or kind not in KINDS:
+            self._begins(raw, doc)
+        elif kind == "header":
+            Record.of(raw, doc, self.path)  # checks the format first
+        elif (wrong := misfit(kind, doc, raw)) is not None:
+            raise _Wrong(f"the {kind} record does not fit its kind: {wrong}")
         if kind == "intent":
-            self.intents.add(record.seq)
-            self.step.append(record)
+            self.intents.add(index)
+            self.step.append((raw, doc))
             self.nested = self.nested or doc.get("parent") is not None
         elif kind == "outcome":
-            self._outcome(record, doc)
-        elif kind == "branch":
-            self._branch(record)
-        elif kind == "snapshot":
-            self._snapshot(record)
+            self._outcome(doc)
         elif kind == "commit":
-            self._commit(record, doc)
-        elif kind == "end" and record.step != self.commits:
-            raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=record.step)
+            self._commit(doc)
+        elif kind == "decide":
+            if not self.has_state:
+                raise _Wrong("a decide comes before the first state")
+        elif kind == "branch":
+            self._branch(doc)
+        elif kind == "snapshot":
+            self._snapshot(doc)
+        elif kind == "header":
+            self.parent = doc.get("parent") or {}
+        elif kind == "end" and doc["step"] != self.commits:
+            raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=doc["step"])
         if kind in PATCHING and (patch := doc.get("patch")):
             if not self.has_state:
                 raise _Wrong("a patch comes before the first state")
             if self.shares:
                 self.doc = patched(self.doc, patch)
             elif self.doc is not _UNKNOWN:
-                self.doc = self.fold(self.doc, patch)  # in place: each record is parsed for this walk alone
+                self.doc = self.fold(self.doc, patch)  # in place: each line is parsed for this walk alone
 
-    def _outcome(self, record: Record, doc: dict[str, Any]) -> None:
+    def _begins(self, raw: bytes, doc: Members) -> None:
+        """Raise what is wrong with a line of an unknown kind, or in the place of the header."""
+        Record.of(raw, doc, self.path)
+        if doc["kind"] not in KINDS:
+            raise _Wrong("there is no such kind of record", actual=doc["kind"])
+        raise _Wrong("only the first record is a header", actual=doc["kind"])
+
+    def _outcome(self, doc: Members) -> None:
         intent, cancelled = doc["intent"], doc.get("cancelled")
         if intent not in self.intents:
             raise _Wrong("the outcome refers to no earlier intent", actual=intent)
         if intent in self.closed or (intent in self.cancelled and cancelled):
             raise _Wrong("the intent has an outcome already", actual=intent)
         (self.cancelled if cancelled else self.closed).add(intent)
-        self.outcomes.add(record.seq)
+        self.outcomes.add(doc["seq"])
 
-    def _branch(self, record: Record) -> None:
-        if "opened" in record:
-            self.opened.update(record["opened"]["children"])
+    def _branch(self, doc: Members) -> None:
+        if "opened" in doc:
+            self.opened.update(doc["opened"]["children"])
             return
-        chosen = record["chosen"]
+        chosen = doc["chosen"]
         if "candidate" not in chosen and chosen.get("run") not in self.opened:
             raise _Wrong("the branch that was chosen was not opened in this step", actual=chosen.get("run"))
 
-    def _snapshot(self, record: Record) -> None:
-        if record.step != self.commits:
-            raise _Wrong("the snapshot is of another step than the state", expected=self.commits, actual=record.step)
+    def _snapshot(self, doc: Members) -> None:
+        if doc["step"] != self.commits:
+            raise _Wrong("the snapshot is of another step than the state", expected=self.commits, actual=doc["step"])
         if not self.has_state:
             self.doc, self.has_state = (
-                record["state"] if "state" in record else self._begin(record),
+                doc["state"] if "state" in doc else self._begin(doc),
                 True,
             )
         elif self.doc is _UNKNOWN:
-            self.doc = record["state"]
-        elif "state" not in record:
+            self.doc = doc["state"]
+        elif "state" not in doc:
             raise _Wrong("only the first snapshot may refer to a state of another run")
-        elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
+        elif orjson.dumps(doc["state"]) != orjson.dumps(self.doc):
             raise _Wrong("the snapshot differs from the state folded from the patches")
 
-    def _begin(self, record: Record) -> Any:
+    def _begin(self, doc: Members) -> Any:
         """Return the other run's state that this run starts from, or `_UNKNOWN`."""
         for member in ("run", "step"):
-            if record["base"][member] != self.parent.get(member):
+            if doc["base"][member] != self.parent.get(member):
                 raise _Wrong(
                     f"the state at which the run starts is of another {member} than its parent",
                     expected=self.parent.get(member),
-                    actual=record["base"][member],
+                    actual=doc["base"][member],
                 )
         try:
-            doc = self.base()
+            state = self.base()
         except TraceError as error:
             self.missing = error
             return _UNKNOWN
         self.shares = True
-        return doc
+        return state
 
-    def _commit(self, record: Record, doc: dict[str, Any]) -> None:
-        if record.step != self.commits:
-            raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=record.step)
+    def _commit(self, doc: Members) -> None:
+        if not self.has_state:
+            raise _Wrong("a commit comes before the first state")
+        if doc["step"] != self.commits:
+            raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=doc["step"])
         for result in (doc.get("observation") or {}).get("results", ()):
             if isinstance(result, int) and result not in self.outcomes:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)
@@ -168,6 +183,6 @@ class _Walk:
     def calls(self) -> None:
         """Check how the calls of the step nest; raises `TraceCorruptError`."""
         if self.nested:
-            gather_effects(self.step)
+            gather_effects([Record.of(raw, doc, self.path) for raw, doc in self.step])
         self.step.clear()
         self.nested = False

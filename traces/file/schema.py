@@ -30,7 +30,7 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
 
     `doc` holds the members, `raw` the line. Members that are not listed in `MEMBERS` may hold anything.
     """
-    nodes = raw.count(b"[") + raw.count(b"{")
+    nodes = raw.count(b"[") + raw.count(b"{") if len(raw) > DEPTH else 0
     if nodes > DEPTH and not is_shallow(doc, DEPTH):
         return f"it nests deeper than {DEPTH} levels"
     for name, fits, needed in _TESTS.get(kind, ()):
@@ -46,7 +46,13 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
     if kind == "branch" and "chosen" in doc and "strategy" not in doc:
         return "it has no strategy"
     patch = doc.get("patch")
-    if type(patch) is list and nodes + raw.count(b"/") > DEPTH and is_patch(patch) and not fits_below(patch):
+    if (
+        type(patch) is list
+        and len(raw) > DEPTH
+        and nodes + raw.count(b"/") > DEPTH
+        and is_patch(patch)
+        and not fits_below(patch)
+    ):
         return f"its patch nests deeper than {DEPTH} levels"
     return None
 

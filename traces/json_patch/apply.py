@@ -139,11 +139,13 @@ class PlaceFold:
     """Applies patches one after another to a document, in place.
 
     Values of the patches become parts of the document. Patches often change the same paths again, so the container at
-    each path is remembered until an operation may have moved or replaced it.
+    each path is remembered until an operation may have moved or replaced it, or a container around it.
     """
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[Any, str]] = {}
+        self._around: set[int] = set()
+        """The ids of the remembered containers, and of those around them."""
 
     def __call__(self, doc: Any, patch: Iterable[Operation]) -> Any:
         """Apply a patch to the document that the last call returned; return the document."""
@@ -153,7 +155,7 @@ class PlaceFold:
             place = places.get(path)
             if place is None:
                 head, slash, last = path.rpartition("/")
-                parent = look(doc, split_pointer(head)) if slash and "~" not in last else None
+                parent = self._look(doc, split_pointer(head)) if slash and "~" not in last else None
                 place = places[path] = (parent, last)
             parent, last = place
             if type(parent) is dict:
@@ -161,15 +163,26 @@ class PlaceFold:
                 old = parent.get(last, parent)
                 if kind == "add" or (kind == "replace" and old is not parent):
                     parent[last] = op["value"]
-                    if type(old) is dict or type(old) is list:
-                        places.clear()
+                    if id(old) in self._around and old is not parent:
+                        self._forget()
                     continue
             elif last == "-" and type(parent) is list and op["op"] == "add":
                 parent.append(op["value"])
                 continue
-            places.clear()
+            self._forget()
             doc = run_operation(doc, op, None, False)
         return doc
+
+    def _look(self, doc: Any, tokens: Iterable[str]) -> Any:
+        self._around.add(id(doc))
+        for token in tokens:
+            doc = look(doc, (token,))
+            self._around.add(id(doc))
+        return doc
+
+    def _forget(self) -> None:
+        self._places.clear()
+        self._around.clear()
 
 
 @contextlib.contextmanager
