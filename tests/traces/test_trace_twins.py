@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from view_server import serving
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, ask, call_info, new_id, now
 from refold.cli.commands.trace.diff import compare
@@ -159,6 +160,40 @@ def test_each_tool_alone_makes_equal_runs(tmp_path: Path, page: str, capsys: pyt
     assert (as_json["equal"], as_json["states"], as_json["settings"]) == (True, [], [])
     called = {effect.name for step in one.steps for effect in step.effects}
     assert called >= {name for name, _ in CALLS if name != "missing_tool"}
+
+
+def test_a_changed_setting_is_named_once_and_the_first_result_that_differs_is_shown(
+    tmp_path: Path, page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def brief(instructions: str) -> Trace:
+        def model(messages: Any, params: Any) -> Any:
+            exact = "exact" in messages[0].content
+            if messages[-1].role == "user":
+                return [ToolCall.of(f"call_{uuid.uuid4().hex}", "makes_ids", {"count": 1})]
+            return "exactly 10" if exact else "about 10"
+
+        engine = {"traces": tmp_path}
+        agent = Agent(
+            name="a", model=FunctionGenerator(model), instructions=instructions, tools=[makes_ids], engine=engine
+        )
+        return agent.run_sync("How many?").trace
+
+    one, other = brief("Be brief"), brief("Be exact")
+    diff = one.diff(other)
+    assert (diff.step, diff.phase, diff.words) == (1, "decide", "act answer(): about 10 | act answer(): exactly 10")
+    assert "/state/system/body" in [each.path for each in diff.settings]
+    assert one.path is not None
+    assert other.path is not None
+    assert compare(one.path, other.path, every=False, as_json=False) == 1
+    shown = capsys.readouterr().out
+    assert shown.index("/state/system/body") < shown.index("first differ at step 1, decide")
+    with serving(tmp_path) as server:
+        found = server.get("compare", a=one.run_id, b=other.run_id, n=10)
+        again = brief("Be brief")
+        same = server.get("compare", a=one.run_id, b=again.run_id, n=10)
+    assert (found["first"]["ka"], found["first"]["phase"]) == (1, "decide")
+    assert "/state/system/body" in [each["path"] for each in found["given"]]
+    assert (same["first"], same["given"], same["differing"], same["states"]) == (None, [], [], None)
 
 
 class Notes(StateSchema):
