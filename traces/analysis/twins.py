@@ -176,9 +176,9 @@ class Twins:
             return False
         if self._made is None:
             self._made = {}
-            for one, other in self._places:
+            for left_id, right_id in self._places:
                 for number in _NUMBERS:
-                    _begin(self._made, one(number), other(number))
+                    _begin(self._made, left_id(number), right_id(number))
         for known in (self._begun, self._made):
             for one, other in known.get(left[:_SHORTEST], ()):
                 if one.startswith(left) and other.startswith(right):
@@ -211,7 +211,7 @@ def _is_derived(task: Any) -> bool:
         return False
     document = [task.get("objective"), *([task["inputs"]] if task.get("inputs") else [])]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return task["id"].rpartition("-")[2] == blake2b(text.encode("ascii"), digest_size=5).hexdigest()
+    return str(task["id"]).rpartition("-")[2] == blake2b(text.encode("ascii"), digest_size=5).hexdigest()
 
 
 def _forms_of(reading: Any) -> list[Any]:

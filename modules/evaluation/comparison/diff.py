@@ -130,7 +130,7 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
             if was != now:
                 ids = _pair(mine[task], theirs[task])
                 if runs and ids not in parted:
-                    parted[ids] = parting(*map(trace_of, stores, ids), given)
+                    parted[ids] = parting(trace_of(stores[0], ids[0]), trace_of(stores[1], ids[1]), given)
                 changes.append(TaskChange(task, name, was, now, ids, **parted.get(ids, {})))
     for store in stores:
         if store is not None:

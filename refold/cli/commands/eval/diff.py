@@ -45,13 +45,13 @@ def show_diff(found: EvalDiff) -> None:
     table(out, ["score", "A", "B", "tasks better, worse", "tasks", "p (Holm)", ""], rows, numbers=(1, 2, 4, 5))
     for line in _settings(found):
         say(out, line)
-    tasks: dict[tuple[str, object], list[TaskChange]] = {}
+    changed: dict[tuple[str, object], list[TaskChange]] = {}
     for change in found.changes:
-        tasks.setdefault((change.id, change.runs), []).append(change)
-    for changes in list(tasks.values())[:_SHOWN]:
+        changed.setdefault((change.id, change.runs), []).append(change)
+    for changes in list(changed.values())[:_SHOWN]:
         say(out, _line(changes))
-    if len(tasks) > _SHOWN:
-        say(out, Text(f"… {count_text(len(tasks) - _SHOWN, 'more task')}; --json has all"))
+    if len(changed) > _SHOWN:
+        say(out, Text(f"… {count_text(len(changed) - _SHOWN, 'more task')}; --json has all"))
     for side, tasks in (("A", found.only_before), ("B", found.only_after)):
         if tasks:
             names = ", ".join(map(clean, tasks[:5]))

@@ -112,7 +112,7 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
             tasks[place] = doc
             if len(tasks) <= _LISTED:
                 if each.runs not in parted and len(parted) < _PARTED and time.monotonic() < until:
-                    parted[each.runs] = parting(*(_trace(folder, run) for run in each.runs), given)
+                    parted[each.runs] = parting(_trace(folder, each.runs[0]), _trace(folder, each.runs[1]), given)
                 doc |= parted.get(each.runs, {})
                 doc["runs"] = [_named(folder, run) for run in each.runs]
         tasks[place]["scores"].append({"score": each.score, "before": each.before, "after": each.after})
