@@ -313,7 +313,7 @@ def test_changed_instructions_are_named_once_and_each_task_takes_a_line(
     def judged(folder: str, instructions: str) -> EvalResult:
         agent = Agent(name="sums", model=FunctionGenerator(model), instructions=instructions, tools=[calc])
         rows = [{"input": f"{n}+{n}", "target": str(2 * n)} for n in range(50, 58)]
-        options = {"repeats": 2, "folder": tmp_path / folder}
+        options: dict[str, Any] = {"repeats": 2, "folder": tmp_path / folder}
         return Evaluation(task=agent, dataset=rows, scorers=[exact_match()], **options).run_sync()
 
     found = diff_results(judged("a", "Be brief"), judged("b", "Be exact"))
