@@ -11,7 +11,7 @@ _NOT_VERSION = ~(15 << 76 | 3 << 62)
 
 
 def derive(prefix: bytes, seed: int, path: str, step: int, phase: str, what: str) -> bytes:
-    """Return 16 bytes that depend on the seed, the fork path and the place.
+    """Return 16 bytes from the seed, the fork path and the place.
 
     `prefix` is empty in a hook, and names the call in a call's function.
     """

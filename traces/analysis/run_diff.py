@@ -170,7 +170,7 @@ class First:
         self._other: PhaseDiff | None = None
 
     def see(self, place: PhaseDiff) -> bool:
-        """Add the next place that differs; return whether no later place will be shown."""
+        """Add the next place; return whether it is the last needed."""
         if self.is_over:
             return True
         if place.phase == "init" and not self._is_fork:
@@ -203,7 +203,7 @@ class First:
 
 
 def in_words(found: Difference, a: Step | None, b: Step | None) -> str:
-    """Return what two runs did where they first differ, with a bar between."""
+    """Return what two runs did, with a bar between."""
     if found.path.startswith("/decision") and (decisions := (_proposed(a), _proposed(b))) != (None, None):
         return " | ".join(map(decision_words, decisions))
     return str(found)
@@ -293,7 +293,7 @@ class StepPhases:
         self.twins, self.shift, self.parted, self._firsts = twins, shift, parted, firsts
 
     def begin(self, a: Step | None, b: Step | None, first: Any, second: Any) -> list[Difference]:
-        """Return the differences of two first states and of the calls that made them."""
+        """Return the differences of two first states and their calls."""
         found = [*self._effects(self.learn(a, b), "init"), *self.differences(first, second, "/state")]
         self.parted = bool(found)
         return found

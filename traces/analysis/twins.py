@@ -58,7 +58,7 @@ class HeadSide(Protocol):
 
 
 def may_be_ids(left: Any, right: Any) -> bool:
-    """Return whether two values differ in what may be ids of the engine."""
+    """Return whether two values may differ in ids of the engine."""
     both = isinstance(left, str) and isinstance(right, str)
     return both and any(_HEX.fullmatch(token) and len(token) >= _TELLING for token in _TOKEN.findall(left))
 
@@ -84,7 +84,7 @@ class Twins:
             self.pair(left.run_id, right.run_id)
 
     def pair(self, left: Any, right: Any) -> None:
-        """Add a pair of ids; ignored if one of them is in another pair."""
+        """Add a pair of ids, unless one is in another pair."""
         if not (type(left) is type(right) is str) or left == right or min(len(left), len(right)) < _TELLING:
             return
         a, b = _TOKEN.split(left), _TOKEN.split(right)
@@ -99,7 +99,7 @@ class Twins:
             self._texts.sort(key=lambda pair: -len(pair[0]))  # a text that contains another one is replaced first
 
     def pair_tasks(self, left: Any, right: Any) -> bool:
-        """Add the ids of two tasks if both are derived from their tasks; return whether they are."""
+        """Add the ids of two tasks; return whether both are derived."""
         derived = _is_derived(left) and _is_derived(right)
         if derived:
             self.pair(left["id"], right["id"])
@@ -122,7 +122,7 @@ class Twins:
             self.enter_call(phase, b"", b"")
 
     def enter_call(self, phase: str, left: bytes, right: bytes) -> None:
-        """Add two matched calls of the step, in which ids may have been made."""
+        """Add two matched calls, in which ids may have been made."""
         one, other = self._sides
         if one is not None and other is not None:
             self._places.append((_maker(one, self._steps[0], phase, left), _maker(other, self._steps[1], phase, right)))
@@ -142,11 +142,11 @@ class Twins:
         )
 
     def to_right(self, value: Any) -> Any:
-        """Return a JSON value of the left run with the right run's ids."""
+        """Return a value of the left with the right's ids."""
         return _replaced(value, self._texts, self._twin)
 
     def changes(self, left: Any, right: Any) -> tuple[Change, ...]:
-        """Return the changes that lead from the left state to the right one."""
+        """Return the changes from the left state to the right one."""
         old = self.to_right(left)
         if same_json(old, right):
             return ()
@@ -206,7 +206,7 @@ def _maker(side: HeadSide, step: int, phase: str, prefix: bytes) -> Callable[[in
 
 
 def _is_derived(task: Any) -> bool:
-    """Return whether a task's id is the one that a task without an id gets (see `tasks/task_id.py`)."""
+    """Return whether a task's id is derived (see `tasks/task_id.py`)."""
     if not isinstance(task, dict) or not isinstance(task.get("id"), str):
         return False
     document = [task.get("objective"), *([task["inputs"]] if task.get("inputs") else [])]

@@ -113,7 +113,7 @@ class _Walk:
                 self.doc = self.fold(self.doc, patch)  # in place: each line is parsed for this walk alone
 
     def _begins(self, raw: bytes, doc: Members) -> None:
-        """Raise what is wrong with a line of an unknown kind, or in the place of the header."""
+        """Raise the error of an unknown kind or a misplaced header."""
         Record.of(raw, doc, self.path)
         if doc["kind"] not in KINDS:
             raise _Wrong("there is no such kind of record", actual=doc["kind"])

@@ -105,7 +105,7 @@ class Lines:
             pass
 
     def checked(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        """Yield each line and its JSON, after a check of the line's form, number and hash.
+        """Yield each line and its JSON, after a check of both.
 
         An object with two members of one name is refused, too, because JSON readers differ in which member they take.
         Raises `TraceCorruptError` with the first bad line.

@@ -103,7 +103,7 @@ class Record(Mapping[str, Any]):
 
     @classmethod
     def of(cls, raw: bytes, doc: dict[str, Any], path: Path | None = None) -> "Record":
-        """Make a record from a line of the right form and its JSON; raises as `data` does."""
+        """Make a record from a line and its JSON, as `data` does."""
         record = cls(raw, doc["kind"], doc["seq"], doc["step"], float(doc["at"]), doc["hash"], path)
         record._data = record._fitting(doc)
         return record
@@ -163,7 +163,7 @@ class Record(Mapping[str, Any]):
 
 
 def has_form(raw: bytes) -> bool:
-    """Return whether a line is in the form that writers use; `Record.parse` reads all others.
+    """Return whether a line is in the form that writers use.
 
     In this form the head is JSON as it is, so that it need not be parsed apart.
     """

@@ -79,7 +79,7 @@ def read_trace_file(path: Path, *, links: bool = False) -> tuple[bytes, int]:
 
 
 def read_trace(fd: int, start: int = 0) -> tuple[bytes, int]:
-    """Return the bytes of a trace's file from byte `start`, and how many more it has after its first NUL.
+    """Return a trace's bytes up to a NUL, and how many follow.
 
     No record contains a NUL, so what follows one is not read. If there are further lines, the bytes end in a line that
     is no record: the trace is corrupt there, and not torn.
@@ -91,7 +91,7 @@ def read_trace(fd: int, start: int = 0) -> tuple[bytes, int]:
 
 
 def written_size(fd: int, path: Path) -> int:
-    """Return the size of a trace's file without a run of NULs at its end.
+    """Return a trace file's size without NULs at its end.
 
     Raises `TraceCorruptError` if the file has a hole, and lines after it.
     """

@@ -36,7 +36,7 @@ class TraceFile:
 
     @property
     def size(self) -> int:
-        """The present number of bytes in the file, without a run of NULs at its end."""
+        """The present number of bytes, without NULs at the end."""
         return written_size(self._fd, self.path)
 
     @property

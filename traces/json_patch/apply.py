@@ -148,7 +148,7 @@ class PlaceFold:
         """The ids of the remembered containers, and of those around them."""
 
     def __call__(self, doc: Any, patch: Iterable[Operation]) -> Any:
-        """Apply a patch to the document that the last call returned; return the document."""
+        """Apply a patch to the last document; return the next one."""
         places = self._places
         for op in patch:
             path = op["path"]

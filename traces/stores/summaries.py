@@ -17,7 +17,7 @@ _TAIL = 64 * 1024
 
 
 def read_row(file: BinaryIO, row: RunRow, size: int) -> RunRow:
-    """Return the row of a trace, from both ends of the first `size` bytes of its file.
+    """Return the row of a trace, from both ends of `size` bytes.
 
     Raises `TraceError` if the trace is corrupt.
     """

@@ -65,7 +65,7 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the runs of two evaluations were given differently, such as their instructions.
+    """One setting that differs between the runs of two evaluations.
 
     `path` is a JSON Pointer into the header or the first state. `before` and `after` are its values in the first pair
     of runs that differs there, as text; `pairs` counts the compared pairs that differ there.

@@ -69,7 +69,7 @@ def _settings(found: EvalDiff) -> Iterator[Text]:
 
 
 def _line(changes: Sequence[TaskChange]) -> Text:
-    """Return a task's changed scores, and where its runs diverge, on one line."""
+    """Return a task's changed scores and first difference on one line."""
     first = changes[0]
     line = Text(clean(first.id))
     for each in changes:

@@ -229,7 +229,7 @@ class _Comparing:
         return found
 
     def _first(self, found: First, counts: tuple[int, int], whole: bool) -> Json | None:
-        """Return the first difference to show; without `whole`, later steps may have it."""
+        """Return the first difference to show, or None so far."""
         elsewhere = self._elsewhere(counts) if whole and not found.is_over else None
         if elsewhere is not None and elsewhere["phase"] != "header":
             return elsewhere
@@ -284,7 +284,7 @@ class _Comparing:
         return {"ka": ka, "kb": kb, "phase": phase, "path": found.path, "a": sides[0], "b": sides[1], "says": says}
 
     def _given(self, found: First) -> list[Json]:
-        """Return how the settings of two runs differ: their headers, and their first states."""
+        """Return how the headers and the first states differ."""
         told = [self._told(None, None, "header", each) for each in found.settings[:_GIVEN]]
         return [{name: each[name] for name in ("path", "a", "b")} for each in told]
 
