@@ -1,4 +1,4 @@
-"""How the ids that `new_id()` returns follow from a run's seed and the place of the call.
+"""How `new_id()` derives ids from a seed and a place.
 
 The engine makes the ids, and a comparison of two runs recognizes them.
 """

@@ -1,4 +1,4 @@
-"""Which id or time of one run stands in the place of which of another run.
+"""Pairs the ids and times of one run with those of another.
 
 Two runs of one script differ in what was made anew for each: ids and times. A text is taken for such an id only where
 the traces show that the engine, or a tool by the engine's functions, made it:
