@@ -23,7 +23,7 @@ from .file.children import ChildStart, children_in
 from .file.lines import Lines
 from .file.lock import lock_holder
 from .file.record import Record
-from .file.safe_open import file_at, read_file
+from .file.safe_open import file_at, read_trace_file
 from .file.schema import DEPTH, is_shallow
 from .file.tail import Ending, read_ending
 from .notebook_cards import corrupt_card, trace_card
@@ -62,8 +62,13 @@ class Trace:
         memory: MemoryStore | None = None,
         size: int | None = None,
         place: RunRef | None = None,
+        unread: int = 0,
     ) -> None:
-        """Make a trace from bytes or their supplier, up to `size` bytes."""
+        """Make a trace from bytes or their supplier, up to `size` bytes.
+
+        `unread` is the number of bytes after them: a run of NULs, for example.
+        """
+        self._unread = unread
         self.path = path
         self.place = place
         """The run's place in a store; None if the trace is in no store."""
@@ -92,7 +97,8 @@ class Trace:
         else:
             assert not isinstance(path, RunRef)
             file = file_at(Path(path))
-            trace = cls(read_file(file, links=True), path=file)
+            data, unread = read_trace_file(file, links=True)
+            trace = cls(data, path=file, unread=unread)
         trace._lines.check_kind()
         trace._lines.check_tail()
         return trace
@@ -130,8 +136,16 @@ class Trace:
 
     @property
     def torn(self) -> bytes:
-        """The bytes after the last complete record; empty if there are none."""
+        """The bytes after the last complete record; empty if there are none.
+
+        In a large file, a run of NULs and what follows it are left out.
+        """
         return self._lines.torn
+
+    @property
+    def torn_size(self) -> int:
+        """The number of bytes after the last complete record."""
+        return len(self._lines.torn) + self._unread
 
     @cached_property
     def records(self) -> Records:
@@ -357,7 +371,6 @@ class Trace:
         An incomplete last line is no error. Raises `TraceCorruptError` with the first bad line. If no line is bad, but
         the run starts at a state of another run whose trace is missing, raises `TraceNotFoundError`.
         """
-        self.check_lines()
         check_structure(self._lines, self._base)
 
     def check_lines(self) -> None:
@@ -434,7 +447,8 @@ class Trace:
         try:
             file = find_relative(self.path, run_id)
             near = self.place.beside(run_id) if self.place is not None else None
-            found = Trace(read_file(file), path=file, place=near)
+            data, unread = read_trace_file(file)
+            found = Trace(data, path=file, place=near, unread=unread)
             found._lines.check_tail()
         except TraceNotFoundError as error:
             link = self.parent or {}

@@ -30,12 +30,12 @@ from asyncio import events
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from hashlib import blake2b
 from random import Random
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from ...errors import EffectNotAllowedError, NoRunError
+from ...traces.derived_ids import derive
 from ...traces.file.writer import TraceWriter
 from ..current_frame import NOWHERE, frame_variable
 from .spec import EffectSpec
@@ -189,8 +189,7 @@ class Frame(Lane):
     def derive(self, what: str) -> bytes:
         """Return 16 bytes from the seed, the fork path and this place."""
         host = self.host
-        place = f"{host.seed}|{host.path}|{host.first_step + self.step}|{self.phase}|{what}"
-        return blake2b(self.prefix + place.encode(), digest_size=16).digest()
+        return derive(self.prefix, host.seed, host.path, host.first_step + self.step, self.phase, what)
 
 
 def frame_inside(call: Any) -> Frame:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...errors import EngineUsageError, NoRunError, StateValueError
 from ...traces import Follower
+from ...traces.derived_ids import id_from
 from ...traces.stores.store_url import home_of
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
@@ -25,9 +26,6 @@ from .spec import Marks, effect, is_async, spec_as, spec_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_VERSION_8 = 8 << 76 | 2 << 62
-_NOT_VERSION = ~(15 << 76 | 3 << 62)
 
 
 @overload
@@ -152,8 +150,7 @@ def new_id() -> str:
     frame = frame_or_none()
     if frame is None:
         return str(uuid.uuid4())
-    number = int.from_bytes(frame.derive(f"id|{lane_in(frame).number('id')}"))
-    return str(uuid.UUID(int=number & _NOT_VERSION | _VERSION_8))
+    return id_from(frame.derive(f"id|{lane_in(frame).number('id')}"))
 
 
 def emit(name: str, **data: Any) -> None:

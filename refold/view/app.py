@@ -52,6 +52,8 @@ _LONG_ONES = frozenset(("history", "compare", "evaluation", "evaluation_diff"))
 """Questions that may read a whole trace, or all samples of an evaluation."""
 _PART = 1.0
 """The number of seconds after which a long question is answered with its results so far; the page asks for the rest."""
+_WHOLE = 10.0
+"""The number of seconds for a long question that the page does not ask again."""
 _ACTING = 4
 """The number of actions started at once."""
 _GONE = 499
@@ -234,7 +236,7 @@ class Viewer:
     def evaluation_diff(self, query: Question) -> Any:
         """Answer `evaluation_diff`."""
         self.folder.scan(at_most_every=_SCAN)
-        return evaluations.evaluation_diff(self.folder, query.get("a", ""), query.get("b", ""), _PART)
+        return evaluations.evaluation_diff(self.folder, query.get("a", ""), query.get("b", ""), _WHOLE)
 
     def several(self, query: Question) -> Any:
         """Answer `several`: questions that a page asks together, in their order.

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from errno import EACCES, ENOSPC
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
-from refold.modules.agent import Agent
+from refold.cli.commands.eval.diff import diff_folders
+from refold.modules.agent import Agent, FunctionGenerator, ToolCall, tool
 from refold.modules.agent.generators import ScriptedGenerator
 from refold.modules.evaluation import (
     EvalResult,
@@ -292,6 +294,40 @@ def test_a_comparison_says_what_changed_and_where_the_runs_part(tmp_path: Path) 
     assert {(each.step, each.phase) for each in found.changes} == {(0, "decide")}
     passed = found.tests[0]
     assert (passed.better, passed.worse, passed.p, found.is_worse) == (1, 1, 1.0, False)
+
+
+def test_changed_instructions_are_named_once_and_each_task_takes_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @tool
+    def calc(sum: str) -> int:
+        """Calculate."""
+        return 2 * int(sum.partition("+")[0])
+
+    def model(messages: Any, params: Any) -> Any:
+        if messages[-1].role == "tool":
+            return str(messages[-1].content)
+        exact = "exact" in messages[0].content
+        return [ToolCall.of(f"call_{uuid4().hex}", "calc", {"sum": messages[1].content})] if exact else "about 10"
+
+    def judged(folder: str, instructions: str) -> EvalResult:
+        agent = Agent(name="sums", model=FunctionGenerator(model), instructions=instructions, tools=[calc])
+        rows = [{"input": f"{n}+{n}", "target": str(2 * n)} for n in range(50, 58)]
+        options: dict[str, Any] = {"repeats": 2, "folder": tmp_path / folder}
+        return Evaluation(task=agent, dataset=rows, scorers=[exact_match()], **options).run_sync()
+
+    found = diff_results(judged("a", "Be brief"), judged("b", "Be exact"))
+    assert {(each.step, each.phase) for each in found.changes} == {(0, "decide")}
+    setting = next(each for each in found.settings if each.path == "/state/system/body")
+    assert (setting.before, setting.after, setting.pairs, found.pairs) == ("Be brief", "Be exact", 8, 8)
+    assert found.to_dict()["settings"][0]["path"]
+    assert diff_folders(tmp_path / "a", tmp_path / "b", None, False) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 8 + 8
+    assert sum("Be brief | Be exact" in line for line in lines) == 1
+    tasks = [line for line in lines if "step 0, decide: act answer(): about 10 | act calc(sum='5" in line]
+    assert len(tasks) == 8
+    assert all("passed 0 -> 1  exact 0 -> 1" in line for line in tasks)
 
 
 def test_a_comparison_needs_tasks_and_scores_in_common(tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..json_patch.apply import escape, same_json
-
-Twins = tuple[tuple[str, str], ...]
-"""Pairs of a text of the left header and one of the right that count as equal: run ids or objectives, for example."""
+from .twins import Twins
 
 
 class _Absent:
@@ -34,38 +32,30 @@ class Difference:
         return f"{self.path or '/'}: {_short(self.left)} | {_short(self.right)}"
 
 
-def differences(
-    left: Any, right: Any, path: str = "", ignore: frozenset[str] = frozenset(), twins: Twins = ()
-) -> Iterator[Difference]:
+def differences(left: Any, right: Any, path: str = "", twins: Twins | None = None) -> Iterator[Difference]:
     """Yield the smallest parts in which two JSON values differ.
 
-    Members named in `ignore` are left out. Texts do not differ if they are equal once each of `twins` counts as one
-    text.
+    Texts, names of members, and times do not differ if `twins` says that they are the same.
     """
     if left is right:
         return
     if isinstance(left, dict) and isinstance(right, dict):
-        for name in left | right:
-            if name not in ignore:
-                yield from differences(
-                    left.get(name, ABSENT), right.get(name, ABSENT), f"{path}/{escape(str(name))}", ignore, twins
-                )
+        names = {name: name for name in left | right}
+        if twins is not None and left.keys() != right.keys():
+            for name in left.keys() - right.keys():
+                if (other := twins.to_right(name)) in right and other not in left:
+                    names[name] = other
+                    del names[other]
+        for name, other in names.items():
+            a, b = left.get(name, ABSENT), right.get(other, ABSENT)
+            yield from differences(a, b, f"{path}/{escape(str(name))}", twins)
     elif isinstance(left, list) and isinstance(right, list):
         for index in range(max(len(left), len(right))):
             a = left[index] if index < len(left) else ABSENT
             b = right[index] if index < len(right) else ABSENT
-            yield from differences(a, b, f"{path}/{index}", ignore, twins)
-    elif not same_json(left, right) and not _are_twins(left, right, twins):
+            yield from differences(a, b, f"{path}/{index}", twins)
+    elif not same_json(left, right) and not (twins is not None and twins.is_same(left, right)):
         yield Difference(path, left, right)
-
-
-def _are_twins(left: Any, right: Any, twins: Twins) -> bool:
-    """Return whether two texts are equal once twins are replaced."""
-    if not (twins and isinstance(left, str) and isinstance(right, str)):
-        return False
-    for one, other in twins:
-        left = left.replace(one, other)
-    return bool(left == right)
 
 
 def _short(value: Any) -> str:

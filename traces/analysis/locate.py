@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import TraceError, TraceNotFoundError
 from ..file.append_only import SUFFIX, MemoryFamily, trace_name
 from ..file.record import Record
-from ..file.safe_open import open_file
+from ..file.safe_open import open_file, written_size
 
 BRANCHES = ".branches"
 _NAMED = 3
@@ -75,7 +75,9 @@ def headers_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _header(path: Path) -> Mapping[str, Any] | None:
     try:
         with open(open_file(path), "rb") as file:
-            return _parsed(file.readline())
+            size = written_size(file.fileno(), path)
+            file.seek(0)
+            return _parsed(file.readline(size))
     except (OSError, TraceError):
         return None
 

@@ -1,46 +1,39 @@
 """The difference of two runs, by step and by phase.
 
 Two runs never have the same lines: ids, times, hashes and the order of concurrent effects always differ. So effects are
-matched by their call, and members that belong to the single run (`_IDS`, `_OWN`, `_VOLATILE`) do not count.
+matched by their call, and ids and times that were made anew in each run do not count (`twins`).
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+from uuid import UUID
 
 import orjson
 
-from ..file.record import CHILD_STATE, RUN_CHILD, WAIT_CHILD, Record
+from ..file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..json_patch.apply import escape, same_json
-from ..json_patch.diff import make_patch
 from ..json_patch.share import Change, changes_of
 from ..step import Effect, Step
-from .differences import ABSENT, Difference, Twins, differences
+from .differences import ABSENT, Difference, differences
+from .twins import HeadSide, Twins
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
-_IDS = frozenset(("seed", "session_id", "agent_id"))
-"""Header members that are new for each run."""
+_SEED = "/seed"
+_TASK_ID = "/task/id"
+_OF_AGENT = frozenset(("/task/inputs/session_id", "/task/inputs/agent_id"))
+"""The ids in a header that an Agent makes for each of its runs."""
 _DERIVED = re.compile(r"s([0-9]{1,15})a([0-9]+)")
 """An action id that refold made: the numbers of the step and the action."""
-_TELLING = 8
-"""From this length on, two texts at the same place of the headers count as equal. A shorter text may occur anywhere by
-chance.
-"""
+_WORDS = 160
 _END = ("status", "stop_reason", "final_result", "task_result", "patch")
 _OWN = frozenset(("run", "key", "intent"))
 """Details of a request that contain the id of the run, or of its child."""
 _OF_CHILDREN = frozenset((RUN_CHILD, CHILD_STATE, WAIT_CHILD))
-_VOLATILE = frozenset(("seconds", "elapsed", "elapsed_seconds", "duration", "started_at", "ended_at", "run_id"))
-
-
-class HeadSide(Protocol):
-    """The part of a trace that a comparison of headers needs."""
-
-    @property
-    def run_id(self) -> str: ...  # noqa: D102
-    @property
-    def header(self) -> Record: ...  # noqa: D102
+_RESULT = re.compile(r"/(?:decision(?!/meta(?:/|$))|observation|waits|branches)(?:/|$)")
+"""The path of a difference in a decision or a result."""
+_OUTCOME = re.compile(r"/effects/[^/]*(?:$|/(?:result|error|cancelled|open)(?:/|$))")
 
 
 class EndSide(Protocol):
@@ -77,10 +70,13 @@ class TraceDiff:
     """The first place where two traces differ, with the differences there.
 
     It is False if the traces are equal. `phase` is init, decide, branch, wait, act, reduce or end; it is header if only
-    the headers differ. `header` always holds the differences of the headers, except `ids`: seeds, session and agent
-    ids, which are new for each run. `ids` and `versions` alone do not make two traces different. After the headers, two
-    texts at the same place of the headers count as equal. `states` are the differences of the states after that step; a
-    run without that step has its last state compared.
+    the headers differ. `settings` are the differences of what the runs were given: of their headers, then of their
+    first states and the calls that made these. If there are any, the first place is the first decision or result that
+    differs. If no decision and no result differs, it is the first place of all.
+
+    `ids` are the seeds, session and agent ids of the headers, which are new for each run. `ids` and `versions` alone do
+    not make two traces different. After the headers, two texts at the same place of the headers count as equal.
+    `states` are the differences of the states after that step; a run without that step has its last state compared.
     """
 
     step: int | None = None
@@ -90,6 +86,9 @@ class TraceDiff:
     states: tuple[Change, ...] = field(default=(), compare=False)
     header: tuple[Difference, ...] = field(default=(), compare=False)
     ids: tuple[Difference, ...] = field(default=(), compare=False)
+    settings: tuple[Difference, ...] = field(default=(), compare=False)
+    words: str = field(default="", compare=False)
+    """The first difference in words, or as text: what the left run did, a bar, what the right run did."""
 
     @property
     def path(self) -> str | None:
@@ -119,22 +118,28 @@ class TraceDiff:
 def diff_traces(left: Side, right: Side) -> TraceDiff:
     """Return where two traces first differ, and all differences there.
 
-    Ignored are: run ids and parents, idempotency keys, times, durations, hashes, attempts, events, the order of
-    concurrent effects, and different patches that lead to the same state.
+    Ignored are: run ids and parents, idempotency keys, ids and times that were made anew, durations, hashes, attempts,
+    events, the order of concurrent effects, and different patches that lead to the same state.
 
     A fork and its source are compared from the fork's first state on; `step` is a number of the source.
     """
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
-    header, ids, _ = header_differences(left, right)
-    for found in diff_phases(left, right):
-        ahead = shift_of(left, right)
-        at = found.step - max(0, -ahead), found.step - max(0, ahead)
-        states = _state(left, at[0], found.phase, max(0, ahead)), _state(right, at[1], found.phase, max(0, -ahead))
-        changes = () if None in states or same_json(*states) else changes_of(states[0], make_patch(*states))
-        return TraceDiff(found.step, found.phase, found.differences, versions, changes, header, ids)
-    if header:
-        return TraceDiff(0, "header", header, versions, (), header, ids)
-    return TraceDiff(versions=versions, ids=ids)
+    phases = _Phases(left, right)
+    header, ids, shift = phases.header, phases.ids, phases.steps.shift
+    found = First(header, is_fork=phases.is_fork)
+    for step, phase, several in phases.walk():
+        if several and found.see(PhaseDiff(step, phase, tuple(several))):
+            break
+    first = found.first
+    if first is None:
+        if not header:
+            return TraceDiff(versions=versions, ids=ids)
+        return TraceDiff(0, "header", header, versions, (), header, ids, header, str(header[0]))
+    at = first.step - max(0, -shift), first.step - max(0, shift)
+    states = _state(left, at[0], first.phase, max(0, shift)), _state(right, at[1], first.phase, max(0, -shift))
+    changes = () if None in states else phases.twins.changes(*states)
+    words = in_words(first.differences[0], _step(left, at[0]), _step(right, at[1]))
+    return TraceDiff(first.step, first.phase, first.differences, versions, changes, header, ids, found.settings, words)
 
 
 def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
@@ -143,46 +148,127 @@ def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
     Headers are not compared. After the first step that led to different states, each step's changes are compared
     instead of its states, which would differ in every further step.
     """
-    _, _, twins = header_differences(left, right)
-    for step, phase, found in _Phases(left, right, twins).walk():
+    for step, phase, found in _Phases(left, right).walk():
         if found:
             yield PhaseDiff(step, phase, tuple(found))
 
 
+class First:
+    """The first place to show of two runs, found phase by phase.
+
+    Args:
+        header: the differences of the headers.
+        is_fork: whether one run is a fork of the other; then the first place of all is shown.
+    """
+
+    def __init__(self, header: Sequence[Difference], *, is_fork: bool = False) -> None:
+        self.settings = () if is_fork else tuple(header)
+        self._is_fork = is_fork
+        self._begin: PhaseDiff | None = None
+        self._result: PhaseDiff | None = None
+        self._outcome: PhaseDiff | None = None
+        self._other: PhaseDiff | None = None
+
+    def see(self, place: PhaseDiff) -> bool:
+        """Add the next place; return whether it is the last needed."""
+        if self.is_over:
+            return True
+        if place.phase == "init" and not self._is_fork:
+            self._begin, self.settings = place, (*self.settings, *place.differences)
+            return False
+        told = [each for each in place.differences if place.phase == "end" or _RESULT.match(each.path)]
+        if told or not self.settings:
+            self._result = replace(place, differences=tuple(told)) if self.settings else place
+            return True
+        outcomes = tuple(each for each in place.differences if _OUTCOME.match(each.path))
+        if outcomes and self._outcome is None:
+            self._outcome = replace(place, differences=outcomes)
+        self._other = self._other or place
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no later place will be shown."""
+        return self._result is not None
+
+    @property
+    def result(self) -> PhaseDiff | None:
+        """The first decision or result that differs, so far."""
+        return self._result
+
+    @property
+    def first(self) -> PhaseDiff | None:
+        """The first place to show, after the last phase."""
+        return self._result or self._outcome or self._begin or self._other
+
+
+def in_words(found: Difference, a: Step | None, b: Step | None) -> str:
+    """Return what two runs did, with a bar between."""
+    if found.path.startswith("/decision") and (decisions := (_proposed(a), _proposed(b))) != (None, None):
+        return " | ".join(map(decision_words, decisions))
+    return str(found)
+
+
+def decision_words(decision: Any) -> str:
+    """Return a decision in a few words."""
+    if not isinstance(decision, Mapping):
+        return "nothing"
+    actions = ", ".join(
+        f"{each.get('name')}({_brief(each.get('args') or {})})" for each in decision.get("actions") or ()
+    )
+    parts = [decision.get("answer"), decision.get("prompt"), decision.get("rationale")]
+    text = ": ".join([f"{decision.get('mode')} {actions}".strip(), *(_brief(part) for part in parts if part)])
+    return text if len(text) <= _WORDS else f"{text[: _WORDS - 3]}..."
+
+
+def _brief(value: Any) -> str:
+    return (
+        str(value) if not isinstance(value, Mapping) else ", ".join(f"{name}={each!r}" for name, each in value.items())
+    )
+
+
 def header_differences(left: HeadSide, right: HeadSide) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
-    """Return the headers' differences, those of ids, and equal texts."""
+    """Return the headers' differences, those of ids, and the twins found."""
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
-    ids = tuple(each for each in found if each.path.rpartition("/")[2] in _IDS)
-    texts = [
-        (each.left, each.right)
-        for each in (*found, Difference("", left.run_id, right.run_id))
-        if isinstance(each.left, str) and isinstance(each.right, str) and len(each.left) >= _TELLING
-    ]
-    texts.sort(key=lambda pair: -len(pair[0]))  # a text that contains another one is replaced first
-    return tuple(each for each in found if each not in ids), ids, tuple(texts)
+    ids = tuple(each for each in found if each.path == _SEED or (each.path in _OF_AGENT and _are_ids(each)))
+    twins = Twins(left, right)
+    derived = twins.pair_tasks(left.header.get("task"), right.header.get("task"))
+    for each in found:
+        twins.pair(each.left, each.right)
+    return tuple(each for each in found if each not in ids and not (derived and each.path == _TASK_ID)), ids, twins
+
+
+def _are_ids(found: Difference) -> bool:
+    try:
+        return all(UUID(side) for side in (found.left, found.right))
+    except (TypeError, ValueError, AttributeError):
+        return False
 
 
 class _Phases:
     """The comparison of two traces, phase by phase."""
 
-    def __init__(self, left: Side, right: Side, twins: Twins) -> None:
-        self.left, self.right, self.twins = left, right, twins
+    def __init__(self, left: Side, right: Side) -> None:
+        self.left, self.right = left, right
+        self.header, self.ids, self.twins = header_differences(left, right)
+        self.steps = StepPhases(
+            self.twins, shift=shift_of(left, right), firsts=first_steps(left.first_state, right.first_state)
+        )
+        pairs = ((left, right), (right, left)) if left.run_id != right.run_id else ()
+        self.is_fork = any(one.run_id in descent(other, lambda run: None) for one, other in pairs)
 
     def walk(self) -> Iterator[tuple[int, str, list[Difference]]]:
         """Yield each phase of each step, with its differences.
 
         If one run is a fork of the other, steps have the source's numbers.
         """
-        left, right = self.left, self.right
-        shift = shift_of(left, right)
+        left, right, steps = self.left, self.right, self.steps
+        shift = steps.shift
         behind = max(0, -shift), max(0, shift)
         count = max(len(left.steps) + behind[0], len(right.steps) + behind[1])
-        steps = StepPhases(self.twins, shift=shift)
-        first = [] if shift else steps.effects(_step(left, 0), _step(right, 0), "init")
         states = _state(left, 0, "init", behind[1]), _state(right, 0, "init", behind[0])
-        found = [*first, *steps.differences(*states, "/state")]
-        steps.parted = bool(found)
-        yield abs(shift), "init", found
+        a, b = (None, None) if shift else (_step(left, 0), _step(right, 0))
+        yield abs(shift), "init", steps.begin(a, b, *states)
         for k in range(abs(shift), count + 1):
             a, b = _step(left, k - behind[0]), _step(right, k - behind[1])
             if a is None and b is None:
@@ -193,30 +279,85 @@ class _Phases:
 
 
 class StepPhases:
-    """The comparison of one step with another, phase by phase."""
+    """The comparison of one step with another, phase by phase.
 
-    def __init__(self, twins: Twins = (), *, parted: bool = False, shift: int = 0) -> None:
-        self.twins = twins
-        self.shift = shift
-        """Step k of the right run is aligned with step k + shift of the left one, so derived action ids differ by the
-        shift."""
-        self.parted = parted
-        """True if an earlier step led to different states."""
+    Args:
+        twins: what is known of the ids of both runs; each compared step adds its own.
+        parted: True if an earlier step led to different states.
+        shift: step k of the right run is aligned with step k + shift of the left one, so derived action ids differ by
+            the shift.
+        firsts: the numbers of the runs' first steps, counted from the first run of a line of forks.
+    """
+
+    def __init__(self, twins: Twins, *, parted: bool = False, shift: int = 0, firsts: tuple[int, int] = (0, 0)) -> None:
+        self.twins, self.shift, self.parted, self._firsts = twins, shift, parted, firsts
+
+    def begin(self, a: Step | None, b: Step | None, first: Any, second: Any) -> list[Difference]:
+        """Return the differences of two first states and their calls."""
+        found = [*self._effects(self.learn(a, b), "init"), *self.differences(first, second, "/state")]
+        self.parted = bool(found)
+        return found
 
     def of(self, a: Step | None, b: Step | None) -> Iterator[tuple[str, list[Difference]]]:
         """Yield each phase of two steps, with its differences.
 
         None means that one of the runs does not have the step.
         """
+        calls = self.learn(a, b)
         decided = self.differences(_proposed(a), _proposed(b), "/decision")
-        yield "decide", [*self.effects(a, b, "decide"), *decided]
-        yield "branch", self._branched(a, b)
-        yield "wait", list(self.differences(_waits(a), _waits(b), "/waits"))
+        yield "decide", [*self._effects(calls, "decide"), *decided]
+        yield "branch", self._branched(calls, a, b)
+        yield "wait", list(self.differences(self.twins.to_right(_waits(a)), _waits(b), "/waits"))
         observed = self.differences(a and a.observation, b and b.observation, "/observation")
-        yield "act", [*self.effects(a, b, "act"), *observed]
+        yield "act", [*self._effects(calls, "act"), *observed]
         found = self._reduced(a, b)
         self.parted = self.parted or bool(found)
         yield "reduce", found
+
+    def learn(self, a: Step | None, b: Step | None) -> list["_Pair"]:
+        """Find the ids that two steps have made; return their matched calls."""
+        if a is None or b is None:
+            return [(each, None) for each in a.effects] if a else [(None, each) for each in b.effects] if b else []
+        self.twins.enter(self._firsts[0] + a.index, self._firsts[1] + b.index)
+        for one, other in zip(_actions(a), _actions(b), strict=False):
+            if one.get("name") == other.get("name"):
+                self.twins.pair(one.get("id"), other.get("id"))
+        children = [{each.seq: each["child"] for each in step.records if "child" in each} for step in (a, b)]
+        return list(self._matched(a.effects, b.effects, children))
+
+    def _matched(
+        self, left: Sequence[Effect], right: Sequence[Effect], children: Sequence[Mapping[int, str]]
+    ) -> Iterator["_Pair"]:
+        """Yield calls in pairs, each followed by the calls inside it.
+
+        Calls are matched by their digest; others by their name, and then by their arguments.
+        """
+        rest: list[tuple[Effect, Effect | None]] = []
+        free = list(right)
+        for one in left:
+            same = (each for each in free if (each.phase, each.name, each.digest, each.n) == _call(one))
+            if (other := next(same, None)) is not None:
+                free.remove(other)
+            rest.append((one, other))
+        for one, other in rest:
+            if other is None:
+                named = [each for each in free if (each.phase, each.name) == (one.phase, one.name)]
+                alike = (each for each in named if not any(self.differences(one.args, each.args, "")))
+                if (other := next(alike, named[0] if named else None)) is not None:
+                    free.remove(other)
+            if other is None:
+                yield one, None
+                continue
+            self.twins.pair(one.key, other.key)
+            self.twins.pair(children[0].get(one.seq), children[1].get(other.seq))
+            self.twins.enter_call(one.phase, *(f"{each.digest}.{each.n}|".encode() for each in (one, other)))
+            if one.name in (RUN_CHILD, START_CHILD):
+                self.twins.pair_tasks(*((each.args or {}).get("task") for each in (one, other)))
+            if one.name == "now" and not one.args:
+                self.twins.pair_times(one.result, other.result)
+            yield one, other
+            yield from self._matched(one.children, other.children, children)
+        yield from ((None, other) for other in free)
 
     def differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
         """Yield the differences of two values."""
@@ -241,48 +382,56 @@ class StepPhases:
         if not self.parted:
             return list(self.differences(a.state, b.state, "/state"))
         old, new = _changed(a), _changed(b)
+        old = {self.twins.to_right(path): value for path, value in old.items()}
         return [
             each
             for path in dict.fromkeys([*old, *new])
             for each in self.differences(old.get(path, ABSENT), new.get(path, ABSENT), f"/state{path}")
         ]
 
-    def _branched(self, a: Step | None, b: Step | None) -> list[Difference]:
+    def _branched(self, calls: list["_Pair"], a: Step | None, b: Step | None) -> list[Difference]:
         """Compare a step's choices and final decision; runs are named by place."""
+        found = list(self._effects(calls, "branch"))
         if not (a and a.branches) and not (b and b.branches):
-            return list(self.effects(a, b, "branch"))
+            return found
         left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
         return [
-            *self.effects(a, b, "branch"),
+            *found,
             *self.differences(left, right, "/branches"),
             *self.differences(a and a.decision, b and b.decision, "/decision"),
         ]
 
-    def effects(self, a: Step | None, b: Step | None, phase: str) -> Iterator[Difference]:
-        """Compare the effects of a phase, matched by their call.
-
-        The effects left over are matched by name, so that their arguments are compared.
-        """
-        left, right = _called(a, phase), _called(b, phase)
-        for call in [call for call in left if call in right]:
-            yield from self.differences(_outcome(left.pop(call)), _outcome(right.pop(call)), f"/effects/{call[-4]}")
-        rest: dict[str, list[Effect]] = {}
-        for effect in right.values():
-            rest.setdefault(effect.name, []).append(effect)
-        for effect in left.values():
-            other = rest[effect.name].pop(0) if rest.get(effect.name) else None
-            path = f"/effects/{escape(effect.name)}"
-            if other is None:
-                yield Difference(path, _outcome(effect), ABSENT)
-            elif same_json(effect.args, other.args) and not self.twins:
-                yield Difference(f"{path}/digest", effect.digest, other.digest)
-            elif found := list(self.differences(effect.args, other.args, f"{path}/args")):
+    def _effects(self, calls: list["_Pair"], phase: str) -> Iterator[Difference]:
+        """Compare the matched calls of a phase; calls without a match differ."""
+        for one, other in calls:
+            each = one or other
+            if each is None or each.phase != phase:
+                continue
+            path = f"/effects/{escape(each.name)}"
+            if one is None or other is None:
+                yield Difference(path, _outcome(one) if one else ABSENT, _outcome(other) if other else ABSENT)
+            elif one.args is other.args is None and one.digest != other.digest:
+                yield Difference(f"{path}/digest", one.digest, other.digest)
+            elif found := list(self.differences(one.args, other.args, f"{path}/args")):
                 yield from found
-            else:  # the same call, once the headers' texts count as equal
-                yield from self.differences(_outcome(effect), _outcome(other), path)
-        for others in rest.values():
-            for effect in others:
-                yield Difference(f"/effects/{escape(effect.name)}", ABSENT, _outcome(effect))
+            else:
+                yield from self.differences(_outcome(one), _outcome(other), path)
+
+
+_Pair = tuple[Effect | None, Effect | None]
+
+
+def _call(effect: Effect) -> tuple[Any, ...]:
+    return effect.phase, effect.name, effect.digest, effect.n
+
+
+def _actions(step: Step) -> list[dict[str, Any]]:
+    return [action for decision in (_proposed(step), step.decision) for action in (decision or {}).get("actions") or ()]
+
+
+def first_steps(left: Any, right: Any) -> tuple[int, int]:
+    """Return how many steps of other runs come before two first states."""
+    return int((left or {}).get("current_step", 0)), int((right or {}).get("current_step", 0))
 
 
 def _changed(step: Step) -> dict[str, Any]:
@@ -348,7 +497,9 @@ def end_of(side: EndSide) -> dict[str, Any]:
     """Return the members of a run's end that can be compared."""
     end = _members(side.end, _END)
     if "task_result" in end:
-        end["task_result"] = _without(end["task_result"])
+        end["task_result"] = {
+            n: value for n, value in (end["task_result"] or {}).items() if n not in ("run_id", "seconds")
+        }
     error = side.end.get("error")
     if error:
         end["error"] = _members(error, ("type", "message"))
@@ -392,35 +543,13 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
     return sorted(asked, key=lambda request: orjson.dumps(request, option=orjson.OPT_SORT_KEYS))
 
 
-def _called(step: Step | None, phase: str) -> dict[tuple[Any, ...], Effect]:
-    """Return the effects of a phase by their call.
-
-    The key of a call is its name, digest, `n` and number among equals, preceded by the keys of the calls around it.
-    """
-    found: dict[tuple[Any, ...], Effect] = {}
-
-    def add(effect: Effect, above: tuple[Any, ...]) -> None:
-        call = (*above, escape(effect.name), effect.digest, effect.n)
-        again = 0
-        while (*call, again) in found:
-            again += 1
-        found[(*call, again)] = effect
-        for child in effect.children:
-            add(child, (*call, again))
-
-    for effect in step.effects if step is not None else ():
-        if effect.phase == phase:
-            add(effect, ())
-    return found
-
-
 def _outcome(effect: Effect) -> dict[str, Any]:
     return {
         "result": _without_run(effect.result) if effect.name in _OF_CHILDREN else effect.result,
         "error": effect.error,
         "cancelled": effect.cancelled,
         "open": effect.open,
-        "usage": _without(effect.usage),
+        "usage": _without(effect.usage, "seconds"),
     }
 
 
@@ -429,10 +558,8 @@ def _without_run(result: Any) -> Any:
     if not isinstance(result, Mapping):
         return result
     kept = {name: value for name, value in result.items() if name not in ("run_id", "hash")}
-    return {**kept, "usage": _without(kept.get("usage"))}
+    return {**kept, "usage": _without(kept.get("usage"), "seconds")}
 
 
-def _without(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without(item) for name, item in value.items() if name not in _VOLATILE}
-    return [_without(item) for item in value] if isinstance(value, list) else value
+def _without(value: Any, *names: str) -> Any:
+    return {name: item for name, item in value.items() if name not in names} if isinstance(value, dict) else value

@@ -1,6 +1,5 @@
 """The traces of a folder, listed from both ends of each file."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -9,7 +8,7 @@ from ...errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.append_only import SUFFIX, trace_name
 from ..file.lines import Lines, begins_a_trace
 from ..file.lock import lock_holder
-from ..file.safe_open import open_file
+from ..file.safe_open import open_file, written_size
 from ..file.tail import read_ending
 from ..states.fold import count_commits
 
@@ -51,7 +50,8 @@ def summarize(path: Path) -> TraceSummary:
     size = 0
     try:
         with open(open_file(path), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
+            size = written_size(file.fileno(), path)
+            file.seek(0)
             return _read(path, file, size)
     except (TraceError, OSError) as error:
         reason = error.reason if isinstance(error, TraceCorruptError) else one_line(error)
@@ -67,7 +67,7 @@ def one_line(error: TraceError | OSError) -> str:
 
 
 def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
-    first = file.readline()
+    first = file.readline(size)
     if not begins_a_trace(first):
         raise NotATraceError(path)
     if not first.endswith(b"\n"):

@@ -197,8 +197,8 @@ class _Report:
         yield from self._rest(len(changes), "changes")
 
     def foot(self) -> Iterator[str]:
-        if self.trace.torn:
-            yield f"{len(self.trace.torn):,} bytes after the last complete record are torn, and left out here."
+        if self.trace.torn_size:
+            yield f"{self.trace.torn_size:,} bytes after the last complete record are torn, and left out here."
         if self.cut_off:
             yield f"{self.cut_off:,} long values are cut: the report has {_ALL:,} characters of long values."
 

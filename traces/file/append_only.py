@@ -12,6 +12,7 @@ from ...errors import TraceExistsError, TraceLockedError, TraceNotFoundError, Tr
 from ...errors.remedies import remedy
 from ..states.bases import Bases
 from .lock import lock_file
+from .safe_open import read_trace
 
 SUFFIX = ".trace.jsonl"
 BUFFER = 64 * 1024
@@ -291,15 +292,13 @@ class FileStore:
         os.fsync(self._fd)
 
     def read(self) -> bytes:
-        """Return everything written so far."""
+        """Return everything written so far, up to a run of NULs."""
         return self.read_from(0)
 
     def read_from(self, start: int) -> bytes:
         """Return what was written after the first `start` bytes; read no others."""
         self.flush()
-        with open(self._fd, "rb", closefd=False) as file:  # by its descriptor: its path may lead to another file
-            file.seek(start)
-            return file.read()
+        return read_trace(self._fd, start)[0]  # by its descriptor: its path may lead to another file
 
     def truncate(self, size: int) -> None:
         """Cut off everything after the first `size` bytes."""

@@ -1,20 +1,22 @@
 """Checks the order, references and snapshots of a trace's records."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ...errors import PatchError, TraceCorruptError, TraceError
-from ..json_patch.apply import run_patch
+from ..json_patch.apply import PlaceFold, collector_at_rest
 from ..json_patch.share import patched
 from ..step import gather_effects
 from .lines import Lines
 from .record import KINDS, PATCHING, Record
+from .schema import misfit
 
 
 def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
-    """Check what the hash chain, already checked by the caller, cannot show.
+    """Check the lines, and what their hash chain cannot show.
 
     - The header is the first record. Commits are numbered without gaps.
     - An outcome refers to an earlier intent without an outcome. (A cancelled outcome may be followed by a second one: a
@@ -25,17 +27,17 @@ def check_structure(lines: Lines, base: Callable[[], Any]) -> None:
     `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` with the first bad
     line; if no line is bad, the error that `base` raised.
     """
-    walk = _Walk(base)
-    for index in range(len(lines)):
-        record = lines.record(index)
-        try:
-            walk.see(record, index)
-        except _Wrong as wrong:
-            raise TraceCorruptError(
-                wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
-            ) from None
-        except PatchError as error:
-            raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
+    walk, index = _Walk(base, lines.path), -1
+    try:
+        with collector_at_rest():
+            for index, (raw, doc) in enumerate(lines.checked()):
+                walk.see(raw, doc, index)
+    except _Wrong as wrong:
+        raise TraceCorruptError(
+            wrong.reason, index + 1, path=lines.path, expected=wrong.expected, actual=wrong.actual
+        ) from None
+    except PatchError as error:
+        raise TraceCorruptError(f"the patch does not fit the state: {error}", index + 1, path=lines.path) from None
     walk.calls()
     if walk.missing is not None:
         raise walk.missing
@@ -48,6 +50,7 @@ class _Wrong(Exception):
         self.actual = actual
 
 
+Members = dict[str, Any]
 _UNKNOWN = object()
 """Placeholder for an unknown state: the run that holds it is missing or corrupt."""
 
@@ -55,13 +58,16 @@ _UNKNOWN = object()
 class _Walk:
     """The facts of the records so far, to check the next record."""
 
-    def __init__(self, base: Callable[[], Any]) -> None:
-        self.base = base
+    def __init__(self, base: Callable[[], Any], path: Path | None) -> None:
+        self.base, self.path = base, path
         self.missing: TraceError | None = None
         self.parent: Any = None
         self.commits = 0
         self.intents: set[int] = set()
-        self.step: list[Record] = []
+        self.step: list[tuple[bytes, Members]] = []
+        self.nested = False
+        """Whether a call of the step is inside another one."""
+        self.fold = PlaceFold()
         self.closed: set[int] = set()
         self.cancelled: set[int] = set()
         self.outcomes: set[int] = set()
@@ -70,92 +76,104 @@ class _Walk:
         self.has_state = False
         self.shares = False
 
-    def see(self, record: Record, index: int) -> None:
-        """Check the next record and note its facts."""
-        _ = record.data  # parses the line, which checks its members
-        kind = record.kind
-        if kind not in KINDS:
-            raise _Wrong("there is no such kind of record", actual=kind)
-        if (kind == "header") is not (index == 0):
-            raise _Wrong("only the first record is a header", actual=kind)
-        if kind == "header":
-            self.parent = record.get("parent") or {}
-        if kind in ("decide", "commit") and not self.has_state:
-            raise _Wrong(f"a {kind} comes before the first state")
+    def see(self, raw: bytes, doc: Members, index: int) -> None:
+        """Check the next line and note its facts."""
+        kind = doc["kind"]
+        if (kind == "header") is not (index == 0) or kind not in KINDS:
+            self._begins(raw, doc)
+        elif kind == "header":
+            Record.of(raw, doc, self.path)  # checks the format first
+        elif (wrong := misfit(kind, doc, raw)) is not None:
+            raise _Wrong(f"the {kind} record does not fit its kind: {wrong}")
         if kind == "intent":
-            self.intents.add(record.seq)
-            self.step.append(record)
+            self.intents.add(index)
+            self.step.append((raw, doc))
+            self.nested = self.nested or doc.get("parent") is not None
         elif kind == "outcome":
-            self._outcome(record)
-        elif kind == "branch":
-            self._branch(record)
-        elif kind == "snapshot":
-            self._snapshot(record)
+            self._outcome(doc)
         elif kind == "commit":
-            self._commit(record)
-        elif kind == "end" and record.step != self.commits:
-            raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=record.step)
-        if kind in PATCHING and record.get("patch"):
+            self._commit(doc)
+        elif kind == "decide":
+            if not self.has_state:
+                raise _Wrong("a decide comes before the first state")
+        elif kind == "branch":
+            self._branch(doc)
+        elif kind == "snapshot":
+            self._snapshot(doc)
+        elif kind == "header":
+            self.parent = doc.get("parent") or {}
+        elif kind == "end" and doc["step"] != self.commits:
+            raise _Wrong("the end does not count the committed steps", expected=self.commits, actual=doc["step"])
+        if kind in PATCHING and (patch := doc.get("patch")):
             if not self.has_state:
                 raise _Wrong("a patch comes before the first state")
             if self.shares:
-                self.doc = patched(self.doc, record["patch"])
+                self.doc = patched(self.doc, patch)
             elif self.doc is not _UNKNOWN:
-                self.doc = run_patch(self.doc, record["patch"])  # in place: each record is parsed for this walk alone
+                self.doc = self.fold(self.doc, patch)  # in place: each line is parsed for this walk alone
 
-    def _outcome(self, record: Record) -> None:
-        intent = record["intent"]
+    def _begins(self, raw: bytes, doc: Members) -> None:
+        """Raise the error of an unknown kind or a misplaced header."""
+        Record.of(raw, doc, self.path)
+        if doc["kind"] not in KINDS:
+            raise _Wrong("there is no such kind of record", actual=doc["kind"])
+        raise _Wrong("only the first record is a header", actual=doc["kind"])
+
+    def _outcome(self, doc: Members) -> None:
+        intent, cancelled = doc["intent"], doc.get("cancelled")
         if intent not in self.intents:
             raise _Wrong("the outcome refers to no earlier intent", actual=intent)
-        if intent in self.closed or (intent in self.cancelled and record.get("cancelled")):
+        if intent in self.closed or (intent in self.cancelled and cancelled):
             raise _Wrong("the intent has an outcome already", actual=intent)
-        (self.cancelled if record.get("cancelled") else self.closed).add(intent)
-        self.outcomes.add(record.seq)
+        (self.cancelled if cancelled else self.closed).add(intent)
+        self.outcomes.add(doc["seq"])
 
-    def _branch(self, record: Record) -> None:
-        if "opened" in record:
-            self.opened.update(record["opened"]["children"])
+    def _branch(self, doc: Members) -> None:
+        if "opened" in doc:
+            self.opened.update(doc["opened"]["children"])
             return
-        chosen = record["chosen"]
+        chosen = doc["chosen"]
         if "candidate" not in chosen and chosen.get("run") not in self.opened:
             raise _Wrong("the branch that was chosen was not opened in this step", actual=chosen.get("run"))
 
-    def _snapshot(self, record: Record) -> None:
-        if record.step != self.commits:
-            raise _Wrong("the snapshot is of another step than the state", expected=self.commits, actual=record.step)
+    def _snapshot(self, doc: Members) -> None:
+        if doc["step"] != self.commits:
+            raise _Wrong("the snapshot is of another step than the state", expected=self.commits, actual=doc["step"])
         if not self.has_state:
             self.doc, self.has_state = (
-                record["state"] if "state" in record else self._begin(record),
+                doc["state"] if "state" in doc else self._begin(doc),
                 True,
             )
         elif self.doc is _UNKNOWN:
-            self.doc = record["state"]
-        elif "state" not in record:
+            self.doc = doc["state"]
+        elif "state" not in doc:
             raise _Wrong("only the first snapshot may refer to a state of another run")
-        elif orjson.dumps(record["state"]) != orjson.dumps(self.doc):
+        elif orjson.dumps(doc["state"]) != orjson.dumps(self.doc):
             raise _Wrong("the snapshot differs from the state folded from the patches")
 
-    def _begin(self, record: Record) -> Any:
+    def _begin(self, doc: Members) -> Any:
         """Return the other run's state that this run starts from, or `_UNKNOWN`."""
         for member in ("run", "step"):
-            if record["base"][member] != self.parent.get(member):
+            if doc["base"][member] != self.parent.get(member):
                 raise _Wrong(
                     f"the state at which the run starts is of another {member} than its parent",
                     expected=self.parent.get(member),
-                    actual=record["base"][member],
+                    actual=doc["base"][member],
                 )
         try:
-            doc = self.base()
+            state = self.base()
         except TraceError as error:
             self.missing = error
             return _UNKNOWN
         self.shares = True
-        return doc
+        return state
 
-    def _commit(self, record: Record) -> None:
-        if record.step != self.commits:
-            raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=record.step)
-        for result in (record.get("observation") or {}).get("results", ()):
+    def _commit(self, doc: Members) -> None:
+        if not self.has_state:
+            raise _Wrong("a commit comes before the first state")
+        if doc["step"] != self.commits:
+            raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=doc["step"])
+        for result in (doc.get("observation") or {}).get("results", ()):
             if isinstance(result, int) and result not in self.outcomes:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)
         self.commits += 1
@@ -164,5 +182,7 @@ class _Walk:
 
     def calls(self) -> None:
         """Check how the calls of the step nest; raises `TraceCorruptError`."""
-        gather_effects(self.step)
+        if self.nested:
+            gather_effects([Record.of(raw, doc, self.path) for raw, doc in self.step])
         self.step.clear()
+        self.nested = False

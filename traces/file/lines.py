@@ -2,14 +2,16 @@
 
 import json
 from array import array
+from collections.abc import Iterator
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError
-from .record import HASH_LENGTH, TAIL_LENGTH, Record, line_hash
+from .record import HASH_LENGTH, TAIL_LENGTH, Record, has_form, line_hash
 
 START = b'{"kind":"'
 HEADER = b'{"kind":"header"'
@@ -98,37 +100,40 @@ class Lines:
             raise TraceCorruptError("the line does not have the form of a record", len(self), path=self.path)
 
     def check_chain(self) -> None:
-        """Check the form, number and hash of each line.
+        """Check the form, number and hash of each line, as `checked` does."""
+        for _ in self.checked():
+            pass
+
+    def checked(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """Yield each line and its JSON, after a check of both.
 
         An object with two members of one name is refused, too, because JSON readers differ in which member they take.
         Raises `TraceCorruptError` with the first bad line.
         """
-        previous = b""
+        previous, offsets, data = b"", self.offsets, self.data
         for index in range(len(self)):
-            record = self.record(index)
-            expected = line_hash(previous, record.raw)
-            if record.hash != expected:
-                raise TraceCorruptError(
-                    "the hash does not fit the line", index + 1, path=self.path, expected=expected, actual=record.hash
-                )
-            if record.seq != index:
-                raise TraceCorruptError(
-                    "the records are not numbered in order",
-                    index + 1,
-                    path=self.path,
-                    expected=index,
-                    actual=record.seq,
-                )
+            raw = data[offsets[index] : offsets[index + 1] - 1]
+            if not has_form(raw):
+                self.record(index)  # raises, unless only the time is written in another way
+            expected = blake2b(previous + raw[:-TAIL_LENGTH], digest_size=HASH_LENGTH // 2).hexdigest().encode()
+            if (found := raw[-HASH_LENGTH - 2 : -2]) != expected:
+                said = expected.decode(), found.decode("ascii", "replace")
+                raise self._corrupt("the hash does not fit the line", index, *said)
             try:
-                doc = orjson.loads(record.raw)
+                doc: dict[str, Any] = orjson.loads(raw)
             except orjson.JSONDecodeError as error:
-                raise TraceCorruptError(f"the line is not JSON: {error}", index + 1, path=self.path) from None
-            twice = _named_twice(record.raw, doc)
-            if twice is not None:
+                raise self._corrupt(f"the line is not JSON: {error}", index) from None
+            if (twice := _named_twice(raw, doc)) is not None:
                 reason = "an object has two members of one name, and readers differ in which they take"
-                raise TraceCorruptError(reason, index + 1, path=self.path, actual=twice)
+                raise self._corrupt(reason, index, None, twice)
+            if doc["seq"] != index:
+                raise self._corrupt("the records are not numbered in order", index, index, doc["seq"])
+            previous = expected
+            yield raw, doc
             del doc  # frees its memory before the next one is parsed
-            previous = record.hash.encode()
+
+    def _corrupt(self, reason: str, index: int, expected: Any = None, actual: Any = None) -> TraceCorruptError:
+        return TraceCorruptError(reason, index + 1, path=self.path, expected=expected, actual=actual)
 
     def last_fits(self) -> bool:
         """Return whether the last complete line fits its hash."""

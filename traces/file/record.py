@@ -15,6 +15,7 @@ from .schema import MEMBERS, misfit
 FORMAT = 1
 HASH_LENGTH = 32
 KINDS = frozenset(MEMBERS)
+_NAMES = {kind.encode(): kind for kind in KINDS}
 PATCHING = frozenset(("commit", "resume", "end"))
 """The kinds of record that may carry a patch. Applying these patches in file order makes the states."""
 BEAT = "refold.beat"
@@ -30,6 +31,9 @@ WAIT_CHILD = "refold.wait_child"
 
 _HEAD = re.compile(
     rb'\{"kind":"([a-z]+)","seq":(0|[1-9][0-9]{0,14}),"step":(0|[1-9][0-9]{0,14}),"at":([-+.0-9eE]{1,40})[,}]'
+)
+_USUAL = re.compile(
+    rb'\{"kind":"[a-z]+","seq":(?:0|[1-9][0-9]{0,14}),"step":(?:0|[1-9][0-9]{0,14}),"at":-?[0-9]{1,15}(?:\.[0-9]{1,20})?[,}]'
 )
 BEFORE_HASH = b',"hash":"'
 AFTER_HASH = b'"}'
@@ -67,13 +71,14 @@ class Record(Mapping[str, Any]):
         head = _HEAD.match(raw)
         if head is None or raw[-TAIL_LENGTH : -HASH_LENGTH - 2] != BEFORE_HASH or raw[-2:] != AFTER_HASH:
             raise RecordError("the line does not have the form of a record")
+        kind, seq, step, time = head.groups()
         try:
-            at, digest = float(head[4]), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
+            at, digest = float(time), raw[-HASH_LENGTH - 2 : -2].decode("ascii")
         except ValueError:
             raise RecordError("the line does not have the form of a record") from None
         if not math.isfinite(at):
             raise RecordError("the record's time is not a finite number")
-        return cls(raw, head[1].decode("ascii"), int(head[2]), int(head[3]), at, digest, path)
+        return cls(raw, _NAMES.get(kind) or kind.decode("ascii"), int(seq), int(step), at, digest, path)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -94,6 +99,16 @@ class Record(Mapping[str, Any]):
         head = (doc.get("kind"), doc.get("seq"), doc.get("step"), doc.get("hash"))
         if head != (self.kind, self.seq, self.step, self.hash):
             raise self._corrupt("the line names its kind, seq, step or hash twice")
+        return self._fitting(doc)
+
+    @classmethod
+    def of(cls, raw: bytes, doc: dict[str, Any], path: Path | None = None) -> "Record":
+        """Make a record from a line and its JSON, as `data` does."""
+        record = cls(raw, doc["kind"], doc["seq"], doc["step"], float(doc["at"]), doc["hash"], path)
+        record._data = record._fitting(doc)
+        return record
+
+    def _fitting(self, doc: dict[str, Any]) -> dict[str, Any]:
         if self.kind == "header":
             self._check_format(doc.get("format"))
         wrong = misfit(self.kind, doc, self.raw)
@@ -145,6 +160,15 @@ class Record(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<{self.kind} record {self.seq}, step {self.step}>"
+
+
+def has_form(raw: bytes) -> bool:
+    """Return whether a line is in the form that writers use.
+
+    In this form the head is JSON as it is, so that it need not be parsed apart.
+    """
+    ends = raw[-TAIL_LENGTH : -HASH_LENGTH - 2] == BEFORE_HASH and raw[-2:] == AFTER_HASH
+    return ends and _USUAL.match(raw) is not None
 
 
 def line_hash(previous: bytes, raw: bytes) -> str:

@@ -1,6 +1,7 @@
 """Repair of a trace file: cuts off corrupt lines at its end."""
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,10 +53,11 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                 trace = Trace(data[: trace.line_offset(error.line)], path=path)
         if found is not None:
             backup = _copy(path)
-        if len(data) > trace.size:
+        cut = store.size - trace.size
+        if cut > 0:
             store.truncate(trace.size)
             store.sync()
-        return Repair(path, len(trace.records), len(data) - trace.size, backup, found)
+        return Repair(path, len(trace.records), cut, backup, found)
     finally:
         store.close()
 
@@ -65,12 +67,12 @@ def _copy(path: Path) -> Path:
 
     Returns once the copy is on the disk.
     """
-    data, number = path.read_bytes(), 1
+    number = 1
     while True:
         target = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
         try:
-            with open(target, "xb") as copy:
-                copy.write(data)
+            with open(path, "rb") as file, open(target, "xb") as copy:
+                shutil.copyfileobj(file, copy)
                 copy.flush()
                 os.fsync(copy.fileno())
             return target

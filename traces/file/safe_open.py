@@ -7,11 +7,16 @@ could block or have an effect.
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import TraceError, TraceNotFoundError
+from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_SEEK_HOLE, _SEEK_DATA = getattr(os, "SEEK_HOLE", None), getattr(os, "SEEK_DATA", None)
+_PIECE = 1 << 20
+SMALL = 16 << 20
+"""A file of up to so many bytes is read as it is. A larger one may be mostly holes, which cost its sender nothing."""
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -60,3 +65,86 @@ def read_file(path: Path, *, links: bool = False, most: int | None = None) -> by
             return file.read(-1 if most is None else most)
         except OSError as error:
             raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_trace_file(path: Path, *, links: bool = False) -> tuple[bytes, int]:
+    """Return what `read_trace` does, of a file opened with `open_file`."""
+    fd = open_file(path, links=links)
+    try:
+        return read_trace(fd)
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+    finally:
+        os.close(fd)
+
+
+def read_trace(fd: int, start: int = 0) -> tuple[bytes, int]:
+    """Return a trace's bytes up to a NUL, and how many follow.
+
+    No record contains a NUL, so what follows one is not read. If there are further lines, the bytes end in a line that
+    is no record: the trace is corrupt there, and not torn.
+    """
+    size = os.fstat(fd).st_size
+    end = size if size <= SMALL else _find(fd, b"\0", start, size, lambda at: at)
+    data = read_at(fd, end - start, start)
+    return data + b"\0\n" if end < size and _has_line(fd, end, size) else data, size - end
+
+
+def written_size(fd: int, path: Path) -> int:
+    """Return a trace file's size without NULs at its end.
+
+    Raises `TraceCorruptError` if the file has a hole, and lines after it.
+    """
+    size = end = os.fstat(fd).st_size
+    if size <= SMALL:
+        return size
+    if _SEEK_HOLE is not None and (end := os.lseek(fd, 0, _SEEK_HOLE)) < size and _has_line(fd, end, size):
+        raise TraceCorruptError(f"there is a run of NULs at byte {end:,}, and lines follow it", 0, path=path)
+    while end:
+        start = max(0, end - _PIECE)
+        kept = len(read_at(fd, end - start, start).rstrip(b"\0"))
+        if kept:
+            return start + kept
+        end = start
+    return 0
+
+
+def _has_line(fd: int, start: int, size: int) -> bool:
+    """Return whether a newline follows, without reading holes."""
+
+    def skip(at: int) -> int:
+        try:
+            return at if _SEEK_DATA is None else os.lseek(fd, at, _SEEK_DATA)
+        except OSError:  # only a hole follows
+            return size
+
+    return _find(fd, b"\n", start, size, skip) < size
+
+
+def _find(fd: int, byte: bytes, start: int, size: int, skip: Callable[[int], int]) -> int:
+    """Return where a byte comes first, or `size`; read piece by piece."""
+    at = skip(start)
+    while at < size and (piece := read_at(fd, min(_PIECE, size - at), at)):
+        if (found := piece.find(byte)) >= 0:
+            return at + found
+        at = skip(at + len(piece))
+    return size
+
+
+def read_at(fd: int, length: int, start: int) -> bytes:
+    """Return the bytes of a range; fewer if the file is shorter.
+
+    On POSIX, threads may share the descriptor.
+    """
+    parts: list[bytes] = []
+    while length > 0:
+        if hasattr(os, "pread"):
+            part = os.pread(fd, length, start)
+        else:
+            os.lseek(fd, start, os.SEEK_SET)
+            part = os.read(fd, length)
+        if not part:
+            break
+        parts.append(part)
+        length, start = length - len(part), start + len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -30,14 +30,14 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
 
     `doc` holds the members, `raw` the line. Members that are not listed in `MEMBERS` may hold anything.
     """
-    nodes = raw.count(b"[") + raw.count(b"{")
+    nodes = raw.count(b"[") + raw.count(b"{") if len(raw) > DEPTH else 0
     if nodes > DEPTH and not is_shallow(doc, DEPTH):
         return f"it nests deeper than {DEPTH} levels"
-    for name, member in MEMBERS.get(kind, _NONE).items():
+    for name, fits, needed in _TESTS.get(kind, ()):
         if name in doc:
-            if not member.fits(doc[name]):
-                return f"its {name} is not {member.words}"
-        elif member.needed:
+            if not fits(doc[name]):
+                return f"its {name} is not {MEMBERS[kind][name].words}"
+        elif needed:
             return f"it has no {name}"
     if kind == "snapshot" and ("state" in doc) is ("base" in doc):
         return "it has neither a state nor a base, or both"
@@ -46,7 +46,13 @@ def misfit(kind: str, doc: Mapping[str, Any], raw: bytes) -> str | None:
     if kind == "branch" and "chosen" in doc and "strategy" not in doc:
         return "it has no strategy"
     patch = doc.get("patch")
-    if type(patch) is list and nodes + raw.count(b"/") > DEPTH and is_patch(patch) and not fits_below(patch):
+    if (
+        type(patch) is list
+        and len(raw) > DEPTH
+        and nodes + raw.count(b"/") > DEPTH
+        and is_patch(patch)
+        and not fits_below(patch)
+    ):
         return f"its patch nests deeper than {DEPTH} levels"
     return None
 
@@ -165,14 +171,19 @@ def _map_of(fits: Fits) -> Fits:
 
 def _with(needed: Mapping[str, Fits] | None = None, **optional: Fits) -> Fits:
     """Return a test for objects with at least these members."""
-    required = needed or {}
+    tests = [(name, check, True) for name, check in (needed or {}).items()]
+    tests += [(name, check, False) for name, check in optional.items()]
 
     def fits(value: Any) -> bool:
-        return (
-            type(value) is dict
-            and all(name in value and check(value[name]) for name, check in required.items())
-            and all(check(value[name]) for name, check in optional.items() if name in value)
-        )
+        if type(value) is not dict:
+            return False
+        for name, check, is_needed in tests:
+            if name in value:
+                if not check(value[name]):
+                    return False
+            elif is_needed:
+                return False
+        return True
 
     return fits
 
@@ -258,7 +269,6 @@ def _budget(value: Any) -> bool:
 _opened = _with({"place": _place, "run": is_run_id, "children": _list_of(is_run_id)})
 _chosen = _with(run=is_run_id, place=_place, candidate=_index, stop_reason=_maybe_text)
 
-_NONE: Mapping[str, Member] = {}
 MEMBERS: Mapping[str, Mapping[str, Member]] = {
     "header": {
         "format": Member("the number of a format", _positive),
@@ -347,3 +357,4 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
     },
 }
 """The members of each kind of record, in the order of `docs/trace-format.md`."""
+_TESTS = {kind: [(name, each.fits, each.needed) for name, each in members.items()] for kind, members in MEMBERS.items()}

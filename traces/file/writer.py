@@ -54,6 +54,7 @@ class TraceWriter:
         """The run's place in a store; None if the trace is in no store."""
         self.durability = durability
         self.torn = b""
+        self.torn_size = 0
         """The bytes that `reopen` cut off after the last complete record."""
         self.failed: TraceWriteError | None = None
         self.position = 0
@@ -133,12 +134,14 @@ class TraceWriter:
             store = FileStore.open(path, buffered=durability == "none")
             blobs = FolderBlobs(path, durable=durability == "power")
         try:
+            data = store.read()
             trace = Trace(
-                store.read(),
+                data,
                 path=path,
                 blobs=blobs,
                 memory=store if isinstance(store, MemoryStore) else None,
                 place=place,
+                unread=max(0, store.size - len(data)),
             )
             trace.check()
             store.truncate(trace.size)
@@ -146,7 +149,7 @@ class TraceWriter:
         except BaseException:
             store.close()
             raise
-        writer.torn = trace.torn
+        writer.torn, writer.torn_size = trace.torn, trace.torn_size
         writer.position = len(trace.records)
         writer._last = trace.records[-1].hash.encode() if writer.position else b""
         return writer, trace

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.lines import START, begins_a_trace
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
-from ..file.safe_open import open_file
+from ..file.safe_open import open_file, read_at, written_size
 from .wanted import check_wanted
 
 CHUNK = 1 << 20
@@ -36,8 +36,8 @@ class TraceFile:
 
     @property
     def size(self) -> int:
-        """The present number of bytes in the file."""
-        return os.fstat(self._fd).st_size
+        """The present number of bytes, without NULs at the end."""
+        return written_size(self._fd, self.path)
 
     @property
     def mtime(self) -> float:
@@ -54,24 +54,13 @@ class TraceFile:
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of a range; fewer if the file is shorter."""
-        parts: list[bytes] = []
-        while start < stop:
-            try:
-                part = self._read_at(start, stop - start)
-            except OSError as error:
-                raise TraceError(f"{self.path} cannot be read: {error.strerror}") from error
-            if not part:
-                break
-            parts.append(part)
-            start += len(part)
-        return b"".join(parts)
-
-    def _read_at(self, start: int, length: int) -> bytes:
-        if hasattr(os, "pread"):
-            return os.pread(self._fd, length, start)
-        with self._seeking:
-            os.lseek(self._fd, start, os.SEEK_SET)
-            return os.read(self._fd, length)
+        try:
+            if hasattr(os, "pread"):
+                return read_at(self._fd, stop - start, start)
+            with self._seeking:
+                return read_at(self._fd, stop - start, start)
+        except OSError as error:
+            raise TraceError(f"{self.path} cannot be read: {error.strerror}") from error
 
     def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield the complete lines from byte `start`, without newlines, with their offsets."""

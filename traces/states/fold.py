@@ -7,7 +7,6 @@ to a document that no other code holds.
 """
 
 import contextlib
-import gc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from ...errors import PatchError, TraceCorruptError, TraceError
 from ..file.lines import Lines
 from ..file.schema import DEPTH, fits_below, is_patch
 from ..file.tail import find_end
-from ..json_patch.apply import Operation, copy_json, look, run_operation, split_pointer
+from ..json_patch.apply import Operation, PlaceFold, collector_at_rest, copy_json
 from ..json_patch.share import patched, pointers
 
 COMMIT = b'\n{"kind":"commit",'
@@ -116,7 +115,7 @@ class Fold:
 
     def run(self, base: Any = None) -> Any:
         """Return the state as a new document, which shares nothing with `base`."""
-        with _collector_at_rest(), self._located(base):
+        with collector_at_rest(), self._located(base):
             doc = copy_json(base) if self.begins_elsewhere else self._snapshot.load()["state"]
             for first in range(0, len(self._found), _BATCH):
                 doc = fold_patches(doc, _patches(self._lines, self._found[first : first + _BATCH]))
@@ -142,50 +141,11 @@ class Fold:
             raise _corrupt(self._lines, self._start, self._stop, reason, base) from error
 
 
-@contextlib.contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Switch the garbage collector off within the block.
-
-    JSON has no cycles, and the collector would take a third of the time to walk the new documents.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
-    """Apply patches one after another, in place, and return the document.
-
-    Values of the patches become parts of the document. Steps often change the same paths again, so the container at
-    each path is remembered until an operation may have moved or replaced it.
-    """
-    places: dict[str, tuple[Any, str]] = {}
+    """Apply patches one after another, in place, and return the document."""
+    fold = PlaceFold()
     for patch in patches:
-        for op in patch:
-            path = op["path"]
-            place = places.get(path)
-            if place is None:
-                head, slash, last = path.rpartition("/")
-                parent = look(doc, split_pointer(head)) if slash and "~" not in last else None
-                place = places[path] = (parent, last)
-            parent, last = place
-            if type(parent) is dict:
-                kind = op["op"]
-                old = parent.get(last, parent)
-                if kind == "add" or (kind == "replace" and old is not parent):
-                    parent[last] = op["value"]
-                    if type(old) is dict or type(old) is list:
-                        places.clear()
-                    continue
-            elif last == "-" and type(parent) is list and op["op"] == "add":
-                parent.append(op["value"])
-                continue
-            places.clear()
-            doc = run_operation(doc, op, None, False)
+        doc = fold(doc, patch)
     return doc
 
 

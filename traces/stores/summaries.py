@@ -1,7 +1,6 @@
 """Rows of the table of runs, computed from traces."""
 
 import heapq
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
@@ -17,14 +16,13 @@ from .run_row import RunFilter, RunPage, RunRow, Total, page_key, parse_key
 _TAIL = 64 * 1024
 
 
-def read_row(file: BinaryIO, row: RunRow) -> RunRow:
-    """Return the row of a trace, from both ends of its file.
+def read_row(file: BinaryIO, row: RunRow, size: int) -> RunRow:
+    """Return the row of a trace, from both ends of `size` bytes.
 
     Raises `TraceError` if the trace is corrupt.
     """
-    size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    first = file.readline()
+    first = file.readline(size)
     if not first.endswith(b"\n"):
         return replace(row, size=size)
     row = replace(from_header(row, _parsed(first[:-1])), size=size)

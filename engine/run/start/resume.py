@@ -237,8 +237,8 @@ class _Preparation:
         }
         if (again := _first_again(trace)) is not None:
             members["again"] = again
-        if self.writer.torn:
-            members["torn"] = len(self.writer.torn)
+        if self.writer.torn_size:
+            members["torn"] = self.writer.torn_size
         if begun and state is not None and (patch := make_patch(trace.final_state, state.to_dict())):
             members["patch"] = patch
         self._write("resume", members)

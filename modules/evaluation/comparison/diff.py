@@ -1,12 +1,14 @@
 """Comparison of two results, task by task."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ....errors import TraceError
-from ....traces import Trace
+from ....traces import ABSENT, Difference, Trace
+from ....traces.analysis.run_diff import decision_words
 from ....traces.stores import RunRef, TraceStore
 from ..errors import EvaluationError
 from ..folder import open_runs
@@ -46,8 +48,9 @@ class ScoreTest:
 class TaskChange:
     """A task whose score changed, and the place where its runs diverge.
 
-    `step` and `phase` are the place where the first repeats with different verdicts diverge. They are None if a trace
-    is missing, or if the runs are equal. `difference` describes that place.
+    `step` and `phase` are the place where the first repeats with different verdicts diverge: the first decision or
+    result that differs. They are None if a trace is missing, or if the runs are equal. `difference` describes that
+    place.
     """
 
     id: str
@@ -61,9 +64,24 @@ class TaskChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that differs between the runs of two evaluations.
+
+    `path` is a JSON Pointer into the header or the first state. `before` and `after` are its values in the first pair
+    of runs that differs there, as text; `pairs` counts the compared pairs that differ there.
+    """
+
+    path: str
+    before: str
+    after: str
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class EvalDiff:
     """The difference between two evaluations.
 
+    `settings` are what the compared runs were given differently; `pairs` counts these pairs of runs.
     `only_before` and `only_after` are tasks that only one evaluation has, or has a verdict for.
     """
 
@@ -71,6 +89,8 @@ class EvalDiff:
     changes: tuple[TaskChange, ...]
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    pairs: int = 0
 
     @property
     def is_worse(self) -> bool:
@@ -103,13 +123,14 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
     stores = [open_runs(each.folder, each.traces) if runs else None for each in (before, after)]
     changes: list[TaskChange] = []
     parted: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+    given = Settings()
     for name in names:
         for task in common[name]:
             was, now = mean_of(old[name][task]), mean_of(new[name][task])
             if was != now:
                 ids = _pair(mine[task], theirs[task])
                 if runs and ids not in parted:
-                    parted[ids] = parting(*map(trace_of, stores, ids))
+                    parted[ids] = parting(trace_of(stores[0], ids[0]), trace_of(stores[1], ids[1]), given)
                 changes.append(TaskChange(task, name, was, now, ids, **parted.get(ids, {})))
     for store in stores:
         if store is not None:
@@ -120,6 +141,8 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
         tuple(sorted(changes, key=lambda each: (each.score != PASSED, each.after - each.before))),
         tuple(sorted(tasks_old - tasks_new)),
         tuple(sorted(tasks_new - tasks_old)),
+        given.found(),
+        given.pairs,
     )
 
 
@@ -175,10 +198,30 @@ def _pair(old: Mapping[int, Sample], new: Mapping[int, Sample]) -> tuple[str | N
     return one.run_id, other.run_id
 
 
-def parting(one: Trace | None, other: Trace | None) -> dict[str, Any]:
+class Settings:
+    """What the compared pairs of runs were given differently."""
+
+    def __init__(self) -> None:
+        self.pairs = 0
+        self._found: dict[str, Setting] = {}
+
+    def add(self, differences: Sequence[Difference]) -> None:
+        """Add the differences in the settings of one pair."""
+        self.pairs += 1
+        for each in differences:
+            known = self._found.get(each.path) or Setting(each.path, _text(each.left), _text(each.right), 0)
+            self._found[each.path] = replace(known, pairs=known.pairs + 1)
+
+    def found(self) -> tuple[Setting, ...]:
+        """Return the differences, the most frequent ones first."""
+        return tuple(sorted(self._found.values(), key=lambda each: -each.pairs))
+
+
+def parting(one: Trace | None, other: Trace | None, given: Settings) -> dict[str, Any]:
     """Return the first place where two runs diverge.
 
-    The place has `step`, `phase` and `difference`; it is empty if a trace is missing.
+    The place has `step`, `phase` and `difference`; it is empty if a trace is missing. What the runs were given
+    differently is added to `given`.
     """
     if one is None or other is None:
         return {}
@@ -186,10 +229,17 @@ def parting(one: Trace | None, other: Trace | None) -> dict[str, Any]:
     if parent.get("kind") == "fork" and parent.get("run") == one.run_id:
         return _forked(one, other, int(parent["step"]))
     diff = one.diff(other)
+    given.add(diff.settings)
     if not diff or diff.phase == "header":
         return {"difference": "the runs are equal; the scoring differs"}
-    first = diff.differences[0] if diff.differences else None
-    return {"step": diff.step, "phase": diff.phase, "difference": str(first)[:300] if first is not None else ""}
+    if diff.phase == "init":
+        return {"difference": "no decision and no result differs; the scoring does"}
+    return {"step": diff.step, "phase": diff.phase, "difference": diff.words[:300]}
+
+
+def _text(value: Any) -> str:
+    text = "(absent)" if value is ABSENT else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def _forked(one: Trace, fork: Trace, at: int) -> dict[str, Any]:
@@ -201,17 +251,11 @@ def _forked(one: Trace, fork: Trace, at: int) -> dict[str, Any]:
     now = fork.steps[0].decision if len(fork.steps) else fork.unfinished and fork.unfinished.decision
     phase = "reduce" if was == now else "decide"
     difference = (
-        f"decided {_brief(was)}, now {_brief(now)}" if phase == "decide" else "the same decision, another state"
+        f"decided {decision_words(was)}, now {decision_words(now)}"
+        if phase == "decide"
+        else "the same decision, another state"
     )
     return {"step": at, "phase": phase, "difference": difference}
-
-
-def _brief(decision: Any) -> str:
-    if not isinstance(decision, Mapping):
-        return "nothing"
-    actions = ", ".join(f"{each.get('name')}({each.get('args')})" for each in decision.get("actions") or ())
-    text = f"{decision.get('mode')} {actions or decision.get('answer') or ''}".strip()
-    return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def trace_of(store: TraceStore | None, run_id: str | None) -> Trace | None:

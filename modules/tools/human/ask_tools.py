@@ -1,6 +1,5 @@
 """The tools `ask_user` and `confirm`, and the approval of calls."""
 
-from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 from ....engine import call_info, effect, new_id
@@ -124,8 +123,7 @@ def request_id_of(call: ToolCall | None) -> str:
         info = call_info()
     except NoRunError:
         return f"req-{new_id()}"
-    place = f"{info.step}/{info.phase}/{info.name}/{call.id if call is not None else ''}"
-    return f"req-{blake2b(place.encode(), digest_size=8).hexdigest()}"
+    return f"req-{info.step}-{call.id if call is not None else info.name}"
 
 
 def _labelled(options: list[str] | list[HumanPromptOption] | None) -> list[Any]:

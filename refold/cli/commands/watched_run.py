@@ -12,7 +12,7 @@ from ...errors import TraceError
 from ...traces import TraceSummary, summarize
 from ...traces.file.append_only import SUFFIX
 from ...traces.file.lines import Lines
-from ...traces.file.safe_open import open_file
+from ...traces.file.safe_open import open_file, written_size
 from ...traces.stores.mirror import Mirror
 from ..render.progress import Progress
 from .trace.list import standing
@@ -137,8 +137,9 @@ def _tail_progress(path: Path) -> Progress | None:
     """Return the progress from a trace's last commit on, or None."""
     try:
         with open(open_file(path), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            header = Lines(file.readline(), path).record(0)
+            size = written_size(file.fileno(), path)
+            file.seek(0)
+            header = Lines(file.readline(size), path).record(0)
             length = _TAIL
             while True:
                 start = max(0, size - length)

@@ -272,9 +272,9 @@ export interface Comparison {
   shift: number // step k of b stands beside step k + shift of a; never below 0
   steps_a: number, steps_b: number // an unfinished one included
   columns: { a: Columns, b: Columns, differ: string } // aligned; differ: one character a column, "=" "x" or " "
-  given: { path: string, a: Node | null, b: Node | null }[] // how task, module and budget differ; what follows from that alone counts as equal. [] for a fork
+  given: { path: string, a: Node | null, b: Node | null }[] // how the headers and the first states differ. [] for a fork
   edited: Changes | null // of a fork: what was changed at its start
-  first: Difference | null
+  first: Difference | null // if something was given differently: the first decision or result that differs
   here: Difference | null // at the step that was asked for; if none was, the first
   differing: number[] // aligned steps (numbers of a) that differ, at most 1,000
   differing_total: number
@@ -345,6 +345,8 @@ export interface EvaluationSample {
 }
 export interface EvaluationDiff {
   a: EvaluationFigures, b: EvaluationFigures
+  settings: { path: string, before: string, after: string, pairs: number }[] // what the runs were given differently, the most frequent first
+  pairs: number // compared pairs of runs
   tests: { score: string, tasks: number, before: number, after: number, better: number, worse: number, test: string, p: number, corrected: number, significant: boolean }[]
   changes: { id: string, scores: { score: string, before: number, after: number }[], runs: [string | null, string | null], step: number | null, phase: string | null, difference: string }[] // a task once, with its scores that changed
   changes_total: number // tasks

@@ -18,7 +18,7 @@ def hear() -> str:
 
 
 class Listener(AgentModule[Heard]):
-    """Hears a line in each step, until one says stop."""
+    """Hears a line in each step, until one says stop; after the line ask, the next one answers a question."""
 
     tools = {"hear": hear}
 
@@ -30,12 +30,15 @@ class Listener(AgentModule[Heard]):
         """Return the next step."""
         if state.lines and state.lines[-1] == "stop":
             return Decision.final(f"heard {len(state.lines)} lines")
+        if state.lines and state.lines[-1] == "ask":
+            return Decision.wait(prompt="Go on?")
         return Decision.act(Action("hear"))
 
     def reduce(self, state: Heard, decision: Decision, observation: Observation) -> None:
-        """Keep the line."""
+        """Keep the line, or the answer."""
+        state.lines += [] if observation.value is None else [observation.value]
         state.lines += [result.output for result in observation.results]
 
 
 if __name__ == "__main__":
-    Engine(Listener(), traces=Path(sys.argv[1])).run(sys.argv[2])
+    Engine(Listener(), traces=Path(sys.argv[1]), on_wait=lambda request: hear()).run(sys.argv[2])

@@ -12,7 +12,7 @@ from ...analysis.trace_list import summarize
 from ...file.append_only import SUFFIX, FileStore, Store, trace_name
 from ...file.blob import Blobs, FolderBlobs
 from ...file.lock import lock_holder
-from ...file.safe_open import open_file
+from ...file.safe_open import open_file, read_trace, written_size
 from ...file.schema import is_run_id
 from ..access import Access
 from ..protocol import Durability, Grouping
@@ -87,8 +87,7 @@ class FolderStore:
     def read(self, run_id: str, start: int = 0) -> bytes:
         """Return the bytes of a trace; see `TraceStore`."""
         with open(open_file(self.path_of(run_id)), "rb") as file:
-            file.seek(start)
-            return file.read()
+            return read_trace(file.fileno(), start)[0]
 
     def blobs(self, run_id: str) -> Blobs:
         """Return the blobs of a run."""
@@ -127,7 +126,7 @@ class FolderStore:
         row = RunRow(trace_name(path), held=pid is not None, holder=None if pid is None else f"process {pid}")
         try:
             with open(open_file(path), "rb") as file:
-                return read_row(file, row)
+                return read_row(file, row, written_size(file.fileno(), path))
         except TraceNotFoundError:
             raise
         except (TraceError, OSError):

@@ -105,7 +105,7 @@ class ObjectRun:
     def put_row(self) -> None:
         """Write this run's row of the table of runs."""
         with contextlib.suppress(TraceError):  # readers of a corrupt trace report it
-            self._put_row(read_row(BytesIO(bytes(self._data[: self._sent])), RunRow(self._run_id)))
+            self._put_row(read_row(BytesIO(bytes(self._data[: self._sent])), RunRow(self._run_id), self._sent))
 
     def _check_lease(self) -> None:
         """Raise `TraceTakenError` if another process holds the run, or it is gone.

@@ -3,16 +3,18 @@
 It shows the tasks that changed, whether the changes are more than chance, and where the runs differ.
 """
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.text import Text
 
 from ....modules.evaluation import EvalResult
-from ....modules.evaluation.comparison import EvalDiff, diff_results
+from ....modules.evaluation.comparison import EvalDiff, TaskChange, diff_results
 from ...render.output import console, say, table, write_json
 from ...render.text import brief, clean, count_text
 
-_SHOWN = 40
+_SHOWN = 200
+_SETTINGS = 2
 
 
 def diff_folders(before: Path, after: Path, traces: str | None, as_json: bool) -> int:
@@ -41,14 +43,37 @@ def show_diff(found: EvalDiff) -> None:
         cells += [f"{each.corrected:.3g}", verdict if each.better or each.worse else "the same"]
         rows.append([Text(clean(cell)) for cell in cells])
     table(out, ["score", "A", "B", "tasks better, worse", "tasks", "p (Holm)", ""], rows, numbers=(1, 2, 4, 5))
-    for change in found.changes[:_SHOWN]:
-        style = "red" if change.after < change.before else "green"
-        line = Text(f"{clean(change.id)}  {clean(change.score)} {change.before:.3g} -> {change.after:.3g}", style)
-        place = f"  parts at step {change.step}, {change.phase}: " if change.step is not None else "  "
-        say(out, line.append(f"{place}{brief(clean(change.difference), 200)}".rstrip(), "dim"))
-    if len(found.changes) > _SHOWN:
-        say(out, Text(f"… {count_text(len(found.changes) - _SHOWN, 'more change')}; --json has all"))
+    for line in _settings(found):
+        say(out, line)
+    changed: dict[tuple[str, object], list[TaskChange]] = {}
+    for change in found.changes:
+        changed.setdefault((change.id, change.runs), []).append(change)
+    for changes in list(changed.values())[:_SHOWN]:
+        say(out, _line(changes))
+    if len(changed) > _SHOWN:
+        say(out, Text(f"… {count_text(len(changed) - _SHOWN, 'more task')}; --json has all"))
     for side, tasks in (("A", found.only_before), ("B", found.only_after)):
         if tasks:
             names = ", ".join(map(clean, tasks[:5]))
             say(out, Text(f"only {side} has {count_text(len(tasks), 'task')}: {names}{' …' if len(tasks) > 5 else ''}"))
+
+
+def _settings(found: EvalDiff) -> Iterator[Text]:
+    """Say once what the runs were given differently."""
+    for each in found.settings[:_SETTINGS]:
+        pairs = f"all {found.pairs}" if each.pairs == found.pairs else f"{each.pairs} of {found.pairs}"
+        more = len(found.settings) - _SETTINGS if each is found.settings[:_SETTINGS][-1] else 0
+        rest = f"; {count_text(more, 'more setting')} in --json" if more > 0 else ""
+        sides = " | ".join(brief(clean(side), 60) for side in (each.before, each.after))
+        yield Text(f"{pairs} pairs of runs differ in {clean(each.path)}: {sides}{rest}", "bold")
+
+
+def _line(changes: Sequence[TaskChange]) -> Text:
+    """Return a task's changed scores and first difference on one line."""
+    first = changes[0]
+    line = Text(clean(first.id))
+    for each in changes:
+        style = "red" if each.after < each.before else "green"
+        line.append(f"  {clean(each.score)} {each.before:.3g} -> {each.after:.3g}", style)
+    place = f"  step {first.step}, {first.phase}: " if first.step is not None else "  "
+    return line.append(f"{place}{brief(clean(first.difference), 200)}".rstrip(), "dim")

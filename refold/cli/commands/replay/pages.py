@@ -95,9 +95,9 @@ class Pages:
         trace = self.trace
         for label, text in summary_rows(Summary.of_trace(trace)):
             yield Text(f"{label:<10} ", "dim").append_text(text)
-        if trace.torn:
+        if trace.torn_size:
             yield Text(
-                f"{len(trace.torn):,} bytes after the last complete record are torn; resume or repair cuts them off"
+                f"{trace.torn_size:,} bytes after the last complete record are torn; resume or repair cuts them off"
             )
         patch = trace.end.get("patch")
         if patch:

@@ -15,7 +15,7 @@ from ...render.step_view import change_lines
 from ...render.text import LONG, SHORT, brief, clean, count_text, cut, value_text
 
 _SHOWN = 40
-_LISTS = ("differences", "versions", "header", "ids")
+_LISTS = ("differences", "versions", "header", "ids", "settings")
 _HINT = "--json has all of it"
 
 
@@ -41,8 +41,8 @@ def compare(left: Path | RunRef, right: Path | RunRef, every: bool, as_json: boo
     if diff.ids:
         names = ", ".join(dict.fromkeys(clean(each.path.rpartition("/")[2]) for each in diff.ids))
         say(out, Text(f"different {names} (ignored)", "dim"))
-    if diff.header and diff.phase != "header":
-        say(out, Text("the runs started from different settings", "bold"), *_sides(diff.header))
+    if settings := [each for each in diff.settings if each not in diff.differences]:
+        say(out, Text("the runs started from different settings", "bold"), *_sides(settings))
     if not diff:
         say(out, Text("the traces are equal", "green"))
     elif every:
@@ -69,6 +69,8 @@ def _show_first(out: Console, diff: TraceDiff) -> None:
     say(out, Text(f"the traces first differ at {where}", "bold red"))
     if not _says_states(diff):
         say(out, *_sides(diff.differences))
+    if diff.phase == "init" and diff.settings:
+        say(out, Text("no decision and no result differs", "dim"))
     if diff.states:
         say(out, Text(f"the states {_after(diff)}", "bold"))
         for change in diff.states[:_SHOWN]:

@@ -8,13 +8,15 @@ import itertools
 import threading
 import time
 from collections import OrderedDict
+from copy import copy
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ....errors import TraceError
-from ....traces.analysis.differences import ABSENT, Difference, Twins
-from ....traces.analysis.run_diff import StepPhases, descent, end_of, header_differences
+from ....traces.analysis.differences import ABSENT, Difference
+from ....traces.analysis.run_diff import First, PhaseDiff, StepPhases, descent, end_of, first_steps, header_differences
+from ....traces.analysis.twins import may_be_ids
 from ....traces.index.folder import Folder
 from ....traces.index.indexed import IndexedTrace
 from ....traces.index.positions import StaleIndexError
@@ -98,18 +100,25 @@ class _Comparing:
         self._upto = self._start
         """The aligned steps before this one were compared."""
         self._differing: list[int] = []
-        self._first: Json | None = None
         self._spent = 0.0
+        header, _, self._twins = header_differences(left, right)
+        self._found = First(header, is_fork=kin == "fork")
         self._phases: StepPhases | None = None
+        self._learned = shift
+        """The ids of the aligned steps before this one are known, if they were looked for."""
 
     def advance(self, until: float) -> None:
         """Compare committed steps until a moment in time."""
         stop = min(self.left.count, self.right.count + self.shift)
         if self._phases is None:
-            _, _, twins = header_differences(self.left, self.right)
-            self._phases = StepPhases(twins, parted=self.kin == "fork", shift=self.shift)
-            if self.kin != "fork" and self._start < stop and (first := self._init(twins)) is not None:
-                self._first, self._phases.parted = first, True
+            states = _state(self.left, 0), _state(self.right, 0)
+            self._phases = StepPhases(
+                self._twins, parted=self.kin == "fork", shift=self.shift, firsts=first_steps(*states)
+            )
+            if self.kin != "fork" and self._start < stop:
+                begun = self._phases.begin(self.left.step(0), self.right.step(0), *states)
+                if begun:
+                    self._found.see(PhaseDiff(0, "init", tuple(begun)))
         while self._upto < stop:
             check_wanted()
             mine, theirs = places_of(self.left, self._upto), places_of(self.right, self._upto - self.shift)
@@ -140,13 +149,14 @@ class _Comparing:
 
     def _differ(self, k: int) -> None:
         """Record a step whose records differ in content."""
-        if self._first is None or self._spent < _SECONDS:
+        if not self._found.is_over or self._spent < _SECONDS:
             begin = time.monotonic()
-            difference = self._of_step(k)
+            places = self._of_step(k)
             self._spent += time.monotonic() - begin
-            if difference is None:
+            if not places:
                 return
-            self._first = self._first or difference
+            for place in places:
+                self._found.see(place)
         self._differing.append(k)
 
     def answer(self, a: Json, b: Json, n: int, k: int | None) -> Json:
@@ -156,13 +166,15 @@ class _Comparing:
         both = range(self._start, max(self._start, min(counts[0], counts[1] + self.shift)))
         whole = self._upto >= min(self.left.count, self.right.count + self.shift)
         compared = both if whole else range(self._start, self._upto)
-        first, differing = self._first, self._differing
+        found, differing = self._found, self._differing
         if whole:  # steps under way are compared for each answer
+            found = copy(found)
             for open_k in range(max(self._upto, self._start), both.stop):
-                difference = self._of_step(open_k, parted=first is not None)
-                if difference is not None:
-                    first, differing = first or difference, [*differing, open_k]
-            first = first or self._elsewhere(counts)
+                if places := self._of_step(open_k, parted=bool(differing)):
+                    differing = [*differing, open_k]
+                    for place in places:
+                        found.see(place)
+        first = self._first(found, counts, whole)
         here = first if k is None else self._at(k, both)
         columns = min(n, steps)
         marks = [" "] * columns
@@ -182,7 +194,7 @@ class _Comparing:
                 "b": _columns(self.right, self.shift, columns, steps),
                 "differ": "".join(marks),
             },
-            "given": self._given(),
+            "given": self._given(found),
             "edited": self._edited(),
             "first": first,
             "here": here,
@@ -192,33 +204,50 @@ class _Comparing:
             "states": self._states(here),
         }
 
-    def _init(self, twins: Twins) -> Json | None:
-        """Return the difference of the two first states."""
-        old, new = _state(self.left, 0), _state(self.right, 0)
-        found = next(StepPhases(twins).differences(old, new, "/state"), None)
-        return None if found is None else self._told(0, 0, "init", found)
+    def _of_step(self, k: int, parted: bool | None = None) -> list[PhaseDiff]:
+        """Return the differences in an aligned step, by phase.
 
-    def _of_step(self, k: int, parted: bool | None = None) -> Json | None:
-        """Return the first difference in an aligned step.
-
-        `parted` says that the states differ before it.
+        `parted` says that the states differ before it. Equal steps are not read, so the ids that they have made are
+        looked for when a step differs in something that may be an id.
         """
         phases = self._phases
         assert phases is not None
+        before = phases.parted if parted is None else parted or phases.parted
+        for again in (False, True):
+            phases.parted = before
+            steps = self.left.step(k), self.right.step(k - self.shift)
+            found = [PhaseDiff(k, phase, tuple(several)) for phase, several in phases.of(*steps) if several]
+            differences = (each for place in found for each in place.differences)
+            if again or self._learned >= k or not any(may_be_ids(each.left, each.right) for each in differences):
+                break
+            for j in range(self._learned, k):
+                check_wanted()
+                phases.learn(self.left.step(j), self.right.step(j - self.shift))
+            self._learned = k
         if parted is not None:
-            phases = StepPhases(phases.twins, parted=parted or phases.parted, shift=self.shift)
-        first: Json | None = None
-        for phase, found in phases.of(self.left.step(k), self.right.step(k - self.shift)):
-            if found and first is None:
-                first = self._told(k, k - self.shift, phase, found[0])
-        return first
+            phases.parted = before
+        return found
+
+    def _first(self, found: First, counts: tuple[int, int], whole: bool) -> Json | None:
+        """Return the first difference to show, or None so far."""
+        elsewhere = self._elsewhere(counts) if whole and not found.is_over else None
+        if elsewhere is not None and elsewhere["phase"] != "header":
+            return elsewhere
+        place = found.first if whole else found.result
+        if place is not None:
+            return self._told_place(place)
+        return elsewhere
+
+    def _told_place(self, place: PhaseDiff) -> Json:
+        return self._told(place.step, place.step - self.shift, place.phase, place.differences[0])
 
     def _at(self, k: int, both: range) -> Json | None:
         """Return the first difference in an aligned step.
 
         Returns None if there is none, or if only one run has the step.
         """
-        return self._of_step(k, parted=True) if k in both else None
+        found = self._of_step(k, parted=True) if k in both else []
+        return self._told_place(found[0]) if found else None
 
     def _elsewhere(self, counts: tuple[int, int]) -> Json | None:
         """Return the first difference of runs whose common steps are equal.
@@ -239,11 +268,11 @@ class _Comparing:
                 "b": None,
                 "says": f"only {'A' if has_a else 'B'} has this step: {label}",
             }
-        ends = next(StepPhases().differences(end_of(self.left), end_of(self.right), ""), None)
+        ends = next(StepPhases(self._twins).differences(end_of(self.left), end_of(self.right), ""), None)
         if ends is not None:
             return self._told(None, None, "end", ends)
-        headers, _, _ = header_differences(self.left, self.right)
-        return self._told(None, None, "header", headers[0]) if headers and self.kin != "fork" else None
+        headers = self._found.settings
+        return self._told(None, None, "header", headers[0]) if headers else None
 
     def _told(self, ka: int | None, kb: int | None, phase: str, found: Difference) -> Json:
         sides = [
@@ -254,11 +283,10 @@ class _Comparing:
         says = f"{phase} {found.path or '/'}: {clipped(words[0])} | {clipped(words[1])}"
         return {"ka": ka, "kb": kb, "phase": phase, "path": found.path, "a": sides[0], "b": sides[1], "says": says}
 
-    def _given(self) -> list[Json]:
-        """Return how the tasks, modules and budgets of two runs differ."""
-        headers = () if self.kin == "fork" else header_differences(self.left, self.right)[0]
-        found = [self._told(None, None, "header", each) for each in headers[:_GIVEN]]
-        return [{name: each[name] for name in ("path", "a", "b")} for each in found]
+    def _given(self, found: First) -> list[Json]:
+        """Return how the headers and the first states differ."""
+        told = [self._told(None, None, "header", each) for each in found.settings[:_GIVEN]]
+        return [{name: each[name] for name in ("path", "a", "b")} for each in told]
 
     def _edited(self) -> Json | None:
         k = self.shift
@@ -275,7 +303,7 @@ class _Comparing:
         b = min(self.right.count, kb if init or kb is None else kb + 1) if kb is not None else self.right.count
         end = first["phase"] == "end"
         old, new = _state(self.left, a, end), _state(self.right, b, end)
-        return {"k": a, **change_tree(old, new, f"s:{a}:", f"s:{b}:")}
+        return {"k": a, **change_tree(self._twins.to_right(old), new, f"s:{a}:", f"s:{b}:")}
 
 
 def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 _SAMPLES = "samples.jsonl"
 _BYTES = 1 << 28
 """The largest file of samples that is read: some 300,000 samples."""
+_SETTINGS = 20
 _LISTED = 200
 """How many evaluations, groups and changed tasks are listed."""
 _MOST = 500
 """The number of samples in one answer."""
 _TEXT = 2_000
 """How many characters of an answer, a reason or an error are sent."""
-_PARTED = 40
+_PARTED = 200
 """For how many changed tasks the runs are read to find where they differ."""
 _KEPT = 4
 """How many results are kept; each has all its samples."""
@@ -93,13 +94,14 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
 
     The search for the places where runs differ ends after `seconds`.
     """
-    from ....modules.evaluation.comparison import diff_results, parting
+    from ....modules.evaluation.comparison import Settings, diff_results, parting
 
     before, after = _result(folder, a), _result(folder, b)
     found = diff_results(before, after, runs=False)
     until = time.monotonic() + seconds
     tasks: dict[tuple[Any, ...], Json] = {}
     parted: dict[tuple[str | None, str | None], Json] = {}
+    given = Settings()
     for each in found.changes:
         check_wanted()
         place = (each.id, each.runs)
@@ -110,7 +112,7 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
             tasks[place] = doc
             if len(tasks) <= _LISTED:
                 if each.runs not in parted and len(parted) < _PARTED and time.monotonic() < until:
-                    parted[each.runs] = parting(*(_trace(folder, run) for run in each.runs))
+                    parted[each.runs] = parting(_trace(folder, each.runs[0]), _trace(folder, each.runs[1]), given)
                 doc |= parted.get(each.runs, {})
                 doc["runs"] = [_named(folder, run) for run in each.runs]
         tasks[place]["scores"].append({"score": each.score, "before": each.before, "after": each.after})
@@ -120,6 +122,8 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
         "a": {**_figures(before), "id": a, "scores": []},
         "b": {**_figures(after), "id": b, "scores": []},
         "tests": tests,
+        "settings": [asdict(each) for each in given.found()[:_SETTINGS]],
+        "pairs": given.pairs,
         "changes": changes[:_LISTED],
         "changes_total": len(changes),
         "only": [{"total": len(tasks), "tasks": tasks[:20]} for tasks in (found.only_before, found.only_after)],

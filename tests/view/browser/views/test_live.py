@@ -14,6 +14,8 @@ from view_pages import Look, Site
 from view_server import serving
 from warm_python import warm_python
 
+TOLD_MS = 5_000
+"""How long the test waits for what a page shows after some two seconds: other tests run beside it."""
 RUN = TESTS / "helpers" / "toys" / "step_by_step.py"
 
 
@@ -49,6 +51,35 @@ def test_the_list_grows_with_a_run_of_another_process(looking: Look, acted: Site
         expect(row).to_contain_text("completed")
         expect(row).to_contain_text("heard 3 lines")
         expect(row.locator(".c-steps")).to_have_text("4")
+
+
+def test_the_counts_and_sums_agree_with_the_rows_of_a_live_list(looking: Look, acted: Site, tmp_path: Path) -> None:
+    """A run passes running, waiting and completed, and no page is loaded again."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with serving(folder) as server, listener(folder, "Ask and stop") as process:
+        address = f"http://127.0.0.1:{server.port}/"
+        page, only = (looking(f"{address}{asked}", elsewhere=True) for asked in ("", "#/?status=waiting"))
+        tray, statuses = page.locator(".tray"), page.locator(".filters")
+
+        def shows(status: str, steps: int) -> None:
+            """Wait, as long as a page may take, until all figures are those of the row."""
+            expect(page.locator(".run-row")).to_contain_text(status, timeout=TOLD_MS)
+            expect(page.locator(".run-row .c-steps")).to_have_text(str(steps), timeout=TOLD_MS)
+            expect(tray).to_contain_text(f"1 run{steps} step", timeout=TOLD_MS)
+            expect(statuses).to_contain_text(f"all 1{status} 1", timeout=TOLD_MS)
+
+        shows("running", 0)
+        tell(process, "one")
+        shows("running", 1)
+        expect(only.locator(".run-row")).to_have_count(0)
+        tell(process, "ask")
+        shows("waiting", 2)
+        expect(only.locator(".run-row")).to_have_count(1)
+        tell(process, "stop")
+        shows("completed", 4)
+        expect(only.locator(".run-row")).to_have_count(0)
+        expect(only.locator(".tray")).to_contain_text("0 runs")
 
 
 @contextmanager

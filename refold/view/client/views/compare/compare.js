@@ -107,7 +107,7 @@ export function Compare({ source, a, b, params, setParams, theme }) {
       <span class="grow opt"></span>
       <span class="row"><button type="button" class="btn icon" aria-label="Previous difference" onClick=${() => next(-1)}>‹</button><button type="button" class="btn icon" aria-label="Next difference" onClick=${() => next(1)}>›</button><span class="opt"><kbd>n</kbd> next difference</span></span>
     </div>
-    ${found.given.length > 0 && html`<section><h2 class="verdict">Different inputs</h2><p class="dim">A text from an input of A counts below as equal to the text in the same place of B's inputs.</p><${DifferenceTable} rows=${found.given} caption="Inputs" /></section>`}
+    ${found.given.length > 0 && html`<section><h2 class="verdict">Different inputs</h2><p class="dim">What the two runs were given. The first difference below is the first decision or result that differs. A text from a header of A counts as equal to the text in the same place of B's header.</p><${DifferenceTable} rows=${found.given} caption="Inputs" /></section>`}
     ${fork && found.edited?.tree && html`<section><h2 class="verdict">${direct ? `Changed by the fork, in state ${found.shift}` : `Different where B starts, at state ${found.shift} of A`}</h2><${DifferenceTable} rows=${stateRows(found.edited.tree)} total=${found.edited.count} caption="What the fork changed" /></section>`}
     <${Here} source=${source} found=${found} k=${k} first=${firstK} go=${go} />
   </div>`
@@ -134,7 +134,7 @@ function Side({ run, letter, note }) {
 function verdict(found, k, first) {
   const inA = k < found.steps_a
   const inB = k >= found.shift && k - found.shift < found.steps_b
-  if (!found.first && found.compared !== null) return { title: "Comparing", note: `The first ${count(found.compared)} steps are the same.` }
+  if (!found.first && found.compared !== null) return { title: "Comparing", note: `In the first ${count(found.compared)} steps ${found.differing_total ? "no decision and no result differs" : "nothing differs"}.` }
   if (!found.first) return { title: "No difference", note: "Every step decides, does and changes the same." }
   const { here } = found
   if (k === first && found.first) {

@@ -11,8 +11,10 @@ import { Lines, PAGE } from "./lines.js"
  */
 
 const STILL_INDEXING_MS = 700
-/** Runs that were not there before are asked for at most so often. */
+/** After runs that came, went or changed their status, all that is shown is asked for at most so often. */
 const SETTLE_MS = 400
+/** After other changes, the sums and counts are asked for at most so often. */
+const SUMS_MS = 1000
 
 /**
  * @param {Source} source
@@ -80,11 +82,20 @@ export function useRuns(source, query, open) {
     [source, lines],
   )
 
-  const asks = useRef(refresh)
-  asks.current = refresh
-  /** Ask again for all that is shown, a moment later. */
-  function later() {
-    if (!timer.current) timer.current = window.setTimeout(() => ((timer.current = 0), asks.current()), SETTLE_MS)
+  const asks = useRef({ all: refresh, sums: () => load(0, true) })
+  asks.current = { all: refresh, sums: () => load(0, true) }
+  const wanted = useRef(/** @type {"all" | "sums"} */ ("sums"))
+  /** Ask again a moment later: for all that is shown, or for the sums and counts. @param {"all" | "sums"} [what] */
+  function later(what = "all") {
+    if (what === "all") wanted.current = what
+    if (timer.current) return
+    const ask = () => {
+      const now = wanted.current
+      timer.current = 0
+      wanted.current = "sums"
+      void asks.current[now]()
+    }
+    timer.current = window.setTimeout(ask, what === "all" ? SETTLE_MS : SUMS_MS)
   }
 
   useEffect(() => void load(0), [load])
@@ -103,9 +114,9 @@ export function useRuns(source, query, open) {
         if (!event.seen || (known.current !== null && isOlder(known.current, event.seen))) later()
       } else if (event.type === "runs") {
         if (known.current !== null) known.current = event.seen
-        const all = current.current.update(event.rows)
+        const inPlace = current.current.update(event.rows)
         redraw((n) => n + 1)
-        if (!all || event.removed.length) later()
+        later(inPlace && !event.removed.length ? "sums" : "all")
       }
     })
     return () => {

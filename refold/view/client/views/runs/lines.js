@@ -57,20 +57,22 @@ export class Lines {
     }
   }
 
-  /** Put newer rows in the place of older ones. @param {RunRow[]} rows @returns {boolean} whether all of them were there */
+  /** Put newer rows in the place of older ones. @param {RunRow[]} rows @returns {boolean} whether all of them were there, with the same status */
   update(rows) {
     const newer = new Map(rows.map((row) => [row.id, row]))
-    const seen = new Set()
+    const same = new Set()
+    const moved = new Set()
+    const take = (/** @type {RunRow | null} */ old, /** @type {RunRow} */ found) => (old?.status === found.status ? same : moved).add(found.id)
     for (const [place, row] of this.rows) {
       const found = newer.get(row.id)
-      if (found) this.rows.set(place, found), seen.add(row.id)
+      if (found) this.rows.set(place, found), take(row, found)
     }
     for (const siblings of this.below.values())
       for (const node of siblings) {
         const found = newer.get(node.run)
-        if (found) (node.row = found), seen.add(node.run)
+        if (found) take(node.row, found), (node.row = found)
       }
-    return seen.size === newer.size
+    return !moved.size && same.size === newer.size
   }
 
   /** The places of pages that have to be asked for, so that all lines from one place to another are there. @param {number} from @param {number} to */

@@ -14,7 +14,7 @@ export const compareAddress = (ids) => `#/compare/${ids.map(encodeURIComponent).
  * @param {import("../../api.d.ts").Source} props.source
  * @param {string[]} props.ids - what is selected
  * @param {number} props.total - runs that the filter lets through
- * @param {Totals | null} props.totals - of these, with those below them
+ * @param {Totals | null} props.totals - of these, with those below them; new ones whenever the list was asked for again
  */
 export function Tray({ source, ids, total, totals }) {
   const [chosen, setChosen] = useState(/** @type {Totals | null} */ (null))
@@ -24,7 +24,7 @@ export function Tray({ source, ids, total, totals }) {
     if (ids.length) source.totals(ids).then((sums) => void (gone || setChosen(sums)), () => void (gone || setChosen(null)))
     else setChosen(null)
     return () => void (gone = true)
-  }, [source, key])
+  }, [source, key, totals])
   const sums = ids.length ? chosen : totals
   return html`<div class="tray" role="region" aria-label="Totals">
     <span aria-live="polite">
