@@ -12,6 +12,7 @@ from mcp.types import Tool as ServerTool
 
 from ..agent.chat.readable_schema import readable
 from ..agent.tools import Tool
+from .answers import MOST_TOOLS
 from .short_names import with_digest
 
 log = logging.getLogger("refold")
@@ -28,9 +29,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 async def listed(client: Client, server: str) -> list[ServerTool]:
     """Return all tools of a server.
 
-    Of tools with one name, only the first. A list without end is cut off with a warning in the log. Schemas of results
-    are emptied: the package `mcp` checks each result by them in the event loop, and a schema can take for ever, such as
-    one with the pattern `^(a+)+$`.
+    Of tools with one name, only the first. A list without end, or of more than `MOST_TOOLS`, is cut off with a warning
+    in the log.
     """
     found: dict[str, ServerTool] = {}
     cursor: str | None = None
@@ -38,18 +38,17 @@ async def listed(client: Client, server: str) -> list[ServerTool]:
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         for tool in page.tools:
-            if tool.output_schema is not None:
-                tool.output_schema.clear()  # the package checks results by it, as below
             if found.setdefault(tool.name, tool) is not tool:
                 log.warning("MCP server %r lists %r twice; the first is used", server, tool.name)
         cursor = page.next_cursor
+        if len(found) > MOST_TOOLS or (cursor is not None and cursor in seen):
+            break
         if cursor is None:
             return list(found.values())
-        if cursor in seen:
-            break
         seen.add(cursor)
-    log.warning("MCP server %r lists its tools without end; %d are used", server, len(found))
-    return list(found.values())
+    used = list(found.values())[:MOST_TOOLS]
+    log.warning("MCP server %r lists too many tools, or lists them without end; %d are used", server, len(used))
+    return used
 
 
 def is_idempotent(tool: ServerTool) -> bool:
