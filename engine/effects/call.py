@@ -31,7 +31,7 @@ from ...errors import (
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.forked_processes import ForksEnd
-from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, stray, withdraw
+from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
@@ -422,8 +422,14 @@ async def carry_out(
             else:
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
-    except (Exception, SystemExit) as error:
-        if _is_cut_off(error):
+    except asyncio.CancelledError as error:
+        if not is_cancelled() and (alone or cancel_requests() <= before):
+            call.fail(stray(call.spec.name, error))
+        call.cancelled(_CUT_OFF)
+        raise
+    except BaseException as raised:
+        error = own_error(raised)
+        if error is None or _is_cut_off(error):
             if isinstance(error, ChildRunError) and call.frame.call is not None:
                 call.frame.call.refuse(error)  # otherwise a tool that catches it could return a result
             call.cancelled(_CUT_OFF)
@@ -432,19 +438,9 @@ async def carry_out(
             call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
             await checkpoint_if_cancelled()
             raise
-        if isinstance(error, SystemExit):
-            error = RuntimeError(f"SystemExit: {error.code}")
         if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
         call.fail(error)
-    except asyncio.CancelledError as error:
-        if not is_cancelled() and (alone or cancel_requests() <= before):
-            call.fail(stray(call.spec.name, error))
-        call.cancelled(_CUT_OFF)
-        raise
-    except BaseException:
-        call.cancelled(_CUT_OFF)
-        raise
     finally:
         reset_frame(token)
         if alone and task is not None and task.cancelling() > before and not is_cancelled():
@@ -462,14 +458,12 @@ def carry_out_here(
     try:
         with ForksEnd():
             value = fn(*args, **kwargs)
-    except Exception as error:
-        if _is_cut_off(error):
-            call.cancelled(_CUT_OFF)
+    except BaseException as raised:
+        error = own_error(raised)
+        if error is None or _is_cut_off(error):
+            call.cancelled("the call was interrupted" if error is None else _CUT_OFF)
             raise
         call.fail(error)
-    except BaseException:
-        call.cancelled("the call was interrupted")
-        raise
     finally:
         reset_frame(token)
     held, data, _ = call.finish(value)

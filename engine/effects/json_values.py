@@ -28,11 +28,12 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
     """
     if returns is not None:
         try:
-            value = returns.dump_python(value, mode="json", warnings="error")
+            made = returns.dump_python(value, mode="json", warnings="error")
         except PydanticSerializationError as error:
             reason = " ".join(str(error).split())
             raise StateValueError(f"{label} is not of its declared type: {reason}") from None
-        return json_value(value, label)
+        _check_keys(value, label)
+        return json_value(made, label)
     kind = type(value)
     if kind is str or kind is dict or kind is list:
         try:
@@ -45,6 +46,19 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
         return json_value(_plain(value), label)
     except RecursionError:
         raise StateValueError(f"{label} nests too deep, or contains itself") from None
+
+
+def _check_keys(value: Any, label: str) -> None:
+    """Raise StateValueError for keys that are equal as text: the last one would silently replace the others."""
+    if isinstance(value, dict):
+        odd = [key for key in value if type(key) is not str]
+        if odd and len(to_jsonable_python(dict.fromkeys(value))) < len(value):
+            raise StateValueError(f"{label} has keys that are equal as text, one of them {odd[0]!r:.80}")
+    elif not isinstance(value, list | tuple):
+        return
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list | tuple):
+            _check_keys(inner, label)
 
 
 def own_observation(value: Any, redactor: Redactor | None) -> Observation:

@@ -19,7 +19,8 @@ def answer(message: dict[str, Any], tools: list[Any], raw: list[str]) -> bytes:
         end = {"result": {"tools": tools}}
     elif method == "tools/call":
         if message["params"]["name"] == "raw":
-            return raw[message["params"]["arguments"]["which"]].replace("@", json.dumps(number)).encode("latin-1")
+            text: str = raw[message["params"]["arguments"]["which"]].replace("@", json.dumps(number))
+            return text.encode("latin-1")
         end = {"result": {"content": [{"type": "text", "text": "up"}]}}
     return json.dumps({"jsonrpc": "2.0", "id": number, **end}).encode()
 

@@ -1,0 +1,84 @@
+"""Arguments that a model wrote as JSON text where the schema allows only an array or an object."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_KINDS = {dict: "object", list: "array"}
+
+
+def unpacked(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return the value with such texts read, at any depth; the value itself if there are none.
+
+    A text stays if the schema allows a text at its place, and if it is not the JSON of what the schema allows.
+    """
+    return _read(value, [schema], schema.get("$defs") or schema.get("definitions") or {})
+
+
+def _read(value: Any, schemas: list[Any], defs: Mapping[str, Any]) -> Any:
+    seen: set[str] = set()
+    choices = [
+        choice
+        for i, schema in enumerate(schemas)
+        if schema not in schemas[:i]
+        for choice in _choices(schema, defs, seen)
+    ]
+    kinds = {kind for choice in choices for kind in _kinds(choice)}
+    if isinstance(value, str) and not kinds & {"string", "any"} and kinds & {"array", "object"}:
+        try:
+            inner = json.loads(value, strict=False)
+        except (ValueError, RecursionError):
+            return value
+        if _KINDS.get(type(inner)) not in kinds:
+            return value
+        return _read(inner, schemas, defs)
+    if isinstance(value, list):
+        items = [_read(item, [_item(choice, i) for choice in choices], defs) for i, item in enumerate(value)]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    if isinstance(value, dict):
+        members = {k: _read(v, [_member(choice, k) for choice in choices], defs) for k, v in value.items()}
+        return value if all(members[k] is v for k, v in value.items()) else members
+    return value
+
+
+def _choices(schema: Any, defs: Mapping[str, Any], seen: set[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas without references and unions, one of which a value must fit.
+
+    `seen` has the references that were followed: following each once ends cycles, and finds every choice.
+    """
+    if not isinstance(schema, Mapping):
+        yield {}
+        return
+    rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf", "oneOf", "allOf")}
+    if isinstance(reference := schema.get("$ref"), str):
+        target = defs.get(reference.rpartition("/")[2])
+        if reference not in seen:
+            seen.add(reference)
+            yield from _choices({**target, **rest} if isinstance(target, Mapping) else {}, defs, seen)
+    elif isinstance(union := schema.get("anyOf") or schema.get("oneOf"), list):
+        for each in union:
+            yield from _choices({**rest, **each} if isinstance(each, Mapping) else each, defs, seen)
+    elif isinstance(parts := schema.get("allOf"), list):
+        for part in parts:
+            rest |= part if isinstance(part, Mapping) else {}
+        yield from _choices(rest, defs, seen)
+    else:
+        yield schema
+
+
+def _kinds(choice: Mapping[str, Any]) -> list[str]:
+    kinds = choice.get("type", "any")
+    if kinds == "any" and ("enum" in choice or "const" in choice):
+        values = choice.get("enum", [choice.get("const")])
+        return ["string" if isinstance(value, str) else "other" for value in values]
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
+def _item(choice: Mapping[str, Any], place: int) -> Any:
+    first = choice.get("prefixItems") or []
+    return first[place] if place < len(first) else choice.get("items", True)
+
+
+def _member(choice: Mapping[str, Any], name: str) -> Any:
+    properties = choice.get("properties") or {}
+    return properties[name] if name in properties else choice.get("additionalProperties", True)
