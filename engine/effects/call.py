@@ -422,9 +422,9 @@ async def carry_out(
             else:
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
-    except asyncio.CancelledError as error:
+    except asyncio.CancelledError as cancelled:
         if not is_cancelled() and (alone or cancel_requests() <= before):
-            call.fail(stray(call.spec.name, error))
+            call.fail(stray(call.spec.name, cancelled))
         call.cancelled(_CUT_OFF)
         raise
     except BaseException as raised:

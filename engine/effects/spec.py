@@ -238,7 +238,8 @@ def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
 def signature_of(fn: Callable[..., Any]) -> inspect.Signature:
     """Return a function's signature; of a partial its own, also if `update_wrapper` has marked what it wraps."""
     if isinstance(fn, functools.partial):
-        inner, args, kwargs = fn.func, fn.args, fn.keywords
+        inner: Any = fn.func
+        args, kwargs = fn.args, fn.keywords
         while isinstance(inner, functools.partial):
             inner, args, kwargs = inner.func, inner.args + args, {**inner.keywords, **kwargs}
         fn = functools.partial(inner, *args, **kwargs)

@@ -173,8 +173,8 @@ class Dispatch:
         try:
             reaction, after = hook.count(event, memory)
             after = orjson.loads(orjson.dumps(after))
-        except BaseException as error:  # an error in a user's hook must not end the run; it is reported
-            if own_error(error) is None:
+        except BaseException as raised:  # an error in a user's hook must not end the run; it is reported
+            if (error := own_error(raised)) is None:
                 raise
             log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
             emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_KINDS = {dict: "object", list: "array"}
+_KINDS: dict[type, str] = {dict: "object", list: "array"}
 
 
 def unpacked(value: Any, schema: Mapping[str, Any]) -> Any:
