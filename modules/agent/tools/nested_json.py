@@ -23,20 +23,19 @@ def _read(value: Any, schemas: list[Any], defs: Mapping[str, Any]) -> Any:
         if schema not in schemas[:i]
         for choice in _choices(schema, defs, seen)
     ]
-    kinds = {kind for choice in choices for kind in _kinds(choice)}
+    kinds = {kind for choice in choices for kind in _kinds(choice, value)}
     if isinstance(value, str) and not kinds & {"string", "any"} and kinds & {"array", "object"}:
         try:
             inner = json.loads(value, strict=False)
         except (ValueError, RecursionError):
             return value
-        if _KINDS.get(type(inner)) not in kinds:
-            return value
-        return _read(inner, schemas, defs)
+        return _read(inner, schemas, defs) if _KINDS.get(type(inner)) in kinds else value
+    fitting = [choice for choice in choices if {_KINDS.get(type(value)), "any"} & {*_kinds(choice, value)}]
     if isinstance(value, list):
-        items = [_read(item, [_item(choice, i) for choice in choices], defs) for i, item in enumerate(value)]
+        items = [_read(item, [_item(choice, i) for choice in fitting], defs) for i, item in enumerate(value)]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if isinstance(value, dict):
-        members = {k: _read(v, [_member(choice, k) for choice in choices], defs) for k, v in value.items()}
+        members = {k: _read(v, [_member(choice, k) for choice in fitting], defs) for k, v in value.items()}
         return value if all(members[k] is v for k, v in value.items()) else members
     return value
 
@@ -66,12 +65,13 @@ def _choices(schema: Any, defs: Mapping[str, Any], seen: set[str]) -> Iterator[M
         yield schema
 
 
-def _kinds(choice: Mapping[str, Any]) -> list[str]:
+def _kinds(choice: Mapping[str, Any], value: Any) -> list[str]:
+    """Return the types that a schema allows; none if it lists the allowed values, and the value is not one of them."""
+    listed = choice.get("enum", [choice["const"]] if "const" in choice else None)
+    if isinstance(listed, list) and value not in listed:
+        return []
     kinds = choice.get("type", "any")
-    if kinds == "any" and ("enum" in choice or "const" in choice):
-        values = choice.get("enum", [choice.get("const")])
-        return ["string" if isinstance(value, str) else "other" for value in values]
-    return kinds if isinstance(kinds, list) else [kinds]
+    return [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)]
 
 
 def _item(choice: Mapping[str, Any], place: int) -> Any:
