@@ -12,13 +12,12 @@ from mcp.types import Tool as ServerTool
 
 from ..agent.chat.readable_schema import readable
 from ..agent.tools import Tool
+from ..agent.tools.names import MAX_WIRE_NAME, with_digest
 from .answers import MOST_TOOLS
-from .short_names import with_digest
 
 log = logging.getLogger("refold")
 MOST_PAGES = 1_000
 """The most pages of a list to read, in case the list has no end."""
-_MOST_NAME = 64
 MOST_DESCRIPTION = 20_000
 """The most characters of a description for a model; known servers use at most half of this."""
 MOST_SCHEMA = 200_000
@@ -69,7 +68,7 @@ def as_tools(
     for tool in listed:
         name = _name(tool.name)
         if name in made:
-            name = with_digest(name, _MOST_NAME, tool.name)
+            name = with_digest(name, MAX_WIRE_NAME, tool.name)
         schema = _cut({"type": "object", "properties": {}, **readable(tool.input_schema)})
         if (size := len(json.dumps(schema, ensure_ascii=False, default=str))) > MOST_SCHEMA:
             log.warning("MCP server %r: the parameters of %r take %d characters; it is ignored", server, name, size)
@@ -110,5 +109,5 @@ def _cut(value: Any, name: str = "") -> Any:
 def _name(name: str) -> str:
     safe = _UNSAFE.sub("_", name)
     if not safe.strip("_"):
-        return with_digest("tool", _MOST_NAME, name)
-    return safe if len(safe) <= _MOST_NAME else with_digest(safe, _MOST_NAME, name)
+        return with_digest("tool", MAX_WIRE_NAME, name)
+    return safe if len(safe) <= MAX_WIRE_NAME else with_digest(safe, MAX_WIRE_NAME, name)
