@@ -196,7 +196,7 @@ class EngineExit(BaseException):
 
 
 def own_error(error: BaseException) -> Exception | None:
-    """Return what a user's code raised as an Exception, or None if something interrupts the code.
+    """Return a user's error as an Exception, or None for an interrupt.
 
     A cancellation, Ctrl-C, and the closing of a coroutine interrupt. Every other error is the code's own, also one that
     is no Exception: SystemExit, the panic of a library in Rust, `pytest.fail`. Such an error becomes a RuntimeError.

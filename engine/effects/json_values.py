@@ -49,7 +49,7 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
 
 
 def _check_keys(value: Any, label: str) -> None:
-    """Raise StateValueError for keys that are equal as text: the last one would silently replace the others."""
+    """Raise StateValueError for keys that are equal as text."""
     if isinstance(value, dict):
         odd = [key for key in value if type(key) is not str]
         if odd and len(to_jsonable_python(dict.fromkeys(value))) < len(value):

@@ -236,7 +236,10 @@ def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def signature_of(fn: Callable[..., Any]) -> inspect.Signature:
-    """Return a function's signature; of a partial its own, also if `update_wrapper` has marked what it wraps."""
+    """Return a function's signature.
+
+    A partial has its own, also if `update_wrapper` has marked what it wraps.
+    """
     if isinstance(fn, functools.partial):
         inner: Any = fn.func
         args, kwargs = fn.args, fn.keywords

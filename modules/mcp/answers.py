@@ -1,4 +1,4 @@
-"""What a server sends, read leniently: each answer ends its call, also one that is no message of the protocol.
+"""Reads what a server sends: each answer ends its call, readable or not.
 
 The package `mcp` drops what it cannot parse, so a call whose answer is malformed would wait until its timeout, and then
 seem not to be carried out. Every transport therefore passes what arrives through `Answers`, which yields only messages
@@ -37,7 +37,7 @@ _VALUE = re.compile(r"""\s*:\s*("[^"\\]{0,99}"|-?\d{1,18}(?![\d.eE]))?""")
 
 
 class Answers:
-    """The requests of one connection that have no answer yet, and the reader of their answers."""
+    """The open requests of a connection, and the reader of their answers."""
 
     def __init__(self) -> None:
         self._open: dict[Any, tuple[str, str]] = {}
@@ -60,7 +60,7 @@ class Answers:
             self._last = max(self._last, number if isinstance(number, int) else -1)
 
     def read(self, data: bytes | str, number: Any = None) -> list[dict[str, Any]]:
-        """Return the messages in what a server sent, each in a form that the package accepts.
+        """Return the messages in a text, in a form that the package accepts.
 
         Text that is no JSON, and JSON that is no message, is skipped with a line in the log: programs print such lines.
         An answer that names no request (truncated before its id, an id of a wrong type) is that of the only open one;
@@ -87,13 +87,13 @@ class Answers:
         return messages
 
     def read_reply(self, data: bytes | str, number: Any) -> list[dict[str, Any]]:
-        """Return the messages in the whole reply to a request; it ends the request, whatever it is."""
+        """Return the messages in a reply, which ends its request."""
         return [*self.read(data, number), *self._unreadable(number, _text(data))]
 
     def _answered(
         self, named: Any, answer: dict[str, Any] | None, text: str, is_error: bool
     ) -> Iterator[dict[str, Any]]:
-        """Yield the answer of a request; `answer` is None if only its text is known."""
+        """Yield the answer of a request; None stands for an unparsed one."""
         number = self._owner(named)
         if number is _LATE or (number is None and is_error and self._noted is not None):
             return  # some servers answer notifications: with errors, which can name no request
@@ -122,7 +122,7 @@ class Answers:
         self._unnamed = self._unnamed if self._owners else 0
 
     def _owner(self, named: Any) -> Any:
-        """Return the open request that an answer's id names, None if it names none, or _LATE for one that has ended."""
+        """Return the open request that an id names, None, or _LATE."""
         if isinstance(named, str) and named.isascii() and named.removeprefix("-").isdigit() and len(named) < _SHOWN:
             named = int(named)
         if isinstance(named, bool) or not isinstance(named, int | float | str):
@@ -142,7 +142,7 @@ def _text(data: bytes | str) -> str:
 
 
 def _parsed(data: bytes | str) -> Any:
-    """Return the JSON document in a text; half an emoji, and bytes that are no UTF-8, become U+FFFD."""
+    """Return a text's JSON; what UTF-8 cannot carry becomes U+FFFD."""
     try:
         return from_json(data)
     except ValueError:
@@ -151,7 +151,7 @@ def _parsed(data: bytes | str) -> Any:
 
 
 def _top_members(text: str) -> dict[str, Any]:
-    """Return the members of a broken JSON object; their values only if they are short texts or numbers."""
+    """Return a broken object's members; of values, only short ones."""
     found: dict[str, Any] = {}
     depth = 0
     if text.lstrip("\ufeff\ufffd\0 \t\r")[:1] != "{":
@@ -188,9 +188,9 @@ def _skipped() -> list[dict[str, Any]]:
 
 
 def _mended(method: str, version: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without its malformed items: tools are left out, blocks of content are named in a text.
+    """Return a result without its malformed items.
 
-    Schemas of results are left out, too: the package checks each result by them in the event loop, and a schema can
+    Tools are left out; blocks of content become a text that names them. Schemas of results are left out, too: the package checks each result by them in the event loop, and a schema can
     take for ever, such as one with the pattern `^(a+)+$`.
     """
     name = _LISTS[method]

@@ -56,7 +56,7 @@ def _is_told(data: dict[str, Any], texts: Sequence[str]) -> bool:
 
 
 def _comparable(value: Any) -> str:
-    """Return a value as JSON; a text is what it says as JSON, if it is JSON."""
+    """Return a value as JSON; a text of JSON is what it says."""
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)

@@ -133,7 +133,7 @@ class _HttpClient(httpx2.AsyncClient):
         self._answers = answers
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; replace a 404 to a call in a session, and what the package could not read."""
+        """Send a request; replace a lost session's 404, and unreadable answers."""
         answers, sent = self._answers or Answers(), _message(request)
         number = sent.get("id")
         answers.sent(number, sent.get("method"), sent.get("params"))

@@ -1,4 +1,4 @@
-"""Arguments that a model wrote as JSON text where the schema allows only an array or an object."""
+"""Arguments that a model wrote as JSON text, although no text is allowed."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,9 +8,9 @@ _KINDS: dict[type, str] = {dict: "object", list: "array"}
 
 
 def unpacked(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value with such texts read, at any depth; the value itself if there are none.
+    """Return the value with such texts read, at any depth.
 
-    A text stays if the schema allows a text at its place, and if it is not the JSON of what the schema allows.
+    It is the value itself if there are none. A text stays if the schema allows a text at its place, and if it is not the JSON of what the schema allows.
     """
     return _read(value, [schema], schema.get("$defs") or schema.get("definitions") or {})
 
@@ -41,7 +41,7 @@ def _read(value: Any, schemas: list[Any], defs: Mapping[str, Any]) -> Any:
 
 
 def _choices(schema: Any, defs: Mapping[str, Any], seen: set[str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas without references and unions, one of which a value must fit.
+    """Yield the choices of a schema, without references and unions.
 
     `seen` has the references that were followed: following each once ends cycles, and finds every choice.
     """
@@ -66,7 +66,7 @@ def _choices(schema: Any, defs: Mapping[str, Any], seen: set[str]) -> Iterator[M
 
 
 def _kinds(choice: Mapping[str, Any], value: Any) -> list[str]:
-    """Return the types that a schema allows; none if it lists the allowed values, and the value is not one of them."""
+    """Return the types that a schema allows; none for a value not listed."""
     listed = choice.get("enum", [choice["const"]] if "const" in choice else None)
     if isinstance(listed, list) and value not in listed:
         return []

@@ -169,7 +169,7 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
 
 
 def bound_names(fn: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters that a partial has bound, which the model neither sees nor sets."""
+    """Return the parameters that a partial has bound."""
     if not isinstance(fn, partial):
         return frozenset()
     left = signature_of(fn).parameters

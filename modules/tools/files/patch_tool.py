@@ -2,7 +2,6 @@
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
@@ -15,7 +14,6 @@ from .text import TextFile
 from .workspace import Workspace, current_workspace
 
 _RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (("exact", str, False), *RUNGS)
-_NEAR = 0.5
 _UNIFIED = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)?( @@.*)?$")
 
 
@@ -110,7 +108,7 @@ class _Plan:
 
 
 def _patched(file: TextFile, part: FilePatch) -> tuple[TextFile, list[str]]:
-    """Return the file with all hunks applied from top to bottom, and how hunks without an exact match were found."""
+    """Return the file after all hunks, and how inexact ones were found."""
     text = file.text
     lines = lines_of(text)
     starts = [0]
@@ -134,7 +132,7 @@ def _patched(file: TextFile, part: FilePatch) -> tuple[TextFile, list[str]]:
 
 
 def _runs(hunk: Hunk, at: int, new: Sequence[str]) -> Iterator[tuple[range, list[str]]]:
-    """Yield the changes of a hunk at line `at`: the lines that go, and those that come in their place."""
+    """Yield a hunk's changes: the lines that go, and those that come."""
     start, come, fresh = at, list[str](), iter(new)
     for sign, _ in [*hunk.lines, (" ", "")]:
         if sign == "+":
@@ -149,7 +147,7 @@ def _runs(hunk: Hunk, at: int, new: Sequence[str]) -> Iterator[tuple[range, list
 
 
 def _pairs(gone: range, come: list[str]) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield replacements of single lines, so that each new line gets the end of the line in its place."""
+    """Yield replacements of single lines, whose line ends are kept."""
     if not gone:
         yield gone.start, gone.start, come
     for number, line in enumerate(gone):
@@ -158,14 +156,14 @@ def _pairs(gone: range, come: list[str]) -> Iterator[tuple[int, int, list[str]]]
 
 
 def _replacement(text: str, start: int, end: int, fresh: list[str]) -> tuple[int, int, str]:
-    """Return a replacement of whole lines; a last line without an end leaves the last new one without."""
+    """Return a replacement; a last line without an end gets none."""
     if end < len(text) or text.endswith("\n") or not text:
         return start, end, "".join(f"{line}\n" for line in fresh)
     return start, end, "\n".join(fresh if start < end or not fresh else ["", *fresh])
 
 
 def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> tuple[int, list[str], str]:
-    """Return the first line of a hunk, its new lines with the file's indentation, and the rung that matched.
+    """Return a hunk's first line, its indented new lines, and the rung.
 
     Raises PatchFormatError if there is no such place, or more than one.
     """
@@ -191,14 +189,13 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> tuple[in
             )
         if found:
             return *found[0], rung
-    near, likeness = _nearest(lines, old)
-    hint = f"; the nearest are at line {near + 1}" if likeness >= _NEAR else ""
     first = next((text for text in old if text.strip()), old[0])
-    raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){hint}. Read the file")
+    near = next((f"; line {at} is like it" for at, line in enumerate(lines, 1) if line.strip() == first.strip()), "")
+    raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){near}. Read the file")
 
 
 def _shifted(hunk: Hunk, found: Sequence[str], shifts: bool) -> list[str] | None:
-    """Return a hunk's new lines with the indentation of the lines found; None if that is unclear.
+    """Return a hunk's new lines indented as the file; None if unclear.
 
     If the indentation differs from line to line, the lines that go decide.
     """
@@ -220,27 +217,3 @@ def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
         if found:
             return found[0]
     raise PatchFormatError(f"{where}: the file has no line {anchor!r:.80}, which should precede it")
-
-
-def _nearest(lines: Sequence[str], old: Sequence[str]) -> tuple[int, float]:
-    """Return the place and the likeness of the lines most like `old`.
-
-    The likeness is difflib's quick ratio: twice the number of equal lines, in whatever order, by that of all lines. It
-    is counted on from each position to the next one.
-    """
-    plain = [line.strip() for line in lines]
-    wanted, there = Counter(line.strip() for line in old), Counter(plain[: len(old)])
-    equal = (wanted & there).total()
-    best = (0, 0.0)
-    for at, first in enumerate(plain):
-        end = min(at + len(old), len(plain))
-        likeness = 2 * equal / (end - at + len(old))
-        if likeness > best[1]:
-            best = (at, likeness)
-        equal -= there[first] <= wanted[first]
-        there[first] -= 1
-        if at + len(old) < len(plain):
-            entering = plain[at + len(old)]
-            there[entering] += 1
-            equal += there[entering] <= wanted[entering]
-    return best

@@ -159,7 +159,7 @@ def _read_leniently(tool: CallableTool, adapter: TypeAdapter[Any], text: str) ->
 
 
 def _unpacked(tool: CallableTool, values: Any) -> Any:
-    """Return arguments whose nested JSON texts are read; an event records those that were used instead."""
+    """Return arguments with nested JSON texts read; an event records them."""
     read = unpacked(values, tool.parameters_schema)
     if read is not values:
         emit("tool_arguments_unpacked", tool=tool.wire_name, arguments=read)

@@ -17,7 +17,7 @@ from .outcome import ToolOutcome
 
 
 class CollidingKeysError(ExternalError, ValueError):
-    """A tool returned a mapping with keys that are equal as text, such as 1 and "1"."""
+    """A tool's result has keys that are equal as text."""
 
 
 def outcome_of(value: Any) -> ToolOutcome:
