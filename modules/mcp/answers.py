@@ -1,4 +1,4 @@
-"""Reads what a server sends: each answer ends its call, readable or not.
+"""Reads a server's messages: each answer ends its call, readable or not.
 
 The package `mcp` drops what it cannot parse, so a call whose answer is malformed would wait until its timeout, and then
 seem not to be carried out. Every transport therefore passes what arrives through `Answers`, which yields only messages
@@ -60,7 +60,7 @@ class Answers:
             self._last = max(self._last, number if isinstance(number, int) else -1)
 
     def read(self, data: bytes | str, number: Any = None) -> list[dict[str, Any]]:
-        """Return the messages in a text, in a form that the package accepts.
+        """Return a text's messages, as the package accepts them.
 
         Text that is no JSON, and JSON that is no message, is skipped with a line in the log: programs print such lines.
         An answer that names no request (truncated before its id, an id of a wrong type) is that of the only open one;
@@ -190,8 +190,8 @@ def _skipped() -> list[dict[str, Any]]:
 def _mended(method: str, version: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return a result without its malformed items.
 
-    Tools are left out; blocks of content become a text that names them. Schemas of results are left out, too: the package checks each result by them in the event loop, and a schema can
-    take for ever, such as one with the pattern `^(a+)+$`.
+    Tools are left out; blocks of content become a text that names them. Schemas of results are left out, too: the package
+    checks each result by them in the event loop, and a schema can take for ever, such as one with the pattern `^(a+)+$`.
     """
     name = _LISTS[method]
     items = result.get(name)

@@ -56,7 +56,7 @@ def _is_told(data: dict[str, Any], texts: Sequence[str]) -> bool:
 
 
 def _comparable(value: Any) -> str:
-    """Return a value as JSON; a text of JSON is what it says."""
+    """Return a value, or a text that is JSON, as JSON."""
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)

@@ -1,4 +1,4 @@
-"""Arguments that a model wrote as JSON text, although no text is allowed."""
+"""Arguments written as JSON text where no text is allowed."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,8 @@ _KINDS: dict[type, str] = {dict: "object", list: "array"}
 def unpacked(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the value with such texts read, at any depth.
 
-    It is the value itself if there are none. A text stays if the schema allows a text at its place, and if it is not the JSON of what the schema allows.
+    It is the value itself if there are none. A text stays if the schema allows a text at its place, and if it is not the
+    JSON of what the schema allows.
     """
     return _read(value, [schema], schema.get("$defs") or schema.get("definitions") or {})
 
@@ -66,7 +67,7 @@ def _choices(schema: Any, defs: Mapping[str, Any], seen: set[str]) -> Iterator[M
 
 
 def _kinds(choice: Mapping[str, Any], value: Any) -> list[str]:
-    """Return the types that a schema allows; none for a value not listed."""
+    """Return a schema's types; none for a value not listed."""
     listed = choice.get("enum", [choice["const"]] if "const" in choice else None)
     if isinstance(listed, list) and value not in listed:
         return []
