@@ -190,8 +190,8 @@ def _skipped() -> list[dict[str, Any]]:
 def _mended(method: str, version: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return a result without its malformed items.
 
-    Tools are left out; blocks of content become a text that names them. Schemas of results are left out, too: the package
-    checks each result by them in the event loop, and a schema can take for ever, such as one with the pattern `^(a+)+$`.
+    Tools are left out; blocks of content become a text that names them. Schemas of results are left out, too: the
+    package checks each result by them in the event loop, and one with the pattern `^(a+)+$` takes for ever.
     """
     name = _LISTS[method]
     items = result.get(name)

@@ -10,7 +10,7 @@ _KINDS: dict[type, str] = {dict: "object", list: "array"}
 def unpacked(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the value with such texts read, at any depth.
 
-    It is the value itself if there are none. A text stays if the schema allows a text at its place, and if it is not the
+    It is the value itself if there are none. A text stays if the schema allows one at its place, and if it is not the
     JSON of what the schema allows.
     """
     return _read(value, [schema], schema.get("$defs") or schema.get("definitions") or {})
