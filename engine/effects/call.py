@@ -410,6 +410,7 @@ async def carry_out(
     spec, task = call.spec, own_task()
     # a tool started by the thread of `decide` may have been cancelled already: see `Runner._begin_tool`
     before = 0 if task is None or call.work is not None else task.cancelling()
+    error: Exception | None = None
     token = set_frame(frame_inside(call))
     try:
         with ForksEnd():
@@ -442,6 +443,7 @@ async def carry_out(
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
         call.fail(error)
     finally:
+        error = None  # its traceback refers to this frame
         reset_frame(token)
         if alone and task is not None and task.cancelling() > before and not is_cancelled():
             await withdraw(before)  # the call has cancelled this task, which the run still needs
@@ -454,6 +456,7 @@ def carry_out_here(
     """Run a call in this thread; return the value and its JSON."""
     while not call.start(args, kwargs):
         time.sleep(_POLL_SECONDS)
+    error: Exception | None = None
     token = set_frame(frame_inside(call))
     try:
         with ForksEnd():
@@ -465,6 +468,7 @@ def carry_out_here(
             raise
         call.fail(error)
     finally:
+        error = None  # its traceback refers to this frame
         reset_frame(token)
     held, data, _ = call.finish(value)
     return held, data

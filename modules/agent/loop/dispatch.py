@@ -173,8 +173,8 @@ class Dispatch:
         try:
             reaction, after = hook.count(event, memory)
             after = orjson.loads(orjson.dumps(after))
-        except BaseException as raised:  # an error in a user's hook must not end the run; it is reported
-            if (error := own_error(raised)) is None:
+        except BaseException as error:  # an error in a user's hook must not end the run; it is reported
+            if own_error(error) is None:
                 raise
             log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
             emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))
@@ -211,9 +211,8 @@ class _Telling:
                     if reaction is not None:
                         answer["reaction"] = plain(reaction.to_dict())
                     _series(shown)
-                except BaseException as raised:
-                    error = own_error(raised)
-                    if error is None or isinstance(error, _PASSED_ON):
+                except BaseException as error:
+                    if own_error(error) is None or isinstance(error, _PASSED_ON):
                         raise
                     await checkpoint_if_cancelled()
                     log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
@@ -250,7 +249,7 @@ def _series(event: AgentEvent) -> dict[str, MetricSeries]:
     return event.metrics
 
 
-def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
+def denied_without(hook: str, event: AgentEvent, error: BaseException) -> Reaction | None:
     """Return the reaction for a failed hook: a denial on ToolStart.
 
     A hook on ToolStart may be a guard, so its failure must not let the call run. For other events, returns None.

@@ -68,6 +68,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
     Raises the errors that `catch` does not cover.
     """
+    error: Exception | None = None
     token = current_tool_call.set(call)
     try:
         with Spending() as inside:
@@ -80,6 +81,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
+        error = None  # its traceback refers to this frame
         current_tool_call.reset(token)
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
@@ -89,6 +91,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
     Raises the errors that `catch` does not cover.
     """
+    error: Exception | None = None
     token = current_tool_call.set(call)
     try:
         with Spending() as inside:
@@ -102,6 +105,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
+        error = None  # its traceback refers to this frame
         current_tool_call.reset(token)
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
