@@ -8,7 +8,7 @@ from .agent_module import AgentModule
 from .children.calls import child_state, run_child, start_child, wait_child
 from .children.child_result import ChildResult
 from .concurrency.signals import run_blocking
-from .concurrency.tasks import cancel_requests, is_cancelled
+from .concurrency.tasks import cancel_requests, is_cancelled, own_error
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget, RunUsage, Usage
 from .effects.call import CallInfo
@@ -28,7 +28,7 @@ from .effects.perform import (
     trace_home,
 )
 from .effects.redaction import Redactor, make_redactor
-from .effects.spec import effect
+from .effects.spec import effect, signature_of
 from .effects.tools import run_actions
 from .engine import Engine, averify, verify
 from .loop.decision import Action, ActionResult, Decision, Observation
@@ -120,6 +120,7 @@ __all__ = [
     "module_of",
     "new_id",
     "now",
+    "own_error",
     "perform",
     "perform_as",
     "perform_sync",
@@ -127,6 +128,7 @@ __all__ = [
     "run_actions",
     "run_blocking",
     "run_child",
+    "signature_of",
     "start_child",
     "trace_home",
     "verify",

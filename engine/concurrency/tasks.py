@@ -10,6 +10,7 @@ error of the hook or tool. It must not end the run silently, and must not lose a
 
 import asyncio
 import math
+import sys
 from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -188,6 +189,35 @@ def the_one_of(errors: Iterable[BaseException]) -> BaseException:
     cancelled = anyio.get_cancelled_exc_class()
     told = [each for each in found if not isinstance(each, cancelled)] or found
     return next((each for each in told if not isinstance(each, Exception)), told[0])
+
+
+class EngineExit(BaseException):
+    """Raised by the engine through a user's code, to leave it."""
+
+
+def own_error(error: BaseException) -> Exception | None:
+    """Return a user's error as an Exception, or None for an interrupt.
+
+    A cancellation, Ctrl-C, and the closing of a coroutine interrupt. Every other error is the code's own, also one that
+    is no Exception: SystemExit, the panic of a library in Rust, `pytest.fail`. Such an error becomes a RuntimeError.
+    """
+    if isinstance(error, Exception):
+        return error
+    found = [each for each in _leaves(error) if not isinstance(each, Exception)]
+    trio = sys.modules.get("trio")
+    interrupts = (
+        KeyboardInterrupt,
+        GeneratorExit,
+        EngineExit,
+        asyncio.CancelledError,
+        *([trio.Cancelled] if trio else []),
+    )
+    if not found or any(isinstance(each, interrupts) for each in found):
+        return None
+    first = found[0]
+    own = RuntimeError(f"{type(first).__name__}: {first.code if isinstance(first, SystemExit) else message_of(first)}")
+    own.__cause__ = error
+    return own
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -31,7 +31,7 @@ from ...errors import (
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.forked_processes import ForksEnd
-from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, stray, withdraw
+from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..state.frozen import FrozenDict
@@ -414,6 +414,7 @@ async def carry_out(
     spec, task = call.spec, own_task()
     # a tool started by the thread of `decide` may have been cancelled already: see `Runner._begin_tool`
     before = 0 if task is None or call.work is not None else task.cancelling()
+    error: Exception | None = None
     token = set_frame(frame_inside(call))
     try:
         with ForksEnd():
@@ -426,8 +427,14 @@ async def carry_out(
             else:
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
-    except (Exception, SystemExit) as error:
-        if _is_cut_off(error):
+    except asyncio.CancelledError as cancelled:
+        if not is_cancelled() and (alone or cancel_requests() <= before):
+            call.fail(stray(call.spec.name, cancelled))
+        call.cancelled(_CUT_OFF)
+        raise
+    except BaseException as raised:
+        error = own_error(raised)
+        if error is None or _is_cut_off(error):
             if isinstance(error, ChildRunError) and call.frame.call is not None:
                 call.frame.call.refuse(error)  # otherwise a tool that catches it could return a result
             call.cancelled(_CUT_OFF)
@@ -436,20 +443,11 @@ async def carry_out(
             call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
             await checkpoint_if_cancelled()
             raise
-        if isinstance(error, SystemExit):
-            error = RuntimeError(f"SystemExit: {error.code}")
         if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
             error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
         call.fail(error)
-    except asyncio.CancelledError as error:
-        if not is_cancelled() and (alone or cancel_requests() <= before):
-            call.fail(stray(call.spec.name, error))
-        call.cancelled(_CUT_OFF)
-        raise
-    except BaseException:
-        call.cancelled(_CUT_OFF)
-        raise
     finally:
+        error = None  # its traceback refers to this frame
         reset_frame(token)
         if alone and task is not None and task.cancelling() > before and not is_cancelled():
             await withdraw(before)  # the call has cancelled this task, which the run still needs
@@ -462,19 +460,19 @@ def carry_out_here(
     """Run a call in this thread; return the value and its JSON."""
     while not call.start(args, kwargs):
         time.sleep(_POLL_SECONDS)
+    error: Exception | None = None
     token = set_frame(frame_inside(call))
     try:
         with ForksEnd():
             value = fn(*args, **kwargs)
-    except Exception as error:
-        if _is_cut_off(error):
-            call.cancelled(_CUT_OFF)
+    except BaseException as raised:
+        error = own_error(raised)
+        if error is None or _is_cut_off(error):
+            call.cancelled("the call was interrupted" if error is None else _CUT_OFF)
             raise
         call.fail(error)
-    except BaseException:
-        call.cancelled("the call was interrupted")
-        raise
     finally:
+        error = None  # its traceback refers to this frame
         reset_frame(token)
     held, data, _ = call.finish(value)
     return held, data

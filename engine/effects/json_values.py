@@ -37,6 +37,7 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
             raise StateValueError(f"{label} is not of its declared type: {reason}") from None
         if _has_times(returns):  # only now does pydantic have the schema of a model that it builds at its first use
             _refuse_lost_zones(value)
+        _check_keys(value, label)
         return json_value(form, label)
     kind = type(value)
     if kind is str or kind is dict or kind is list:
@@ -50,6 +51,19 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
         return json_value(_plain(value), label)
     except RecursionError:
         raise StateValueError(f"{label} nests too deep, or contains itself") from None
+
+
+def _check_keys(value: Any, label: str) -> None:
+    """Raise StateValueError for keys that are equal as text."""
+    if isinstance(value, dict):
+        odd = [key for key in value if type(key) is not str]
+        if odd and len(to_jsonable_python(dict.fromkeys(value))) < len(value):
+            raise StateValueError(f"{label} has keys that are equal as text, one of them {odd[0]!r:.80}")
+    elif not isinstance(value, list | tuple):
+        return
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list | tuple):
+            _check_keys(inner, label)
 
 
 def own_observation(value: Any, redactor: Redactor | None) -> Observation:

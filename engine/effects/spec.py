@@ -1,5 +1,6 @@
 """Effects and tools: name, marks, parameters, result type."""
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -98,7 +99,7 @@ class Signature:
         self._required: list[str] = []
         self._open = False
         hints = _hints(_plain(fn))
-        for parameter in inspect.signature(fn).parameters.values():
+        for parameter in signature_of(fn).parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
                 self._open = True
             elif parameter.kind is parameter.POSITIONAL_ONLY:
@@ -234,13 +235,27 @@ def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
+def signature_of(fn: Callable[..., Any]) -> inspect.Signature:
+    """Return a function's signature.
+
+    A partial has its own, also if `update_wrapper` has marked what it wraps.
+    """
+    if isinstance(fn, functools.partial):
+        inner: Any = fn.func
+        args, kwargs = fn.args, fn.keywords
+        while isinstance(inner, functools.partial):
+            inner, args, kwargs = inner.func, inner.args + args, {**inner.keywords, **kwargs}
+        fn = functools.partial(inner, *args, **kwargs)
+    return inspect.signature(fn)
+
+
 def _read(fn: Callable[..., Any], tool: str | None) -> EffectSpec:
     plain = _plain(fn)
     marks: Marks = getattr(fn, "__refold_marks__", getattr(plain, "__refold_marks__", _UNMARKED))
     name = tool or marks.name or getattr(plain, "__qualname__", type(plain).__name__).replace("<locals>.", "")
     _check_name(name)
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        parameters = signature_of(fn).parameters.values()
         positional = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     except (ValueError, TypeError):
         positional = ()

@@ -29,6 +29,7 @@ from ...tasks import Task
 from ...traces import Record, Step, Trace
 from ...traces.json_patch.diff import make_patch
 from ...traces.json_patch.share import patched
+from ..concurrency.tasks import own_error
 from ..current_frame import reset_frame, set_frame
 from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, named_lanes
@@ -238,7 +239,9 @@ class _Verification:
         token = set_frame(Frame(self.host, step, phase, None, prefix))
         try:
             actual = await work()
-        except Exception as error:  # noqa: BLE001 - what a hook raises now is the divergence
+        except BaseException as error:  # what a hook raises now is the divergence
+            if own_error(error) is None:
+                raise
             actual = error_line(error)
         finally:
             reset_frame(token)

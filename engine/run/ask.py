@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...errors import CallClosedError, DecisionError, EngineUsageError, NoRunError, RunClosedError
 from ...traces.file.record import ASK
-from ..concurrency.tasks import spawn
+from ..concurrency.tasks import EngineExit, spawn
 from ..concurrency.threads import waits_in_thread
 from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none
@@ -226,7 +226,7 @@ def _left(call: Call) -> CallClosedError:
     return CallClosedError("the hook or call that asked has ended; its request is withdrawn")
 
 
-class _SuspendedError(BaseException):
+class _SuspendedError(EngineExit):
     """Ends a thread inside `ask_sync` when its run is suspended."""
 
 

@@ -34,7 +34,7 @@ from ...tasks import (
     use_environment,
 )
 from ...tasks.environments.removed_files import changed_files, removable_files
-from ..concurrency.tasks import cancel_requests
+from ..concurrency.tasks import cancel_requests, own_error
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
@@ -126,11 +126,10 @@ async def drive(runner: Runner) -> RunResult[Any]:
         except EnvironmentMismatchError as error:
             failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
             outcome = Outcome(StopReason.env_capability_mismatch, failure)
-        except Exception as error:  # noqa: BLE001 - a failure around the run ends it, too, and is in its result
-            failure = RunFailure.of(error, run.step, "environment")
-            outcome = Outcome(StopReason.unrecoverable_error, failure)
-        except BaseException as raised:  # noqa: BLE001 - raised again below, after the end is written
-            outcome = Outcome(StopReason.cancelled, RunFailure.of(raised, run.step), raised)
+        except BaseException as raised:  # noqa: BLE001 - a failure around the run ends it, too; interrupts are raised below
+            outcome = Outcome(StopReason.unrecoverable_error, RunFailure.of(raised, run.step, "environment"))
+            if own_error(raised) is None:
+                outcome = Outcome(StopReason.cancelled, RunFailure.of(raised, run.step), raised)
         if result is None:
             result = await finish(runner, outcome, None)
     to_raise = outcome.raised
@@ -259,7 +258,9 @@ def _told_failure(run: LiveRun, state: StateSchema) -> RunFailure | None:
         told = module.failure(state)
         if not isinstance(told, RunFailure | None):
             raise TypeError(f"{type(module).__name__}.failure must return a RunFailure or None, not {kind_of(told)}")
-    except Exception as error:  # noqa: BLE001 - the run's end is written in any case, and says what the method raised
+    except BaseException as error:  # the run's end is written in any case, and says what the method raised
+        if own_error(error) is None:
+            raise
         return RunFailure.of(error, run.step, "failure")
     return replace(told, step=run.step - 1) if told is not None and run.step else told
 

@@ -45,7 +45,7 @@ from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
-from ..concurrency.tasks import current_loop, soon
+from ..concurrency.tasks import current_loop, own_error, soon
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
 from ..effects.budget import WARN_AT, Account, EndedFromAbove, RunUsage, Usage
@@ -219,7 +219,9 @@ class LiveRun:
         for observer in tuple(self.observers):
             try:
                 observer(record)
-            except Exception as error:  # noqa: BLE001 - a stranger's observer must not end the run; it is reported
+            except BaseException as error:  # a stranger's observer must not end the run; it is reported
+                if own_error(error) is None:
+                    raise
                 self.observers = [other for other in self.observers if other is not observer]
                 name = getattr(observer, "__qualname__", None)
                 raised.append((name if isinstance(name, str) else repr_of(observer), repr_of(error)))

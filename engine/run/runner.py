@@ -36,7 +36,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ...endings import RunStatus, StopReason, status_of
 from ...errors import DecisionError, StateValueError, TraceError, TraceWriteError
 from ...tasks import Environment
-from ..concurrency.tasks import cancel_requests, is_cancelled, own_task, several, stray, withdraw
+from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
 from ..concurrency.threads import Job, Then, in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..effects.call import Call, leave
@@ -188,7 +188,7 @@ class Runner:
         if isinstance(raised, anyio.get_cancelled_exc_class()):
             raised = stray(self.phase, raised)
         error = RunFailure.of(raised, run.step, self.phase)
-        fatal = not isinstance(raised, Exception) and not isinstance(raised, SystemExit)
+        fatal = own_error(raised) is None
         if isinstance(raised, BaseExceptionGroup) and fatal:
             return Outcome(StopReason.cancelled, error, raised)
         return Outcome(StopReason.unrecoverable_error, error, raised if fatal else None)

@@ -33,6 +33,7 @@ from typing import Any, Protocol
 import anyio
 
 from ...errors import RunClosedError, StateValueError
+from ..concurrency.tasks import own_error
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
 from ..effects.call import Books, Call
@@ -244,7 +245,9 @@ class Waits:
         """Ask a handler, and return its recorded answer in a tuple."""
         try:
             value = await called(on_wait, request)
-        except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
+        except BaseException as error:  # a stranger's handler must not end the run; it is reported
+            if own_error(error) is None:
+                raise
             form = self._run.error_form(error)
             self._left_open(request, "on_wait_failed", f"{form['type']}: {form['message']}")
             return None

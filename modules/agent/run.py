@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from ...engine import Engine, RunResult, RunStream, RuntimeBudget, cancel_requests, is_cancelled
+from ...engine import Engine, RunResult, RunStream, RuntimeBudget, cancel_requests, is_cancelled, own_error
 from ...tasks import Task, as_task
 from ...traces import Record, Trace
 from ...traces.file.append_only import SUFFIX
@@ -180,12 +180,14 @@ async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
             try:
                 if hook.listens_to(AgentEnd) and isinstance(await hook.react(event), Reaction):
                     log.warning("the hook %r reacted to the end of the run, without effect", hook.name)
-            except (Exception, SystemExit):  # an error in a user's hook is logged and must not lose the trajectory
-                log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
             except asyncio.CancelledError:
                 if is_cancelled() or cancel_requests() > before:
                     raise
                 log.warning("the hook %r was cancelled on AgentEnd, not by its run", hook.name, exc_info=True)
+            except BaseException as error:  # an error in a user's hook is logged and must not lose the trajectory
+                if own_error(error) is None:
+                    raise
+                log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
 
 
 async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> Trajectory:

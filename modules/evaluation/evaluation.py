@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from ...engine import AgentModule
+from ...engine import AgentModule, own_error
 from ...errors import RefoldError, TraceError
 from ...printable import message_of
 from ...secret_table import without_password
@@ -246,7 +246,9 @@ async def score_sample(
     for scorer in scorers:
         try:
             scores[scorer.name] = await scorer.score(run.for_scorer())
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: what it raises is its error, not a score
+        except BaseException as error:  # user code: what it raises is its error, not a score
+            if own_error(error) is None:
+                raise
             errors[scorer.name] = f"{type(error).__name__}: {message_of(error)}{_place(error)}"
     if names is None:
         names = [name for name in (each.name for each in scorers) if name in errors or scores[name].passed is not None]

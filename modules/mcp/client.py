@@ -55,12 +55,12 @@ class MCPClient:
     Or call `connect()` and `disconnect()`; for several servers at once, see MCPServers. The tools report every failure
     of the server to the model as an error, and the run continues:
 
-    - **the server ends or restarts**: a call in progress is an MCPUnknownEffectError. The call is not sent again,
-      unless the
-      server marks its tool as idempotent or read-only. The next call connects again, once.
+    - **the server ends or restarts**: a call in progress is an MCPUnknownEffectError. The call is sent again only
+      if the server marks its tool as idempotent or read-only. The next call connects again, once.
     - **it hangs**: connecting ends after `init_timeout` seconds, a call after `call_timeout` seconds.
     - **it sends a line without end**: more than `max_line_bytes` end the connection.
-    - **it sends invalid data**: lines that are not messages are skipped; a malformed result is an MCPProtocolError.
+    - **it sends invalid data**: lines that are not messages are skipped; a malformed answer ends its call with an
+      MCPProtocolError, and a malformed tool is left out.
     - **it lists a tool twice**: the first counts. For tools with the same name on two servers, see MCPServers.
     - **it asks something** (elicitation): the run waits for a person.
 
@@ -341,7 +341,7 @@ class MCPClient:
 def _loaded() -> None:
     """Import the package `mcp`, which takes seconds, outside the event loop."""
     with needs_mcp():
-        pass
+        from . import connection  # noqa: F401
 
 
 def mcp(transport: Transport | Literal["sse"], **kwargs: Any) -> MCPClient:

@@ -17,6 +17,7 @@ import httpx2
 from mcp import Client, MCPError, types
 from pydantic import ValidationError
 
+from .answers import UNREADABLE, reasons
 from .errors import MCPConnectionError, MCPProtocolError, MCPTimeoutError, MCPUnknownEffectError
 from .listed_tools import listed
 from .loop_tasks import loop_token, spawn
@@ -179,6 +180,10 @@ class Connection:
                 self._error = MCPConnectionError(self.server, f"it was not ready within {self._init_timeout:g} s")
         except Exception as error:  # noqa: BLE001 - reported to whoever connects or calls
             self._error = _innermost(error)
+            if isinstance(self._error, ValidationError):
+                self._error = self._unreadable(reasons(self._error))
+            elif isinstance(self._error, MCPError) and self._error.error.message.startswith(UNREADABLE):
+                self._error = self._told(self._error)
         finally:
             if self._error is None and not self._ready.is_set():
                 self._error = MCPConnectionError(self.server, "connecting was cancelled")
@@ -276,9 +281,8 @@ class Connection:
             except MCPError as error:
                 call.error = self._told(error)
             except (ValidationError, ValueError, RuntimeError) as error:
-                call.error = MCPProtocolError(
-                    f"MCP server {self.server!r} sent an invalid answer: {self._hide(str(error))}"
-                )
+                why = reasons(error) if isinstance(error, ValidationError) else str(error)
+                call.error = self._unreadable(why)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, httpx2.TransportError, OSError) as error:
                 call.error = MCPUnknownEffectError(
                     self.server, f"the connection was lost during the call: {self._hide(repr(error))}"
@@ -299,7 +303,12 @@ class Connection:
         if error.error.message == SESSION_GONE:
             self._lost()
             return NotSentError(text)
+        if error.error.message.startswith(UNREADABLE):
+            return self._unreadable(text.removeprefix(UNREADABLE))
         return MCPProtocolError(f"MCP server {self.server!r} refused: {text}", error.error.code)
+
+    def _unreadable(self, why: str) -> MCPProtocolError:
+        return MCPProtocolError(f"MCP server {self.server!r} answered, but unreadable: {self._hide(why)}")
 
     async def _asked(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         """Answer a server of the older protocol that asks during a call.

@@ -12,12 +12,12 @@ from mcp.types import Tool as ServerTool
 
 from ..agent.chat.readable_schema import readable
 from ..agent.tools import Tool
-from .short_names import with_digest
+from ..agent.tools.names import MAX_WIRE_NAME, with_digest
+from .answers import MOST_TOOLS
 
 log = logging.getLogger("refold")
 MOST_PAGES = 1_000
 """The most pages of a list to read, in case the list has no end."""
-_MOST_NAME = 64
 MOST_DESCRIPTION = 20_000
 """The most characters of a description for a model; known servers use at most half of this."""
 MOST_SCHEMA = 200_000
@@ -28,9 +28,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 async def listed(client: Client, server: str) -> list[ServerTool]:
     """Return all tools of a server.
 
-    Of tools with one name, only the first. A list without end is cut off with a warning in the log. Schemas of results
-    are emptied: the package `mcp` checks each result by them in the event loop, and a schema can take for ever, such as
-    one with the pattern `^(a+)+$`.
+    Of tools with one name, only the first. A list without end, or of more than `MOST_TOOLS`, is cut off with a warning
+    in the log.
     """
     found: dict[str, ServerTool] = {}
     cursor: str | None = None
@@ -38,18 +37,17 @@ async def listed(client: Client, server: str) -> list[ServerTool]:
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         for tool in page.tools:
-            if tool.output_schema is not None:
-                tool.output_schema.clear()  # the package checks results by it, as below
             if found.setdefault(tool.name, tool) is not tool:
                 log.warning("MCP server %r lists %r twice; the first is used", server, tool.name)
         cursor = page.next_cursor
+        if len(found) > MOST_TOOLS or (cursor is not None and cursor in seen):
+            break
         if cursor is None:
             return list(found.values())
-        if cursor in seen:
-            break
         seen.add(cursor)
-    log.warning("MCP server %r lists its tools without end; %d are used", server, len(found))
-    return list(found.values())
+    used = list(found.values())[:MOST_TOOLS]
+    log.warning("MCP server %r lists too many tools, or lists them without end; %d are used", server, len(used))
+    return used
 
 
 def is_idempotent(tool: ServerTool) -> bool:
@@ -70,7 +68,7 @@ def as_tools(
     for tool in listed:
         name = _name(tool.name)
         if name in made:
-            name = with_digest(name, _MOST_NAME, tool.name)
+            name = with_digest(name, MAX_WIRE_NAME, tool.name)
         schema = _cut({"type": "object", "properties": {}, **readable(tool.input_schema)})
         if (size := len(json.dumps(schema, ensure_ascii=False, default=str))) > MOST_SCHEMA:
             log.warning("MCP server %r: the parameters of %r take %d characters; it is ignored", server, name, size)
@@ -111,5 +109,5 @@ def _cut(value: Any, name: str = "") -> Any:
 def _name(name: str) -> str:
     safe = _UNSAFE.sub("_", name)
     if not safe.strip("_"):
-        return with_digest("tool", _MOST_NAME, name)
-    return safe if len(safe) <= _MOST_NAME else with_digest(safe, _MOST_NAME, name)
+        return with_digest("tool", MAX_WIRE_NAME, name)
+    return safe if len(safe) <= MAX_WIRE_NAME else with_digest(safe, MAX_WIRE_NAME, name)

@@ -1,7 +1,10 @@
 """A server's result as a tool's outcome, and the reverse."""
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from mcp import types
@@ -10,6 +13,7 @@ from ..agent.chat.content import Content, ContentAudioInput, ContentImageUrl, Co
 from ..agent.chat.messages import Message
 from ..agent.tools import ErrorModel, ToolOutcome
 
+_TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|x-yaml|x-ndjson)\b")
 TOOL_ERROR = "MCPToolError"
 """The error type of a call whose result the server marks as an error."""
 
@@ -17,11 +21,12 @@ TOOL_ERROR = "MCPToolError"
 def outcome_of(result: types.CallToolResult) -> ToolOutcome:
     """Return the outcome of a call: text, otherwise parts.
 
-    It is text if all parts are text. Structured content is used if there is nothing else.
+    It is text if all parts are text. Structured content comes last, unless the text already is that JSON.
     """
     parts = [_part(block) for block in result.content]
-    if not parts and result.structured_content is not None:
-        parts = [ContentText(text=json.dumps(result.structured_content, ensure_ascii=False))]
+    data = result.structured_content
+    if data is not None and not _is_told(data, [part.text for part in parts if isinstance(part, ContentText)]):
+        parts.append(ContentText(text=json.dumps(data, ensure_ascii=False)))
     if all(isinstance(part, ContentText) for part in parts):
         text = "\n".join(map(str, parts))
         return ToolOutcome.of_error(ErrorModel(type=TOOL_ERROR, content=text)) if result.is_error else ToolOutcome(text)
@@ -35,6 +40,27 @@ def result_of(message: Message) -> types.CallToolResult:
     """Return a tool's message as a result of refold's server."""
     blocks = [_text(message.body)] if isinstance(message.body, str) else _blocks(message.body)
     return types.CallToolResult(content=blocks, is_error="error_type" in message.metadata)
+
+
+def _is_told(data: dict[str, Any], texts: Sequence[str]) -> bool:
+    """Return whether texts are the data as JSON.
+
+    Servers wrap a value that is no object in `{"result": value}`, and write each item of a list as a block.
+    """
+    if not texts:
+        return False
+    said = [_comparable(text) for text in texts]
+    told = {*said, f"[{', '.join(said)}]"}
+    wrapped = data.get("result") if len(data) == 1 else None
+    return _comparable(data) in told or (wrapped is not None and _comparable(wrapped) in told)
+
+
+def _comparable(value: Any) -> str:
+    """Return a value, or a text that is JSON, as JSON."""
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    return json.dumps(value, sort_keys=True)
 
 
 def _part(block: Any) -> Content:
@@ -57,6 +83,9 @@ def _resource(resource: types.TextResourceContents | types.BlobResourceContents)
     if isinstance(resource, types.TextResourceContents):
         return ContentText(text=resource.text)
     kind = resource.mime_type or "application/octet-stream"
+    if _TEXTUAL.match(kind):
+        with suppress(ValueError):
+            return ContentText(text=b64decode(resource.blob, validate=True).decode())
     if kind.startswith("image/"):
         return ContentImageUrl.from_url(f"data:{kind};base64,{resource.blob}")
     return ContentText(text=f"[{kind} of {len(resource.blob) * 3 // 4} bytes]({resource.uri})")

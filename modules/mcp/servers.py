@@ -12,10 +12,9 @@ import anyio
 from pydantic import PrivateAttr
 
 from ..agent.tools import Tool, Toolset, WireNameError
-from ..agent.tools.names import MAX_WIRE_NAME, wire_name
+from ..agent.tools.names import MAX_WIRE_NAME, wire_name, with_digest
 from .client import MCPClient
 from .config.server_config import ServerConfig
-from .short_names import with_digest
 
 log = logging.getLogger("refold")
 _ROOM = 10

@@ -25,6 +25,7 @@ from mcp.os.win32.utilities import (
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
+from .answers import Answers
 from .errors import MCPConnectionError
 
 log = logging.getLogger("refold")
@@ -53,20 +54,23 @@ async def child_streams(
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Start a process, and yield the streams from it and to it.
 
-    A line that is not a message is received as an error. A line that is longer than `max_line_bytes` ends the
+    Lines are read by `Answers`. A line that is longer than `max_line_bytes` ends the
     connection: the block is cancelled, and raises MCPConnectionError in an error group. Raises OSError if the process
     cannot start.
     """
     process = await _started(command, {**get_default_environment(), **env}, cwd, errlog)
-    received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    received, reading = anyio.create_memory_object_stream[SessionMessage](0)
     writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
+    answers = Answers()
 
     async def read() -> None:
         async with aclosing(_lines(process.stdout, server, max_line_bytes)) as lines:
             with suppress(*_GONE_HERE):
                 async for line in lines:
-                    await received.send(_message(line))
+                    for each in answers.read(line):
+                        message = jsonrpc_message_adapter.validate_python(each, by_name=False)
+                        await received.send(SessionMessage(message))
         await received.aclose()  # not after an error, which must reach the calls before "connection closed" does
         with suppress(*_GONE):  # a process that is to end must not wait until its output is read
             while True:
@@ -77,6 +81,8 @@ async def child_streams(
             async with sent:
                 async for message in sent:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    request = message.message
+                    answers.sent(*(getattr(request, name, None) for name in ("id", "method", "params")))
                     await process.stdin.send(f"{text}\n".encode())
         except _GONE:
             await received.aclose()  # otherwise a call waits for an answer that cannot come
@@ -126,14 +132,6 @@ def _check(size: int, server: str, most: int) -> None:
             f"it has sent a line of more than {most:,} bytes, which ends the connection; let its tools answer with "
             "less, or raise max_line_bytes",
         )
-
-
-def _message(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
-        log.warning("an MCP server has written a line that is not a message of the protocol; it is skipped")
-        return error
 
 
 async def _started(command: Sequence[str], env: dict[str, str], cwd: str | None, errlog: TextIO) -> Any:

@@ -11,6 +11,7 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from .answers import Answers
 from .config.hidden_secrets import shown_url
 from .config.server_config import DEFAULT_MAX_LINE_BYTES
 from .errors import MCPAuthRequiredError, MCPConnectionError
@@ -76,7 +77,7 @@ async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, 
                 async with streamable_http_client(url, http_client=client, max_sse_event_size=most) as streams:
                     yield streams
                 return
-        create = partial(_HttpClient, server)
+        create = partial(_HttpClient, server, answers=Answers())
         async with sse_client(url, headers, timeout, read, create, auth) as streams:
             yield streams
     finally:
@@ -117,27 +118,86 @@ def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """An HTTP client that limits answers.
+    """An HTTP client that limits answers, and lets `Answers` read them.
 
-    It reports a lost session as `SESSION_GONE`.
+    With `answers`, they come on a stream of their own (SSE); otherwise each is the reply to its request. It reports a
+    lost session as `SESSION_GONE`.
     """
 
-    def __init__(self, server: str, headers: Mapping[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self, server: str, headers: Mapping[str, str] | None = None, answers: Answers | None = None, **options: Any
+    ) -> None:
         # An answer that was not asked to be packed, and is, has a smaller limit: it may unpack to a thousand times.
         super().__init__(headers={"accept-encoding": "identity", **(headers or {})}, **options)
         self.event_hooks = {"response": [partial(_limit, server)]}
+        self._answers = answers
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; replace a 404 to a call in a session."""
+        """Send a request; replace a lost session's 404, and unreadable answers."""
+        answers, sent = self._answers or Answers(), _message(request)
+        number = sent.get("id")
+        answers.sent(number, sent.get("method"), sent.get("params"))
         answer = await super().send(request, **options)
-        if answer.status_code != 404 or request.method != "POST" or "mcp-session-id" not in request.headers:
+        if answer.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
+            await answer.aread()
+            if (_json_rpc_error(answer) or {}).get("code") == _METHOD_NOT_FOUND:
+                return answer
+            error = {"code": -32600, "message": SESSION_GONE}
+            return httpx2.Response(404, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+        if answer.status_code != 200 or ("method" not in sent and request.method == "POST"):
             return answer
-        await answer.aread()
-        if (_json_rpc_error(answer) or {}).get("code") == _METHOD_NOT_FOUND:
+        headers = {k: v for k, v in answer.headers.items() if k not in ("content-encoding", "content-length")}
+        if _is_stream(answer):
+            events = _Events(answer, answers, None if self._answers else number)
+            return httpx2.Response(200, headers=headers, stream=events, request=request)
+        if self._answers is not None or number is None:
             return answer
-        error = {"code": -32600, "message": SESSION_GONE}
-        content = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
-        return httpx2.Response(404, headers={"content-type": "application/json"}, text=content, request=request)
+        messages = answers.read_reply(await answer.aread(), number)
+        reply = next(message for message in messages if message.get("id") == number and "method" not in message)
+        content = json.dumps(reply, ensure_ascii=False)
+        headers["content-type"] = "application/json"
+        return httpx2.Response(200, headers=headers, text=content, request=request)
+
+
+def _message(request: httpx2.Request) -> dict[str, Any]:
+    """Return the message in a request, or an empty dict."""
+    if request.method != "POST" or not request.headers.get("content-type", "").startswith("application/json"):
+        return {}
+    document = json.loads(request.content)
+    return document if isinstance(document, dict) else {}
+
+
+def _is_stream(answer: httpx2.Response) -> bool:
+    return bool(answer.headers.get("content-type", "").lower().startswith("text/event-stream"))
+
+
+class _Events(httpx2.AsyncByteStream):
+    """A stream of events whose messages are read by `Answers`."""
+
+    def __init__(self, answer: httpx2.Response, answers: Answers, number: Any) -> None:
+        self._answer, self._answers, self._number = answer, answers, number
+        self._events: Any = aiter(httpx2.EventSource(answer, max_event_size=DEFAULT_MAX_LINE_BYTES))
+        self._read = self._texts()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._read
+
+    async def _texts(self) -> AsyncGenerator[bytes]:
+        async for event in self._events:
+            texts = [event.data]
+            if event.event == "message" and event.data:
+                messages = self._answers.read(event.data, self._number)
+                texts = [json.dumps(message, ensure_ascii=False) for message in messages]
+            for text in texts:
+                lines = [f"event: {event.event}", f"id: {event.id}", *(f"data: {line}" for line in text.split("\n"))]
+                if event.retry is not None:
+                    lines.append(f"retry: {event.retry}")
+                yield "\n".join([*lines, "", ""]).encode()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        for each in (self._read, self._events, self._answer):
+            await each.aclose()
 
 
 async def _limit(server: str, answer: httpx2.Response) -> None:
@@ -148,7 +208,7 @@ async def _limit(server: str, answer: httpx2.Response) -> None:
     as one piece of it may unpack to millions of events.
     """
     packing = answer.headers.get("content-encoding", "").strip().lower() or "identity"
-    is_stream = answer.headers.get("content-type", "").lower().startswith("text/event-stream")
+    is_stream = _is_stream(answer)
     if packing != "identity" and (is_stream or packing not in _PACKINGS):
         why = f"its answer is packed ({packing[:80]}), although it was asked to send answers as they are"
         raise MCPConnectionError(server, f"{why}; let the server, or a proxy before it, obey Accept-Encoding")

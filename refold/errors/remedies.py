@@ -3,6 +3,7 @@
 import errno
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_TAKEN = (errno.EEXIST, errno.ENOTDIR)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -10,4 +11,6 @@ def remedy(error: OSError) -> str:
     """Return what to do before writing again."""
     if error.errno in _FORBIDDEN:
         return "make the folder writable"
+    if error.errno in _TAKEN:
+        return "a file or a dangling link has the folder's name: remove it, or name another folder"
     return "make room" if error.errno in _FULL else "see to the disk"

@@ -158,6 +158,12 @@ def test_fields_of_another_type_are_refused(fields: Any, said: str) -> None:
         Dataset.of(ROWS, fields)
 
 
+def test_blanks_around_the_names_of_columns_are_no_part_of_them(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("objective, target\nadd, 3\n")
+    rows = Dataset.load(tmp_path / "rows.csv").rows
+    assert [row.target for row in rows] == [" 3"]
+
+
 def test_a_field_of_a_csv_file_may_be_long(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f"id,question,answer\na,{'x' * 200_000},1\n")

@@ -44,6 +44,7 @@ from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
 from ....traces.json_patch.diff import make_patch
 from ....traces.stores import RunRef
+from ...concurrency.tasks import own_error
 from ...effects.budget import RuntimeBudget
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
@@ -184,7 +185,9 @@ class _Preparation:
                     told[request.id] = answer
             except WaitAnsweredError as error:
                 self._left_open(request, "answer_refused", str(error))
-            except Exception as error:  # noqa: BLE001 - a stranger's handler must not end the run; it is reported
+            except BaseException as error:  # a stranger's handler must not end the run; it is reported
+                if own_error(error) is None:
+                    raise
                 self._left_open(request, "on_wait_failed", f"{type(error).__name__}: {message_of(error)}")
         self.waited = round(self.waited + self.clock.monotonic() - began, 6)
         return told

@@ -7,6 +7,7 @@ from operator import and_ as and_operator
 from operator import or_ as or_operator
 from typing import Any, overload
 
+from ....engine import own_error
 from ..events import AgentStep
 from .hook import Hook
 
@@ -39,8 +40,8 @@ class StopCondition:
         try:
             found = self.func(steps)
             return bool(await found if inspect.isawaitable(found) else found)
-        except Exception:
-            if not self.catch:
+        except BaseException as error:
+            if not self.catch or own_error(error) is None:
                 raise
             return self.default
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import anyio
 import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ....engine import effect, emit, now, perform
+from ....engine import effect, emit, now, own_error, perform
 from ....errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
 from ..chat.usage import Usage
@@ -174,7 +173,9 @@ class Dispatch:
         try:
             reaction, after = hook.count(event, memory)
             after = orjson.loads(orjson.dumps(after))
-        except Exception as error:  # noqa: BLE001 - an error in a user's hook must not end the run; it is reported
+        except BaseException as error:  # an error in a user's hook must not end the run; it is reported
+            if own_error(error) is None:
+                raise
             log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
             emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))
             return denied_without(hook.name, event, error)
@@ -210,9 +211,9 @@ class _Telling:
                     if reaction is not None:
                         answer["reaction"] = plain(reaction.to_dict())
                     _series(shown)
-                except (*_PASSED_ON, anyio.get_cancelled_exc_class()):
-                    raise
-                except Exception as error:
+                except BaseException as error:
+                    if own_error(error) is None or isinstance(error, _PASSED_ON):
+                        raise
                     await checkpoint_if_cancelled()
                     log.warning("the hook %r raised on %s", hook.name, event, exc_info=True)
                     answer["error"] = error_to_dict(error)
@@ -248,7 +249,7 @@ def _series(event: AgentEvent) -> dict[str, MetricSeries]:
     return event.metrics
 
 
-def denied_without(hook: str, event: AgentEvent, error: Exception) -> Reaction | None:
+def denied_without(hook: str, event: AgentEvent, error: BaseException) -> Reaction | None:
     """Return the reaction for a failed hook: a denial on ToolStart.
 
     A hook on ToolStart may be a guard, so its failure must not let the call run. For other events, returns None.

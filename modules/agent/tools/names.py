@@ -1,6 +1,7 @@
 """Wire names: a tool's name for models, after its namespaces."""
 
 import re
+from hashlib import blake2b
 
 from ....errors import DefinitionError
 
@@ -64,3 +65,12 @@ def _cut(segment: str, length: int) -> str:
         return segment[:length]
     tail = (length - 1) // 2
     return f"{segment[: length - 1 - tail]}_{segment[-tail:]}"
+
+
+def with_digest(name: str, length: int, of: str | None = None) -> str:
+    """Return a name's beginning and a digest, within `length` characters.
+
+    The digest is that of the whole name, or of `of` if given.
+    """
+    digest = blake2b((name if of is None else of).encode(), digest_size=4).hexdigest()
+    return f"{name[: length - 9]}_{digest}"

@@ -1,21 +1,21 @@
 """A tool's parameters: their JSON Schema, and arguments to a call."""
 
-import inspect
 import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from inspect import BoundArguments, Parameter, Signature
 from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, Field, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import PydanticJsonSchemaWarning
 from typing_extensions import TypedDict
 
 from ....annotations import without_alias
+from ....engine import signature_of
 from ....errors import DefinitionError
 from .context import Context
 from .docstrings import parameter_texts, target_of
@@ -85,7 +85,7 @@ def parameters_of(
         else:
             fields[parameter.name] = _field(declared, parameter.default, text)
         _check(parameter, declared, name)
-    adapter = _adapter(fields, rest)
+    adapter = _adapter(fields, rest, bound_names(fn) if rest is not None else frozenset())
     return Parameters(signature, adapter, schema_of(adapter))
 
 
@@ -146,7 +146,7 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
     behind = target_of(fn)
     local = dict(names) if names.get("__name__") == getattr(behind, "__module__", None) else {}
     try:
-        signature = inspect.signature(fn)
+        signature = signature_of(fn)
         hints = get_type_hints(behind, localns=local, include_extras=True)
     except NameError as error:
         raise ToolDefinitionError(
@@ -154,7 +154,8 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
         ) from error
     except (TypeError, ValueError, SyntaxError) as error:
         raise ToolDefinitionError(name, f"its parameters cannot be read: {error}") from error
-    parameters = list(signature.parameters.values())
+    bound = bound_names(fn)
+    parameters = [p for p in signature.parameters.values() if p.name not in bound or p.kind is p.VAR_KEYWORD]
     if method:
         if not parameters:
             raise ToolDefinitionError(name, "a method takes the instance as its first parameter")
@@ -166,6 +167,15 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
         if marker_of(parameter) and parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise ToolDefinitionError(name, "a Context stands for one value", parameter.name)
     return Signature(resolved, return_annotation=hints.get("return", Signature.empty))
+
+
+def bound_names(fn: Callable[..., Any]) -> frozenset[str]:
+    """Return the parameters that a partial has bound."""
+    if not isinstance(fn, partial):
+        return frozenset()
+    left = signature_of(fn).parameters
+    inner = signature_of(fn.func).parameters
+    return bound_names(fn.func) | fn.keywords.keys() | {name for name in inner if name not in left}
 
 
 def _field(declared: Any, default: Any, text: str | None) -> Any:
@@ -203,12 +213,20 @@ def _check(parameter: Parameter, declared: Any, tool: str) -> None:
         raise ToolDefinitionError(tool, error.message, parameter.name) from error
 
 
-def _adapter(fields: dict[str, Any], rest: Any) -> TypeAdapter[Any]:
+def _adapter(fields: dict[str, Any], rest: Any, bound: frozenset[str] = frozenset()) -> TypeAdapter[Any]:
     open_ended = {} if rest is None else {"extra_items": rest}
     arguments = TypedDict("Arguments", fields, **open_ended)  # type: ignore[misc]
     if rest is None:
         arguments.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
-    return TypeAdapter(arguments)
+    if not bound:
+        return TypeAdapter(arguments)
+
+    def check(values: Any) -> Any:
+        if isinstance(values, dict) and (taken := sorted(bound & values.keys())):
+            raise ValueError(f"{', '.join(taken)} cannot be set")
+        return values
+
+    return TypeAdapter(Annotated[arguments, BeforeValidator(check)])
 
 
 def adapter_for(schema: Mapping[str, Any]) -> TypeAdapter[Any]:

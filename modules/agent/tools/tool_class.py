@@ -1,6 +1,5 @@
 """A tool: a function, its description for models, and its settings."""
 
-import inspect
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from copy import deepcopy
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, S
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr
 
-from ....engine import call_info, effect, perform
+from ....engine import call_info, effect, perform, signature_of
 from ....errors import NoRunError
 from ..chat.messages import Message
 from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
@@ -198,7 +197,7 @@ class Tool(BaseModel, Generic[P, R]):
             return self._parameters.signature
         if self._signature is None or self._signature[0] is not self.fn:
             try:
-                self._signature = self.fn, inspect.signature(self.fn)
+                self._signature = self.fn, signature_of(self.fn)
             except (TypeError, ValueError):  # some functions written in C have no signature
                 self._signature = self.fn, Signature([Parameter("arguments", Parameter.VAR_KEYWORD)])
         return self._signature[1]

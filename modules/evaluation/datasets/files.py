@@ -78,7 +78,7 @@ def _csv(text: str, path: Path) -> Iterator[PlacedRow]:
             if not values:
                 continue
             if columns is None:
-                columns = values
+                columns = [name.strip() for name in values]  # `a, b` as people write it
                 problems += _bad_columns(columns)
             elif len(values) != len(columns):
                 message = f"has {len(values)} values where the first line names {len(columns)} columns"

@@ -104,6 +104,13 @@ def create_oauth_provider(
     async def show(url: str) -> None:
         if page is None:
             raise MCPAuthRequiredError(name, "it requires a login by a person; call connect(interactive=True) once")
+        metadata = made.context.oauth_metadata
+        if metadata is not None and "S256" not in (metadata.code_challenge_methods_supported or ()):
+            raise MCPAuthRequiredError(
+                name,
+                "its authorization server does not list S256 in code_challenge_methods_supported, which MCP requires; "
+                "let the server support PKCE, or pass headers= with a token",
+            )
         page.start()
         if _has_no_screen() or not await to_thread.run_sync(webbrowser.open, url):
             log.warning("to log in at %s, open %s", name, url)

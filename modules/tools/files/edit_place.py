@@ -76,7 +76,7 @@ def find(text: str, old: str, new: str, *, every: bool = False) -> Found | None:
     if not old.strip():
         return None
     lines = _Lines(text)
-    for rung, key, shifts in _RUNGS:
+    for rung, key, shifts in RUNGS:
         places = taken(_by_lines(lines, old, new, key, shifts, every))
         if places:
             return Found(rung, places)
@@ -155,7 +155,7 @@ def look_alike(line: str) -> str:
     return squeezed(line.translate(_PLAIN))
 
 
-_RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (
+RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (
     ("trailing blanks", str.rstrip, False),
     ("indentation", str.strip, True),
     ("inner blanks", squeezed, True),
@@ -229,7 +229,7 @@ class _LineEdit:
 
         Lines that `old` also has are taken from the file; the others are shifted.
         """
-        shift = _shift(self.body, found) if self._shifts else _same
+        shift = shift_between(self.body, found) if self._shifts else _same
         if shift is None:
             return None
         merged: list[str] = []
@@ -242,7 +242,7 @@ class _LineEdit:
         return merged
 
 
-def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | None] | None:
+def shift_between(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | None] | None:
     """Return the function that indents a line as in the file.
 
     Returns None if the indentation differs from line to line.
@@ -258,6 +258,8 @@ def _shift(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | No
         if not line.strip():
             return line.strip()
         own = _indent(line)
+        if not known:
+            return line
         near = max((each for each in known if own.startswith(each)), key=len, default=None)
         if near is not None:
             return known[near] + _like(own[len(near) :], known) + line[len(own) :]

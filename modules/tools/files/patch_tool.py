@@ -2,19 +2,18 @@
 
 import posixpath
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from ...agent.tools import tool
 from .atomic_change import Change, change_files, one_at_a_time
-from .edit_place import look_alike, windows
+from .edit_place import RUNGS, shift_between, windows
+from .line_search import lines_of
 from .patch_format import FilePatch, Hunk, PatchFormatError, read_patch
 from .text import TextFile
 from .workspace import Workspace, current_workspace
 
-_PASSES: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, look_alike)
-_NEAR = 0.5
+_RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (("exact", str, False), *RUNGS)
 _UNIFIED = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)?( @@.*)?$")
 
 
@@ -41,7 +40,9 @@ def apply_patch(
     *** End Patch
 
     Give about three lines that stay around each change. If these are in several places, name a line above them after
-    @@. Line numbers are not used. If any part does not fit, no file is changed.
+    @@. Line numbers are not used. If any part does not fit, no file is changed. An exact match is tried
+    first; otherwise small differences in white space and quotes are accepted, the new lines are indented as the file
+    is, and the answer says so.
     """
     parts = read_patch(patch)
     workspace = current_workspace()
@@ -78,15 +79,17 @@ class _Plan:
             return
         seen = self._workspace.read_whole(part.path, self._cwd)
         file = TextFile.of(seen.data, part.path)
-        data = _patched(file, part).to_bytes() if part.hunks else seen.data
+        file, loose = _patched(file, part)
+        data = file.to_bytes() if part.hunks else seen.data
+        how = f" (not an exact match: {', '.join(loose)})" if loose else ""
         if part.move_to is None:
             self.changes.append(Change(part.path, data, seen=seen))
-            self.told.append(f"M {path}")
+            self.told.append(f"M {path}{how}")
             return
         moved = self._once(part.move_to)
         self.changes.append(Change(part.move_to, data, new=True, mode=seen.stat.st_mode & 0o7777))
         self.changes.append(Change(part.path, None, seen=seen))
-        self.told.append(f"R {path} -> {moved}")
+        self.told.append(f"R {path} -> {moved}{how}")
 
     def _once(self, path: str) -> str:
         """Return the path relative to the workspace.
@@ -104,51 +107,63 @@ class _Plan:
         return where
 
 
-def _patched(file: TextFile, part: FilePatch) -> TextFile:
-    """Return the file with all hunks applied from top to bottom."""
+def _patched(file: TextFile, part: FilePatch) -> tuple[TextFile, list[str]]:
+    """Return the file after all hunks, and how inexact ones were found."""
     text = file.text
-    lines = text.split("\n")
-    ended = lines[-1] == ""
-    if ended:
-        del lines[-1]
+    lines = lines_of(text)
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
+    starts[-1] = len(text)  # the last line may have no end
     places: list[tuple[int, int, str]] = []
+    loose: list[str] = []
     after = 0
     for number, hunk in enumerate(part.hunks, 1):
         if not hunk.lines:
             continue
-        where = f"{part.path}, hunk {number}"
-        at = _place(lines, hunk, after, where)
-        old, new = hunk.old, _merged(hunk, lines[at : at + len(hunk.old)])
-        after = at + len(old)
-        if ended or after < len(lines):
-            places.append((starts[at], starts[after], "".join(f"{line}\n" for line in new)))
-        elif old:  # at the end of a file without a final line end, which gets none
-            start = starts[at] if new or at == 0 else starts[at] - 1
-            places.append((start, len(text), "\n".join(new)))
-        else:
-            places.append((len(text), len(text), "\n".join(["", *new])))
-    return file.spliced(*places)
+        at, new, rung = _place(lines, hunk, after, f"{part.path}, hunk {number}")
+        if rung != "exact":
+            loose.append(f"hunk {number} by '{rung}'")
+        for gone, come in _runs(hunk, at, new):
+            for first, last, fresh in _pairs(gone, come):
+                places.append(_replacement(text, starts[first], starts[last], fresh))
+        after = at + len(hunk.old)
+    return file.spliced(*places), loose
 
 
-def _merged(hunk: Hunk, found: Sequence[str]) -> list[str]:
-    """Return the new lines; kept lines are taken from the file."""
-    merged: list[str] = []
-    at = 0
-    for sign, text in hunk.lines:
+def _runs(hunk: Hunk, at: int, new: Sequence[str]) -> Iterator[tuple[range, list[str]]]:
+    """Yield a hunk's changes: the lines that go, and those that come."""
+    start, come, fresh = at, list[str](), iter(new)
+    for sign, _ in [*hunk.lines, (" ", "")]:
         if sign == "+":
-            merged.append(text)
-            continue
-        if sign == " ":
-            merged.append(found[at])
-        at += 1
-    return merged
+            come.append(next(fresh))
+        elif sign == "-":
+            at += 1
+        else:
+            if start < at or come:
+                yield range(start, at), come
+            at += 1
+            start, come = at, []
 
 
-def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
-    """Return the first line of a hunk.
+def _pairs(gone: range, come: list[str]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield replacements of single lines, whose line ends are kept."""
+    if not gone:
+        yield gone.start, gone.start, come
+    for number, line in enumerate(gone):
+        fresh = come[number:] if line + 1 == gone.stop else come[number : number + 1]
+        yield line, line + 1, fresh
+
+
+def _replacement(text: str, start: int, end: int, fresh: list[str]) -> tuple[int, int, str]:
+    """Return a replacement; a last line without an end gets none."""
+    if end < len(text) or text.endswith("\n") or not text:
+        return start, end, "".join(f"{line}\n" for line in fresh)
+    return start, end, "\n".join(fresh if start < end or not fresh else ["", *fresh])
+
+
+def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> tuple[int, list[str], str]:
+    """Return a hunk's first line, its indented new lines, and the rung.
 
     Raises PatchFormatError if there is no such place, or more than one.
     """
@@ -157,54 +172,48 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> int:
             after = _anchored(lines, anchor, after, where) + 1
     old = hunk.old
     if not old:
-        return after if hunk.anchors and not hunk.at_end else len(lines)
-    for key in _PASSES:
-        found = [at for at in windows(lines, old, key) if at >= after]
+        return after if hunk.anchors and not hunk.at_end else len(lines), hunk.new, "exact"
+    for rung, key, shifts in _RUNGS:
+        found = [
+            (at, merged)
+            for at in windows(lines, old, key)
+            if at >= after and (merged := _shifted(hunk, lines[at : at + len(old)], shifts)) is not None
+        ]
         if hunk.at_end:
-            found = [at for at in found if at + len(old) == len(lines)]
-        if len(found) > 1 and hunk.anchors:
-            return found[0]
-        if len(found) > 1:
-            numbers = ", ".join(str(at + 1) for at in found[:5])
+            found = [(at, merged) for at, merged in found if at + len(old) == len(lines)]
+        if len(found) > 1 and not hunk.anchors:
+            numbers = ", ".join(str(at + 1) for at, _ in found[:5])
             raise PatchFormatError(
                 f"{where}: its lines are in {len(found)} places (lines {numbers}); add lines that stay around it, or "
                 "name a line above after @@"
             )
         if found:
-            return found[0]
-    near, likeness = _nearest(lines, old)
-    hint = f"; the nearest are at line {near + 1}" if likeness >= _NEAR else ""
+            return *found[0], rung
     first = next((text for text in old if text.strip()), old[0])
-    raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){hint}. Read the file")
+    near = next((f"; line {at} is like it" for at, line in enumerate(lines, 1) if line.strip() == first.strip()), "")
+    raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){near}. Read the file")
+
+
+def _shifted(hunk: Hunk, found: Sequence[str], shifts: bool) -> list[str] | None:
+    """Return a hunk's new lines indented as the file; None if unclear.
+
+    If the indentation differs from line to line, the lines that go decide.
+    """
+    new = [text for sign, text in hunk.lines if sign == "+"]
+    if not shifts:
+        return new
+    named = [(sign, text) for sign, text in hunk.lines if sign != "+"]
+    gone = [place for place, (sign, text) in enumerate(named) if sign == "-" and text.strip()]
+    shift = shift_between(hunk.old, found)
+    if shift is None and gone:
+        shift = shift_between([named[place][1] for place in gone], [found[place] for place in gone])
+    shifted = [None if shift is None else shift(line) for line in new]
+    return [line for line in shifted if line is not None] if None not in shifted else None
 
 
 def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
-    for key in _PASSES:
+    for _, key, _ in _RUNGS:
         found = [at for at in windows(lines, [anchor], key) if at >= after]
         if found:
             return found[0]
     raise PatchFormatError(f"{where}: the file has no line {anchor!r:.80}, which should precede it")
-
-
-def _nearest(lines: Sequence[str], old: Sequence[str]) -> tuple[int, float]:
-    """Return the place and the likeness of the lines most like `old`.
-
-    The likeness is difflib's quick ratio: twice the number of equal lines, in whatever order, by that of all lines. It
-    is counted on from each position to the next one.
-    """
-    plain = [line.strip() for line in lines]
-    wanted, there = Counter(line.strip() for line in old), Counter(plain[: len(old)])
-    equal = (wanted & there).total()
-    best = (0, 0.0)
-    for at, first in enumerate(plain):
-        end = min(at + len(old), len(plain))
-        likeness = 2 * equal / (end - at + len(old))
-        if likeness > best[1]:
-            best = (at, likeness)
-        equal -= there[first] <= wanted[first]
-        there[first] -= 1
-        if at + len(old) < len(plain):
-            entering = plain[at + len(old)]
-            there[entering] += 1
-            equal += there[entering] <= wanted[entering]
-    return best

@@ -7,6 +7,7 @@ import codecs
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Self
 
 from ....errors import UsageError
@@ -20,6 +21,7 @@ _BOMS = (
 )
 _DECLARED = re.compile(rb"coding[:=]\s*[\"']?([-\w.]+)")
 _DECLARED_WITHIN = 512
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LONGEST_CHARACTER = 4
 """Bytes of the longest character of an encoding."""
 
@@ -94,14 +96,14 @@ class TextFile:
     def spliced(self, *places: tuple[int, int, str]) -> "TextFile":
         """Return the file with each `text[start:end]` replaced.
 
-        The places are in order. New lines get the line ends of the lines they replace.
+        The places are in order. New lines get the line ends of the lines they replace; lines that stay keep their own.
         """
         breaks, whole = _windows_breaks(self.raw), self.line_end
         pieces: list[str] = []
         at = 0
         for start, end, new in places:
             a, b = start + bisect_left(breaks, start), end + bisect_left(breaks, end)
-            pieces += self.raw[at:a], plain(new).replace("\n", _line_end(self.raw[a:b], whole))
+            pieces += self.raw[at:a], _with_ends(self.raw[a:b], plain(new), whole)
             at = b
         return TextFile("".join([*pieces, self.raw[at:]]), self.encoding, self.bom)
 
@@ -109,6 +111,23 @@ class TextFile:
 def plain(text: str) -> str:
     """Return the text with every line end as `\\n`."""
     return text.replace("\r\n", "\n")
+
+
+def _with_ends(old: str, new: str, default: str) -> str:
+    """Return a new text with the line ends of the old one."""
+    end = _line_end(old, default)
+    if "\r\n" not in old or old.count("\r\n") == old.count("\n"):
+        return new.replace("\n", end)
+    before, after = _LINE.findall(old), _LINE.findall(new)
+    matcher = SequenceMatcher(None, [plain(line) for line in before], after, autojunk=False)
+    lines: list[str] = []
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            lines += before[a:b]
+        else:
+            like = [*before[a:b], *[end] * (d - c)]
+            lines += (line.replace("\n", _line_end(own, end)) for line, own in zip(after[c:d], like, strict=False))
+    return "".join(lines)
 
 
 def _line_end(raw: str, default: str) -> str:

@@ -5,6 +5,7 @@ When the command ends, so do all its child processes.
 
 import os
 import selectors
+import signal
 import sys
 import threading
 import time
@@ -89,7 +90,8 @@ class Command:
         if not child.overrun:
             return done
         note = f"[It had more than {start.processes} processes at once, and was killed]"
-        return replace(done, output="\n".join([*filter(None, [done.output]), note]), left_behind=0)
+        output = "\n".join([*filter(None, [done.output]), note])
+        return replace(done, returncode=done.returncode or -signal.SIGKILL, output=output, left_behind=0)
 
     def _run(
         self,

@@ -137,6 +137,16 @@ async def crashes() -> str:
     raise Custom("crashed")
 
 
+def crashes_in_a_thread() -> str:
+    raise Custom("crashed")
+
+
+async def crashes_in_a_group() -> str:
+    async with anyio.create_task_group() as group:
+        group.start_soon(crashes)
+    return "not crashed"
+
+
 WELL = [pay, pay_in_thread]
 ODD = [
     cancels_itself,
@@ -149,8 +159,11 @@ ODD = [
     raises_cancelled_in_a_thread,
     awaits_what_was_cancelled,
     leaves,
+    crashes,
+    crashes_in_a_thread,
+    crashes_in_a_group,
 ]
-ENDING = [interrupted, interrupted_in_a_thread, crashes]
+ENDING = [interrupted, interrupted_in_a_thread]
 
 
 class Acts(AgentModule[Seen]):
@@ -218,11 +231,10 @@ def test_what_is_more_than_an_exception_ends_the_run_and_is_raised_on_with_its_r
     well: list[Callable[..., Any]], ending: Callable[..., Any], place: int, parallel: bool
 ) -> None:
     tools = [*well[:place], ending, *well[place:]]
-    expected = Custom if ending is crashes else KeyboardInterrupt
-    with pytest.raises(expected) as raised:
+    with pytest.raises(KeyboardInterrupt) as raised:
         Engine(Acts(tools, parallel)).run("t")
     result: RunResult = raised.value.result  # type: ignore[attr-defined]
-    assert result.status is (RunStatus.failed if ending is crashes else RunStatus.cancelled)
+    assert result.status is RunStatus.cancelled
     result.trace.check()
     assert result.steps == 0
     assert result.trace.records[-1].kind == "end"

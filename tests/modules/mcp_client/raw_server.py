@@ -94,12 +94,11 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
         send(id=number, result=text("x" * arguments["size"]))
     elif name == "strange":
         with lock:
-            answer = b'{"jsonrpc":"2.0","id":%d,"result":' % number
             for line in (
                 b"\xff\xfe",
-                answer + b"[" * 50_000,
-                answer + b'"\\ud800"}',
-                answer + b"1" * 50_000,
+                b"[" * 50_000,
+                b'"\\ud800"',
+                b"1" * 50_000,
                 b"",
                 b"\0",
             ):
@@ -151,7 +150,7 @@ def listed(cursor: str | None) -> dict[str, Any]:
     if MODE == "odd":
         return {"tools": ODD}
     if MODE == "bad_list":
-        return {"tools": [{"name": 1}]}
+        return {"tools": "none"}
     return {"tools": TOOLS}
 
 

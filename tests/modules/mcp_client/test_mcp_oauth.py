@@ -15,7 +15,8 @@ from urllib.request import urlopen
 import anyio
 import pytest
 from held_port import held_port, wait_until_listening
-from mcp.shared.auth import OAuthToken
+from mcp.shared.auth import OAuthMetadata, OAuthToken
+from pydantic import AnyHttpUrl
 from warm_python import warm_python
 
 from refold.modules.agent import configure
@@ -213,7 +214,8 @@ import sys
 import anyio
 from pathlib import Path
 from typing import Any
-from mcp.shared.auth import OAuthToken
+from mcp.shared.auth import OAuthMetadata, OAuthToken
+from pydantic import AnyHttpUrl
 from refold.modules.mcp import FileTokenStorage
 _, path, number = sys.argv
 anyio.run(FileTokenStorage("https://" + number, Path(path)).set_tokens, OAuthToken(access_token=number))
@@ -250,3 +252,19 @@ async def test_the_port_that_is_taken_is_not_insisted_on() -> None:
     assert other.url != page.url
     page.close()
     other.close()
+
+
+@pytest.mark.parametrize("methods", [None, [], ["plain"]])
+async def test_an_authorization_server_without_s256_is_refused(
+    methods: list[str] | None, browser: list[str], tmp_path: Path
+) -> None:
+    provider = create_oauth_provider("http://127.0.0.1/mcp", interactive=True, path=tmp_path / "auth.json", server="s")
+    at = AnyHttpUrl("http://127.0.0.1/")
+    provider.context.oauth_metadata = OAuthMetadata(
+        issuer=at, authorization_endpoint=at, token_endpoint=at, code_challenge_methods_supported=methods
+    )
+    assert provider.context.redirect_handler is not None
+    with pytest.raises(MCPAuthRequiredError, match="S256"):
+        await provider.context.redirect_handler("http://127.0.0.1/authorize")
+    provider.close()
+    assert browser == []

@@ -32,6 +32,10 @@ SHOWN = {
         embedded(blob="AAAA", mime_type="application/zip"),
         "[application/zip of 3 bytes](file:///r)",
     ),
+    "a table as bytes": (embedded(blob="YSxiCjEswrU=", mime_type="text/csv; charset=utf-8"), "a,b\n1,µ"),
+    "JSON as bytes": (embedded(blob="e30=", mime_type="application/ld+json"), "{}"),
+    "a text that is no UTF-8": (embedded(blob="/w==", mime_type="text/csv"), "[text/csv of 3 bytes](file:///r)"),
+    "a text that is no base64": (embedded(blob="AAA!", mime_type="text/csv"), "[text/csv of 3 bytes](file:///r)"),
     "bytes of no kind": (embedded(blob="AAAAAAAA"), "[application/octet-stream of 6 bytes](file:///r)"),
 }
 
@@ -63,13 +67,36 @@ def test_pictures_and_sounds_are_parts_also_those_of_resources() -> None:
     assert told.metadata["error"].startswith("t\n")
 
 
-def test_structured_content_counts_where_there_is_no_other() -> None:
-    document = {"a": [1, "é"]}
-    only = outcome_of(types.CallToolResult(content=[], structured_content=document)).message("c1")
-    assert json.loads(only.content) == document
-    assert "é" in only.content
-    both = outcome_of(types.CallToolResult(content=[TEXT], structured_content=document)).message("c1")
-    assert both.content == "t"
+DATA: dict[str, Any] = {"a": [1, "é"]}
+BESIDE: dict[str, tuple[list[Any], dict[str, Any], list[str]]] = {
+    "alone": ([], DATA, ['{"a": [1, "é"]}']),
+    "beside a text": ([TEXT], DATA, ["t", '{"a": [1, "é"]}']),
+    "beside its own JSON": ([types.TextContent(text=json.dumps(DATA, indent=2))], DATA, [json.dumps(DATA, indent=2)]),
+    "in other order": ([types.TextContent(text='{"b":2,"a":1}')], {"a": 1, "b": 2}, ['{"b":2,"a":1}']),
+    "true beside 1": ([types.TextContent(text='{"a":1}')], {"a": True}, ['{"a":1}', '{"a": true}']),
+    "a wrapped number": ([types.TextContent(text="3")], {"result": 3}, ["3"]),
+    "a wrapped text": ([TEXT], {"result": "t"}, ["t"]),
+    "a wrapped list": ([types.TextContent(text="x"), types.TextContent(text="2")], {"result": ["x", 2]}, ["x", "2"]),
+    "a wrapped list alone": ([], {"result": []}, ['{"result": []}']),
+    "beside a text nested too deep": ([types.TextContent(text="[" * 1500)], {"a": 1}, ["[" * 1500, '{"a": 1}']),
+    "empty": ([], {}, ["{}"]),
+}
+
+
+@pytest.mark.parametrize(("content", "data", "lines"), BESIDE.values(), ids=BESIDE)
+@pytest.mark.parametrize("is_error", [False, True])
+def test_structured_content_is_told_once(
+    content: list[Any], data: dict[str, Any], lines: list[str], is_error: bool
+) -> None:
+    outcome = outcome_of(types.CallToolResult(content=content, structured_content=data, is_error=is_error))
+    message = outcome.message("c1")
+    assert (message.metadata["error"] if is_error else message.content) == "\n".join(lines)
+
+
+def test_structured_content_is_told_beside_a_picture() -> None:
+    message = outcome_of(types.CallToolResult(content=[IMAGE], structured_content=DATA)).message("c1")
+    assert not isinstance(message.body, str)
+    assert [type(part).__name__ for part in message.body] == ["ContentImageUrl", "ContentText"]
     assert outcome_of(types.CallToolResult(content=[])).message("c1").content == ""
 
 

@@ -4,6 +4,7 @@ The arguments are checked, the function is called, and its result becomes a shor
 """
 
 import inspect
+import json
 from functools import partial
 from inspect import Signature
 from typing import Any, Protocol
@@ -12,12 +13,13 @@ import anyio.to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import TypeAdapter, ValidationError
 
-from .....engine import Usage, call_info, charge
+from .....engine import Usage, call_info, charge, emit, own_error
 from .....errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage as AgentUsage
 from ...generators.usage_scope import Spending
 from ..context import current_tool_call
+from ..nested_json import unpacked
 from ..schema import Parameters, adapter_for, arguments_text, call_arguments
 from .errors import (
     ArgumentsRefused,
@@ -66,16 +68,20 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
     Raises the errors that `catch` does not cover.
     """
+    error: Exception | None = None
     token = current_tool_call.set(call)
     try:
         with Spending() as inside:
             try:
                 args, kwargs = _arguments(tool, call.function.arguments)
                 outcome = _ended(tool, tool.fn(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 - `catch` says which
+            except BaseException as raised:  # `catch` says which
+                if (error := own_error(raised)) is None:
+                    raise
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
+        error = None  # its traceback refers to this frame
         current_tool_call.reset(token)
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
@@ -85,17 +91,21 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
     Raises the errors that `catch` does not cover.
     """
+    error: Exception | None = None
     token = current_tool_call.set(call)
     try:
         with Spending() as inside:
             try:
                 args, kwargs = _arguments(tool, call.function.arguments)
                 outcome = _ended(tool, await tool.fn(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 - `catch` says which
+            except BaseException as raised:  # `catch` says which
+                if (error := own_error(raised)) is None:
+                    raise
                 await checkpoint_if_cancelled()  # errors caused by the run's cancellation are not for the model
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
+        error = None  # its traceback refers to this frame
         current_tool_call.reset(token)
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
@@ -125,6 +135,8 @@ def _arguments(tool: CallableTool, text: str) -> tuple[tuple[Any, ...], dict[str
         values = adapter.validate_json(text)
     except ValidationError:
         values = _read_leniently(tool, adapter, text)
+    if parameters is None:  # the adapter has checked the names only
+        values = _unpacked(tool, values)
     return call_arguments(tool.signature, values) if parameters is None else parameters.arguments(values)
 
 
@@ -141,9 +153,21 @@ def _read_leniently(tool: CallableTool, adapter: TypeAdapter[Any], text: str) ->
         raise ArgumentsRefused(error, refused_json(error, text, expected(tool.wire_name, schema))) from error
     try:
         return adapter.validate_json(strict)
+    except ValidationError:
+        pass
+    try:
+        return adapter.validate_json(json.dumps(_unpacked(tool, json.loads(strict))))
     except ValidationError as error:
         told = refused_values(error, schema.get("properties", {}), expected(tool.wire_name, schema))
         raise ArgumentsRefused(error, told) from error
+
+
+def _unpacked(tool: CallableTool, values: Any) -> Any:
+    """Return arguments with nested JSON texts read; an event records them."""
+    read = unpacked(values, tool.parameters_schema)
+    if read is not values:
+        emit("tool_arguments_unpacked", tool=tool.wire_name, arguments=read)
+    return read
 
 
 def _ended(tool: CallableTool, value: Any) -> ToolOutcome:

@@ -2,17 +2,22 @@
 
 import base64
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from enum import Enum
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from .....errors import ExternalError
 from ...chat.content import CONTENT_TYPES, ContentText
 from ...chat.messages import Message
 from .errors import ErrorModel, ToolSignal
 from .outcome import ToolOutcome
+
+
+class CollidingKeysError(ExternalError, ValueError):
+    """A tool's result has keys that are equal as text."""
 
 
 def outcome_of(value: Any) -> ToolOutcome:
@@ -50,8 +55,10 @@ def text_of(value: Any) -> str:
         return str(value)
     try:
         if not isinstance(value, Mapping | list | tuple | Set | bytes | bytearray | memoryview):
-            value = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="constants")
+            value = _jsonable(value, None)
         return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+    except CollidingKeysError:
+        raise
     except (ValueError, RecursionError):  # no JSON form, or a cycle
         return str(value)
 
@@ -78,9 +85,9 @@ def _plain(value: Any) -> Any:
     Sets are sorted by their members' JSON, so equal sets become equal texts.
     """
     if isinstance(value, BaseModel):
-        return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
+        return _jsonable(value)
     if isinstance(value, Mapping):
-        return {_key(key): _plain(item) for key, item in value.items()}
+        return _distinct([(_key(key), _plain(item)) for key, item in value.items()])
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Set):
@@ -93,7 +100,26 @@ def _plain(value: Any) -> Any:
             return base64.b64encode(data).decode()
     if value is None or isinstance(value, str | int | float):
         return value.value if isinstance(value, Enum) else value
-    return to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="constants")
+    return _jsonable(value)
+
+
+def _jsonable(value: Any, fallback: Callable[[Any], Any] | None = str) -> Any:
+    """Return the JSON values that pydantic makes of a value."""
+    options: Any = {"fallback": fallback, "bytes_mode": "base64", "inf_nan_mode": "constants"}
+    try:
+        text = to_json(value, **options)
+    except PydanticSerializationError:  # such as half an emoji, which is replaced later
+        return to_jsonable_python(value, **options)
+    return json.loads(text, object_pairs_hook=_distinct)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise CollidingKeysError(f"two keys of the result are {name!r:.80} as text, so that one would be lost")
+        found[name] = value
+    return found
 
 
 def _key(key: Any) -> Any:

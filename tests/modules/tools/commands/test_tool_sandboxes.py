@@ -27,6 +27,7 @@ from refold.modules.tools import (
 )
 from refold.modules.tools.sandbox import self_check
 from refold.modules.tools.sandbox.command import Command
+from refold.tasks.processes.supervised import Supervised
 
 LIMITS = Limits(output_bytes=100_000, file_bytes=500_000, memory_bytes=1_000_000_000)
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -196,3 +197,22 @@ async def test_a_helper_that_ends_by_itself_is_not_told_of(tmp_path: Path, monke
     monkeypatch.setattr("refold.modules.tools.sandbox.command._LINGER_SECONDS", 20.0)
     done = await LocalSandbox(tmp_path).exec(["bash", "-c", "sleep 0.01 </dev/null >/dev/null 2>&1 & echo done"])
     assert (done.output, done.left_behind) == ("done\n", 0)
+
+
+@pytest.mark.parametrize("kind", [LocalSandbox, BubblewrapSandbox])
+async def test_a_command_that_is_killed_for_its_number_of_processes_has_failed(
+    kind: type[LocalSandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the command itself has ended with 0 before the others were killed."""
+    if (why := kind.unavailable()) is not None:
+        pytest.skip(why)
+
+    class Late(Supervised):
+        def end(self) -> None:
+            super().end()
+            self.overrun = True
+
+    monkeypatch.setattr("refold.modules.tools.sandbox.command.Supervised", Late)
+    done = await kind(tmp_path, Limits(processes=5)).exec(["/bin/sh", "-c", "printf 'all done'"])
+    assert (done.ok, done.returncode) == (False, -9)
+    assert done.output.splitlines() == ["all done", "[It had more than 5 processes at once, and was killed]"]

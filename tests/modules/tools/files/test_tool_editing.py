@@ -1,12 +1,14 @@
 """Editing: the ladder of matches, refusals, what must survive, and all or nothing."""
 
 import os
+import re
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refold.modules.tools import (
@@ -25,6 +27,8 @@ from refold.modules.tools import (
 )
 from refold.modules.tools.files.edit_place import find
 from refold.modules.tools.files.text import TextFile
+
+LINES = st.text("ab\t \f\x0b", max_size=3).map(lambda text: text + "x")
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +147,13 @@ def test_line_ends_encodings_and_a_missing_last_one_survive(
     tmp_path: Path, before: bytes, old: str, new: str, after: bytes
 ) -> None:
     assert edited(tmp_path, before, old, new) == after
+
+
+def test_lines_that_an_edit_keeps_have_their_own_ends(tmp_path: Path) -> None:
+    before = b"a\r\nb\nc\r\nd\ne"
+    assert edited(tmp_path, before, "a\nb\nc\nd", "a\nB\nc\nx\nd") == b"a\r\nB\nc\r\nx\r\nd\ne"
+    assert edited(tmp_path, before, "b\nc", "B\nC\nD") == b"a\r\nB\nC\nD\r\nd\ne"
+    assert edited(tmp_path, before, "a\n  b", "a\n  B\n  b") == b"a\r\nB\r\nb\nc\r\nd\ne"
 
 
 def test_a_character_that_the_encoding_lacks_is_refused(tmp_path: Path) -> None:
@@ -360,6 +371,70 @@ class TestPatch:
         (tmp_path / "f").write_text("  one  \nsay “two”\nthree\n")
         apply_patch(self.patch("*** Update File: f", "@@ -1,3 +1,3 @@", " one", ' say "two"', "-three", "+3"))
         assert (tmp_path / "f").read_text() == "  one  \nsay “two”\n3\n"
+
+    SHIFTED = {
+        "a class left out": (
+            "class A:\n    def f(self):\n        x = 1\n        return x\n",
+            [" def f(self):", "-    x = 1", "+    if x:", "+        x = 2", "     return x"],
+            "class A:\n    def f(self):\n        if x:\n            x = 2\n        return x\n",
+        ),
+        "blanks for tabs": (
+            "if a:\n\tif b:\n\t\tc()\n",
+            [" if a:", "     if b:", "-        c()", "+        d()", "+        if e:", "+            f()"],
+            "if a:\n\tif b:\n\t\td()\n\t\tif e:\n\t\t\tf()\n",
+        ),
+        "YAML, and an empty line": (
+            "a:\n  b:\n    - c: 1\n",
+            [" b:", "-  - c: 1", "+  - c: 2", "+", "+  - d: 3"],
+            "a:\n  b:\n    - c: 2\n\n    - d: 3\n",
+        ),
+        "the lines that go decide": (" one\ntwo\n", [" one", "-two", "+2"], " one\n2\n"),
+    }
+
+    @pytest.mark.parametrize(("before", "lines", "after"), SHIFTED.values(), ids=SHIFTED)
+    def test_new_lines_are_indented_as_the_file_is(
+        self, tmp_path: Path, before: str, lines: list[str], after: str
+    ) -> None:
+        (tmp_path / "f").write_text(before)
+        told = apply_patch(self.patch("*** Update File: f", "@@", *lines))
+        assert (tmp_path / "f").read_text() == after
+        if lines[0] != " one":
+            assert "not an exact match: hunk 1 by 'indentation'" in told
+
+    def test_an_unclear_indentation_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "f").write_text("  one\n\ttwo\n")
+        with pytest.raises(PatchFormatError, match="not found"):
+            apply_patch(self.patch("*** Update File: f", "@@", " one", "+x", " two"))
+        assert (tmp_path / "f").read_text() == "  one\n\ttwo\n"
+
+    @given(
+        st.lists(st.tuples(LINES, st.sampled_from(["\n", "\r\n"])), min_size=1, max_size=7),
+        st.booleans(),
+        st.sampled_from([b"", b"\xef\xbb\xbf"]),
+        st.data(),
+    )
+    def test_lines_that_a_patch_does_not_name_stay_byte_for_byte(
+        self, lines: list[tuple[str, str]], ended: bool, bom: bytes, data: st.DataObject
+    ) -> None:
+        """Each line is kept or not, and followed by new ones; new lines may have any line end."""
+        changes = [data.draw(st.tuples(st.sampled_from(" -"), st.lists(LINES, max_size=2))) for _ in lines]
+        assume(changes != [(" ", [])] * len(lines))
+        ends = [end for _, end in lines[:-1]] + [lines[-1][1] if ended else ""]
+        patch: list[str] = []
+        wanted: list[tuple[str, str | None]] = []
+        for (line, _), end, (sign, come) in zip(lines, ends, changes, strict=True):
+            patch += [sign + line, *("+" + each for each in come)]
+            wanted += [(line, end)] * (sign == " ") + [(each, None) for each in come]
+        with tempfile.TemporaryDirectory() as folder, use_workspace(folder):
+            path = Path(folder) / "f"
+            path.write_bytes(bom + "".join(line + end for (line, _), end in zip(lines, ends, strict=True)).encode())
+            apply_patch(self.patch("*** Update File: f", "@@", *patch))
+            after = path.read_bytes()
+        assert after.startswith(bom)
+        found = re.findall(r"([^\n]*?)(\r?\n|$)", after.removeprefix(bom).decode())[:-1]
+        assert [line for line, _ in found] == [line for line, _ in wanted]
+        for (line, end), (_, own) in zip(found, wanted, strict=True):
+            assert end == own or not own, line
 
     @pytest.mark.parametrize("text", ["", "x", "*** Begin Patch", "*** Begin Patch\n*** End Patch", "*** End Patch"])
     def test_what_is_no_patch(self, text: str) -> None:
