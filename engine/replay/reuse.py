@@ -7,6 +7,7 @@ This answers "what would have happened if ...": only what follows from the edit 
     it has no outcome, in its unfinished step       make the call live; other calls of the step are reused all the same
     a background child was started in it that had   the same, so that the fork has such a child of its own
     not ended there
+    the call's name is one of `live_calls`          make the call live; other calls are reused all the same
     neither                                         make the call live, and end reuse: all later requests are live too
 
 The fork writes a `live_from` event at the first live call and at the end of reuse (`Tell`). Child runs and candidates
@@ -15,7 +16,7 @@ reuse the outcomes of the child at the same place in the source (`Reuse.child`).
 
 import re
 import threading
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -137,15 +138,22 @@ class Reuse:
     step ran beside it. A call that was waiting for an answer is entered again, and reuses the outcomes inside it.
 
     If the source's trace is not available (None), `missing` says why, and nothing is reused. `given` has answers for
-    the source's unfinished step, by request.
+    the source's unfinished step, by request. Calls with a name in `live_calls` are made live, and do not end reuse.
     """
 
     def __init__(
-        self, source: Trace | None, run_id: str, at: int, given: Mapping[str, Any] = _NONE, missing: str = ""
+        self,
+        source: Trace | None,
+        run_id: str,
+        at: int,
+        given: Mapping[str, Any] = _NONE,
+        missing: str = "",
+        live_calls: Collection[str] = (),
     ) -> None:
         self.run_id = run_id
         self.at = at
         self.source = source
+        self._live_calls = live_calls
         self._tell: Tell | None = None
         self._given = given
         self._missing = missing
@@ -163,10 +171,11 @@ class Reuse:
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
+        run, step, live = link["run"], link["step"], link.get("live", ())
         try:
-            reuse = cls(linked(link, trace), link["run"], link["step"])
+            reuse = cls(linked(link, trace), run, step, live_calls=live)
         except TraceError as error:
-            reuse = cls(None, link["run"], link["step"], missing=str(error))
+            reuse = cls(None, run, step, missing=str(error), live_calls=live)
         told = list(told_live(trace))
         reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
         return reuse
@@ -177,7 +186,8 @@ class Reuse:
 
     def link(self, home: "Path | RunRef | None") -> dict[str, Any]:
         """Return the header's link to the source; see `link_to`."""
-        return link_to(self.source, self.run_id, self.at, home)
+        link = link_to(self.source, self.run_id, self.at, home)
+        return {**link, "live": sorted(self._live_calls)} if self._live_calls else link
 
     def take(self, step: int, request: Request, learn: Learn) -> tuple[Entry, Recorded] | None:
         """Return the recorded call and outcome for a request, or None."""
@@ -227,7 +237,7 @@ class Reuse:
         if self.source is None:
             return Reuse(None, run_id, 0, missing=self._missing)
         try:
-            return Reuse(self.source.relative(run_id), run_id, 0, answers)
+            return Reuse(self.source.relative(run_id), run_id, 0, answers, live_calls=self._live_calls)
         except TraceError as error:
             return Reuse(None, run_id, 0, missing=f"this candidate was not explored in the source run: {error}")
 
@@ -244,6 +254,8 @@ class Reuse:
         self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
 
     def _found(self, step: int, request: Request, learn: Learn) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
+        if request.asked.name in self._live_calls:
+            return None, "", False
         self._enter(step)
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)

@@ -235,7 +235,7 @@ _link = _with(
     path=_text,
     file=_text,
     edit=is_patch,
-    reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text),
+    reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text, live=_list_of(_text)),
 )
 _task = _with(id=_maybe_text, objective=_maybe_text, inputs=_none_or(_object), metadata=_none_or(_object), budget=_any)
 
