@@ -59,7 +59,9 @@ IDLE_SECONDS = 0.5
 RELEASED, DIED = "released", "died"
 """Facts in a row's result: the claim that released the task, and how the task ended its process."""
 ALONE = "alone"
-"""The name of the document with the claims that ran alone in a process for others, by task."""
+"""The name of the document that counts, for each task, the processes that died while it ran alone in them."""
+DEATHS = 2
+"""So many of them, as a person may have killed one."""
 LONGEST_WAIT = 20.0
 """The longest wait before a task is released after the machine has failed; the waits double, from half a second."""
 
@@ -254,23 +256,36 @@ class Worker:
             found = await run_alone(self.plan, lease)
             if found is Alone.ENDED:
                 return
-            version, known = await self._ask(partial(self._table.document, ALONE))
             if isinstance(found, int):
                 why = f"the task ended its process, in which it ran alone: {describe_exit(found)}"
-            elif (known or {}).get(lease.key) == lease.epoch - 1:
-                why = "the task ended its process, in which it ran alone"
+            elif await self._ask(partial(self._deaths, lease.key)) >= DEATHS:
+                why = f"the task ended its process {DEATHS} times, in which it ran alone"
             else:
-                async with self._only:
-                    while self._busy:
-                        await self._changed.wait()
-                    while not await self._ask(
-                        partial(self._table.put_document, ALONE, {**(known or {}), lease.key: lease.epoch}, version)
-                    ):
-                        version, known = await self._ask(partial(self._table.document, ALONE))
-                    return await self._try(lease)
+                return await self._try_alone(lease)
             row = await self._ask(partial(self._table.row, lease.key))
             figures = await self._figures(replace(lease, run_id=row.run_id if row is not None else None), why)
             await self._finish(lease, ERRORED, replace(figures, result={**(figures.result or {}), DIED: why}))
+
+    async def _try_alone(self, lease: Lease) -> None:
+        """Work on a task in this process without other tasks; if that dies, the table remembers it."""
+        async with self._only:
+            while self._busy:
+                await self._changed.wait()
+            await self._ask(partial(self._deaths, lease.key, 1))
+            try:
+                await self._try(lease)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._ask(partial(self._deaths, lease.key, -1))
+
+    def _deaths(self, key: str, more: int = 0) -> int:
+        """Return how often a process has died in which a task ran alone, after adding `more`."""
+        while True:
+            version, known = self._table.document(ALONE)
+            counts: dict[str, int] = known or {}
+            count = counts.get(key, 0) + more
+            if not more or self._table.put_document(ALONE, {**counts, key: count}, version):
+                return count
 
     async def _try(self, lease: Lease) -> None:
         try:
