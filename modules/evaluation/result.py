@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..agent.trajectory.export import record_of
 from .errors import EvaluationError
-from .folder import read_result
+from .folder import open_runs, read_result
 from .sample import Sample, ScoreChange
 from .statistics import Interval, bootstrap_interval, mean_of, mean_pass_at_k, mean_pass_hat_k, wilson
 
@@ -289,6 +290,28 @@ class EvalResult:
             "judging": self.judging.to_dict(),
             "seconds": self.seconds,
         }
+
+    def records(self, score: str | None = None) -> list[dict[str, Any]]:
+        """Return a training record for each scored run of an Agent: messages, tools, reward and group.
+
+        The reward is the named score, by default 1 if the run passed; runs without it are left out. The group is the
+        row's id. `trajectories_to_hf_dataset` makes a dataset of the records.
+        """
+        from .comparison import trace_of
+
+        if score is not None and score not in self.scorers:
+            raise EvaluationError(f"there is no score {score!r}; there are {', '.join(self.scorers) or 'none'}")
+        store = open_runs(self.folder or getattr(self.kept, "path", None), self.traces)
+        found = []
+        for each in self.scored:
+            reward = each.metrics.get(score) if score is not None else None if each.passed is None else int(each.passed)
+            trace = trace_of(store, each.run_id)
+            if reward is not None and trace is not None:
+                about = {"reward": float(reward), "group": each.id, "repeat": each.repeat, "run_id": each.run_id}
+                found.append(record_of(trace, about))
+        if store is not None:
+            store.close()
+        return found
 
     @classmethod
     def load(cls, folder: str | Path, traces: str | None = None) -> "EvalResult":

@@ -192,7 +192,7 @@ def _sample(
         **({"started_at": _time(events.began), "completed_at": _time(events.ended)} if traces else {}),
         "total_time": round(events.ended - events.began, 6),
         "working_time": sample.seconds,
-        "turn_count": sum(each["event"] == "model" for each in events.listed),
+        "turn_count": sum(each["event"] == "model" and "error" not in each for each in events.listed),
         "uuid": uuid,
     }
     if not sample.is_scored:
