@@ -38,7 +38,8 @@ def bootstrap_interval(
     means = sorted(math.fsum(values[i] for i in drawn(random, n)) / n for _ in range(resamples))
     normal = NormalDist()
     # A resample that equals the mean counts half. At 0 and 1 the correction is infinite: half a resample bounds it.
-    below = sum(each < mean for each in means) + sum(each <= mean for each in means)
+    near = 1e-12 * max(map(abs, values))  # sums of the same values in another order differ in the last bits
+    below = sum(each < mean - near for each in means) + sum(each <= mean + near for each in means)
     share = min(max(below / (2 * resamples), 0.5 / resamples), 1 - 0.5 / resamples)
     bias = normal.inv_cdf(share)
     left_out = [(total - value) / (n - 1) for value in values]
