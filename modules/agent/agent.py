@@ -358,7 +358,9 @@ class Agent(BaseModel):
     async def sample(
         self, goal: str | Task, n: int, *, reward: Reward | None = None, concurrency: int | None = None
     ) -> Samples:
-        """Run a goal `n` times under one budget; `samples.best` is the best run.
+        """Run a goal `n` times under one budget.
+
+        The best run is `samples.best`.
 
             samples = await agent.sample("prove it", 8, reward=lambda trajectory: check(trajectory.answer))
 
@@ -378,7 +380,7 @@ class Agent(BaseModel):
         reward: Reward | None = None,
         concurrency: int | None = None,
     ) -> Samples:
-        """Fork a run `n` times at step `at`: a group with one beginning.
+        """Fork a run `n` times at step `at`.
 
         Each fork is a run with its own budget, as of `fork`; see `sample` for the other arguments.
         """

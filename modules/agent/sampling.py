@@ -1,4 +1,4 @@
-"""Samples: several runs of one goal, or of one state, and the best of them.
+"""Samples: several runs of one goal or of one state.
 
 The runs of a goal are children of one run, so that they share its budget and its trace's family.
 """
@@ -44,9 +44,9 @@ class Samples(Sequence[Trajectory]):
 
     @property
     def best(self) -> Trajectory | None:
-        """The first trajectory with the highest reward; without rewards, the first one with an answer.
+        """The first trajectory with the highest reward.
 
-        None if no run gave an answer.
+        Without rewards, it is the first one with an answer. None if no run gave an answer.
         """
         answered = [i for i, each in enumerate(self.trajectories) if each.answer is not None]
         if not answered:
@@ -54,9 +54,10 @@ class Samples(Sequence[Trajectory]):
         return self.trajectories[max(answered, key=lambda i: -math.inf if (r := self.rewards[i]) is None else r)]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a training record for each run, with its tools, its reward and its group.
+        """Return a training record for each run.
 
-        `trajectories_to_hf_dataset` makes a dataset of them, and `trajectory_to_jsonl_record` documents them.
+        It has the run's messages and tools, its reward and its group. `trajectories_to_hf_dataset` makes a dataset of
+        them, and `trajectory_to_jsonl_record` documents them.
         """
         pairs = zip(self.trajectories, self.rewards, strict=True)
         return [

@@ -234,7 +234,7 @@ class _Replay:
         new = trace_of(self._new, told.run_id)
         if told.kind == "failed" or new is None:
             return before, _lost(recorded, told), told
-        sources = [*self._sources(trace), trace] if told.kind == "forked" else ()
+        sources = [*sources, trace] if told.kind == "forked" else []
         return before, await self._scored(new, row, recorded, self.out, sources), told
 
     def _sources(self, trace: Trace) -> list[Trace]:
@@ -278,9 +278,10 @@ class _Replay:
         return Replayed(recorded.key, "anew", result.run_id, 0, "act", result.usage.calls, changed=tuple(used))
 
     async def _anew(self, recorded: Sample, trace: Trace, row: Row, live: Sequence[str]) -> RunResult[Any]:
-        """Run a run from its beginning with the new code's first state, reusing recorded effects.
+        """Run a run from its beginning, reusing recorded effects.
 
-        A run that was retried has its beginning in another trace, and is run without them.
+        The first state is that of the new code. A run that was retried has its beginning in another trace, and is run
+        without them.
         """
         task = row.task.model_copy(update={"id": recorded.key})
         for key in (("forked", trace.run_id), ("anew", recorded.key)):
@@ -352,7 +353,7 @@ _CALLED = ("tool ", "effect ")
 
 
 def _calls_of(part: str) -> list[str]:
-    """Return the names of the calls in a trace that a part makes."""
+    """Return the names of a part's calls in a trace."""
     kind, _, name = part.partition(" ")
     return [name] if name else ["generate"] if kind == "model" else [kind]
 

@@ -286,7 +286,10 @@ def _place(error: BaseException) -> str:
 
 
 def sample_of(run: EvaluatedRun, status: str | None = None) -> Sample:
-    """Return the sample of a recorded run with its earlier attempts, without scores."""
+    """Return the sample of a run, without scores.
+
+    Its figures include the earlier attempts.
+    """
     trace, row = run.trace, run.row
     used = [*run.earlier, last_usage(trace)]
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...traces import Trace
+from ...traces.stores import RunRef
 from ..agent.trajectory.export import record_of
 from .errors import EvaluationError
 from .folder import open_runs, read_result
@@ -188,7 +190,10 @@ class EvalResult:
 
     @cached_property
     def estimates(self) -> "dict[str, Estimate]":
-        """The pass rate as "passed", and the mean of each score that is not the verdict by another name."""
+        """The pass rate as "passed", and the means of scores.
+
+        A score that equals the verdict of each run is left out.
+        """
         found = {"passed": self.passing} if self.passing is not None else {}
         verdicts = [each.passed for each in self.scored]
         for name, mean in self.metrics_summary.items():
@@ -240,7 +245,10 @@ class EvalResult:
 
     @property
     def cost(self) -> float | None:
-        """US dollars of all runs; a lower bound if `spent.unpriced`, and None if no price is known."""
+        """US dollars of all runs; None if no price is known.
+
+        It is a lower bound if `spent.unpriced` is above 0.
+        """
         return self.spent.cost
 
     @property
@@ -292,23 +300,21 @@ class EvalResult:
         }
 
     def records(self, score: str | None = None) -> list[dict[str, Any]]:
-        """Return a training record for each scored run of an Agent: messages, tools, reward and group.
+        """Return a training record for each scored run of an Agent.
 
-        The reward is the named score, by default 1 if the run passed; runs without it are left out. The group is the
-        row's id. `trajectories_to_hf_dataset` makes a dataset of the records.
+        A record has messages, tools, reward and group. The reward is the named score, by default 1 if the run passed;
+        runs without it are left out. The group is the row's id. `trajectories_to_hf_dataset` makes a dataset of the
+        records.
         """
-        from .comparison import trace_of
-
         if score is not None and score not in self.scorers:
             raise EvaluationError(f"there is no score {score!r}; there are {', '.join(self.scorers) or 'none'}")
         store = open_runs(self.folder or getattr(self.kept, "path", None), self.traces)
         found = []
         for each in self.scored:
             reward = each.metrics.get(score) if score is not None else None if each.passed is None else int(each.passed)
-            trace = trace_of(store, each.run_id)
-            if reward is not None and trace is not None:
-                about = {"reward": float(reward), "group": each.id, "repeat": each.repeat, "run_id": each.run_id}
-                found.append(record_of(trace, about))
+            if reward is not None and store is not None and each.run_id is not None:
+                about = {"reward": float(reward), "group": each.id, "repeat": each.repeat}
+                found.append(record_of(Trace.load(RunRef(store, each.run_id)), about))
         if store is not None:
             store.close()
         return found
@@ -369,7 +375,10 @@ def _label(value: Any) -> str:
 
 
 def _order(label: str) -> tuple[float, str]:
-    """Return the key by which groups are sorted: numbers by their value, before texts."""
+    """Return the key by which groups are sorted.
+
+    Numbers are sorted by value, before texts.
+    """
     try:
         number = float(label)
     except ValueError:

@@ -1,9 +1,9 @@
-"""The parts of a module that act outside `decide` and `reduce`, as digests of their code.
+"""The parts of a module that verifying a run does not call.
 
-Verifying a recorded run calls `init_state`, `decide` and `reduce` with recorded results. It calls no tool, hook, model
-or effect, so a change in one of these is found by its code: the statement that defines it, and the statements of the
-project's files that define the names it uses. Comments, docstrings and the layout of the code do not count, and neither
-does the code of installed packages.
+They are known by digests of their code. Verifying a recorded run calls `init_state`, `decide` and `reduce` with
+recorded results. It calls no tool, hook, model or effect, so a change in one of these is found by its code: the
+statement that defines it, and the statements of the project's files that define the names it uses. Comments, docstrings
+and the layout of the code do not count, and neither does the code of installed packages.
 """
 
 import ast
@@ -37,9 +37,10 @@ _NOT_COMPARED = {"name", "description", "tags", "label", "concurrency", "agent_i
 
 
 def parts_of(module: Any) -> dict[str, str | None]:
-    """Return the digests of a module's parts by name: "tool NAME", "hooks", "model", "effect NAME" and so on.
+    """Return the digests of a module's parts by name.
 
-    The digest is None for a tool that runs elsewhere, such as a tool of an MCP server.
+    Names are such as "tool NAME", "hooks", "model" and "effect NAME". The digest is None for a tool that runs
+    elsewhere, such as a tool of an MCP server.
     """
     slices = _Slices()
     found: dict[str, str | None] = {}
@@ -55,7 +56,7 @@ def parts_of(module: Any) -> dict[str, str | None]:
         fields = {*type(agent).model_fields} - _NOT_COMPARED - {*_OF_RUNS, "stop_conditions", "trajectory"}
         found["settings"] = slices.digest({name: getattr(agent, name) for name in sorted(fields)})
     else:
-        cls = module if isinstance(module, type) else type(module)
+        cls: Any = module if isinstance(module, type) else type(module)
         for name, tool in (getattr(module, "tools", None) or {}).items():
             found[f"tool {name}"] = slices.digest(tool)
         if cls.act is not AgentModule.act:
@@ -65,7 +66,10 @@ def parts_of(module: Any) -> dict[str, str | None]:
 
 
 def value_digest(value: Any) -> str:
-    """Return a digest of an object's public attributes, with the code of the functions and classes among them."""
+    """Return a digest of an object's public attributes.
+
+    It covers the code of the functions and classes among them.
+    """
     return _Slices().digest(value)
 
 
@@ -76,7 +80,7 @@ class _Slices:
         self._functions: dict[str, list[str]] = {}
 
     def functions(self) -> dict[str, str]:
-        """Return the digest of each function of the project that a value has used, by its bare name."""
+        """Return the digests of the used functions, by bare name."""
         return {name: _hash(sorted(texts)) for name, texts in self._functions.items()}
 
     def digest(self, value: Any) -> str:
@@ -148,7 +152,7 @@ class _Slices:
                 yield inspect.getsource(value)
 
     def _slice(self, module: ModuleType, name: str, seen: set[tuple[str, str]]) -> Iterator[str]:
-        """Yield the statements that define a name, and those that define what they use."""
+        """Yield the statements that define a name and what it uses."""
         if (module.__name__, name) in seen:
             return
         seen.add((module.__name__, name))
@@ -163,7 +167,7 @@ class _Slices:
             yield from texts
 
     def _imported(self, module: ModuleType, target: str, seen: set[tuple[str, str]]) -> Iterator[str]:
-        """Yield the code of `MODULE:NAME`, which an import statement of a module names."""
+        """Yield the code of `MODULE:NAME`, as an import names it."""
         named, _, name = target.partition(":")
         with suppress(ImportError, ValueError):
             named = resolve_name(named, module.__package__ or None)
@@ -207,7 +211,7 @@ def _statements(module: ModuleType) -> Mapping[str, Sequence[ast.stmt]]:
 
 @cache
 def _parsed(path: Path, changed: int, size: int) -> Mapping[str, Sequence[ast.stmt]]:
-    """Return the statements of a file's top level by the names that they bind."""
+    """Return a file's top statements by the names they bind."""
     found: dict[str, list[ast.stmt]] = {}
     for statement in ast.parse(path.read_bytes()).body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -225,7 +229,7 @@ def _parsed(path: Path, changed: int, size: int) -> Mapping[str, Sequence[ast.st
 
 
 def _used(statement: ast.stmt) -> Iterator[tuple[str, list[str]]]:
-    """Yield the text of a statement without docstrings, and the names that it uses.
+    """Yield a statement's text without docstrings, and the names it uses.
 
     A name that it imports is `MODULE:NAME`.
     """

@@ -170,7 +170,7 @@ def earlier_usage(store: TraceStore, trace: Trace) -> dict[str, Any]:
 
 
 def sources_of(store: TraceStore, trace: Trace) -> list[Trace]:
-    """Return the runs in the store from which a run was forked, the first one first."""
+    """Return the sources of a fork in the store, oldest first."""
     found: list[Trace] = []
     link, seen = trace.header.get("parent"), {trace.run_id}  # a strange trace may name itself as its source
     while link is not None and link["kind"] == "fork" and link["run"] not in seen and store.has(link["run"]):

@@ -29,7 +29,7 @@ from ...tasks import Task
 from ...traces import Trace
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
 from ..rate_limits import RateLimiter, use_limiter
-from .alone import Alone, describe_exit, run_alone
+from .alone.own_process import Alone, describe_exit, run_alone
 from .ends import (
     ERRORED,
     FAILED,
@@ -220,7 +220,10 @@ class Worker:
         return await through_outage(ask, lambda: not self._stop.cutting)
 
     async def run_one(self, lease: Lease) -> None:
-        """Work on one task; the lease is extended by the worker that has claimed it."""
+        """Work on one task.
+
+        The lease is extended by the worker that has claimed it.
+        """
         renew = None if self._shared_budget is None else self._shared_budget.renew
         heart = Heartbeat(self._table, self.owner, self.plan.lease_seconds, set, lambda key: None, renew)
         heart.start()
@@ -248,9 +251,10 @@ class Worker:
             self._tell()
 
     async def _alone(self, lease: Lease) -> None:
-        """Work on a task whose process has died: in a new process, or in this one without other tasks.
+        """Work on a task whose process has died.
 
-        If it kills its process again, it alone is at fault.
+        It runs in a new process, or in this one without other tasks. If it kills its process again, it alone is at
+        fault.
         """
         with suppress(TraceTakenError):
             found = await run_alone(self.plan, lease)
@@ -267,7 +271,10 @@ class Worker:
             await self._finish(lease, ERRORED, replace(figures, result={**(figures.result or {}), DIED: why}))
 
     async def _try_alone(self, lease: Lease) -> None:
-        """Work on a task in this process without other tasks; if that dies, the table remembers it."""
+        """Work on a task in this process, without other tasks.
+
+        If the process dies, the table remembers it.
+        """
         async with self._only:
             while self._busy:
                 await self._changed.wait()
@@ -279,7 +286,10 @@ class Worker:
                     await self._ask(partial(self._deaths, lease.key, -1))
 
     def _deaths(self, key: str, more: int = 0) -> int:
-        """Return how often a process has died in which a task ran alone, after adding `more`."""
+        """Return the deaths of processes with this task alone.
+
+        `more` is added before.
+        """
         while True:
             version, known = self._table.document(ALONE)
             counts: dict[str, int] = known or {}

@@ -307,12 +307,11 @@ def test_a_sandbox_that_cannot_start_python_is_an_error_and_no_wrong_answer(
     problem: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = Path(sys.executable)
-    with (
-        monkeypatch.context() as patched,
-        pytest.raises(EvaluationError, match="the sandbox bubblewrap did not start Python, so the program was not"),
-    ):
-        patched.setattr(LocalSandbox, "python", [str(tmp_path / "none" / "python")])
+    started, told = LocalSandbox.python, "the sandbox bubblewrap did not start Python, so the program was not checked"
+    monkeypatch.setattr(LocalSandbox, "python", [str(tmp_path / "none" / "python")])
+    with pytest.raises(EvaluationError, match=told):
         scored(human_eval(seconds=250.0), problem, "    return n * 2\n")
+    monkeypatch.setattr(LocalSandbox, "python", started)
     (tmp_path / "w").mkdir()
     through = os.path.relpath(python.parent, tmp_path / "w")
     monkeypatch.setattr(sys, "executable", f"{tmp_path}/w/{through}/{python.name}")  # a path as a shell may give it

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -66,14 +67,15 @@ TWICE = "the task ended its process 2 times, in which it ran alone"
 def command(folder: Path, executor: str) -> dict[str, Any] | int:
     """What the set has, or the code of a command that a task has killed."""
     paths = os.pathsep.join([str(folder), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, str(folder / "script.py"), executor, str(folder / "set")],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-        timeout=600,
-        check=False,
-    )
+    with TemporaryDirectory(prefix="r") as short:  # Ray's sockets are there
+        done = subprocess.run(
+            [sys.executable, str(folder / "script.py"), executor, str(folder / "set")],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": paths, "RAY_TMPDIR": short},
+            timeout=600,
+            check=False,
+        )
     lines = done.stdout.splitlines()
     found: dict[str, Any] | None = json.loads(lines[-1]) if done.returncode == 0 and lines else None
     return done.returncode if found is None else found

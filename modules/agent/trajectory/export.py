@@ -32,9 +32,9 @@ def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
 
 
 def record_of(trace: Trace, facts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """Return the training record of an Agent's run, with `facts` among its metadata.
+    """Return the training record of an Agent's run.
 
-    Raises ExportError for a run that is not an Agent's.
+    `facts` are added to its metadata. Raises ExportError for a run that is not an Agent's.
     """
     trajectory = _trajectory(trace)
     return trajectory_to_jsonl_record(trajectory, metadata={**_metadata(trace, trajectory), **facts})

@@ -59,7 +59,10 @@ def resolved(target: Mapping[str, Iterable[str]], statuses: Mapping[str, str], *
 
 
 def _status(test: str, statuses: Mapping[str, str]) -> str | None:
-    """Return a test's status; the name of a test with parameters may be cut off in the dataset."""
+    """Return a test's status.
+
+    The name of a test with parameters may be cut off in the dataset.
+    """
     if test in statuses or test.count("[") <= test.count("]"):
         return statuses.get(test)
     found = [status for name, status in statuses.items() if name.startswith(test)]
@@ -123,7 +126,7 @@ Verdict = bool | Mapping[str, str] | None
 
 
 def _read(path: Path) -> dict[str, Verdict]:
-    """Return the verdicts of a report, or of all reports below a folder."""
+    """Return the verdicts of a report, or of a folder's reports."""
     files = sorted(path.rglob("report.json")) if path.is_dir() else [path]
     if not files:
         raise EvaluationError(f"{path} has no report.json below it: name the folder of the harness's run")

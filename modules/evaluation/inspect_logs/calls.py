@@ -1,4 +1,4 @@
-"""The model calls of a run, as model events of an Inspect log."""
+"""The model calls of a run, as events of Inspect."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,10 @@ _LIMITS = {"length": "max_tokens", "tool_calls": "tool_calls", "content_filter":
 
 
 class Pool:
-    """The different messages of a sample, each with an id; events refer to them by their numbers."""
+    """The different messages of a sample, each with an id.
+
+    Events refer to them by their numbers.
+    """
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
@@ -43,7 +46,10 @@ class Pool:
 
 
 def document_of(message: Any) -> dict[str, Any]:
-    """Return a message of an Agent as a message of Inspect, without an id."""
+    """Return an Agent's message as a message of Inspect.
+
+    It has no id.
+    """
     document: dict[str, Any] = {"role": str(message.role), "content": message.content or ""}
     if message.role == "assistant" and message.tool_calls:
         document["tool_calls"] = [
@@ -70,7 +76,7 @@ def effects_of(step: Step) -> Iterator[Effect]:
 
 
 def model_event(trace: Trace, step: Step, effect: Effect, pool: Pool) -> dict[str, Any]:
-    """Return the members of a model event: model, input, output, usage and error."""
+    """Return the members of a model event."""
     args = trace.value(effect.args)
     args = args if isinstance(args, Mapping) else {}
     state = step.before if isinstance(step.before, Mapping) else {}
@@ -138,7 +144,7 @@ def _messages(documents: Sequence[Any], state: Mapping[str, Any]) -> list[Any]:
 
 
 def _resolved(value: Any, state: Mapping[str, Any]) -> Any:
-    """Return a value, or the part of the state that it refers to."""
+    """Return a value, or the state's part that it names."""
     if not (isinstance(value, Mapping) and isinstance(value.get("$state"), str)):
         return value
     found: Any = state

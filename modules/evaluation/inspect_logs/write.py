@@ -228,9 +228,9 @@ def _messages(trace: Trace | None, objective: str, answer: str, pool: Pool) -> l
 
 
 class _Events:
-    """The events of a run, of all its attempts: decisions, model calls, tool calls and scores.
+    """The events of a run, with all its attempts.
 
-    Their times and ids come from the traces.
+    They are decisions, model calls, tool calls and scores. Their times and ids come from the traces.
     """
 
     def __init__(self, uuid: str, traces: Sequence[Trace], pool: Pool) -> None:

@@ -109,7 +109,10 @@ class JudgeScorer(Scorer):
         return result.final_result or ""
 
     def _key(self, inputs: Any) -> str:
-        """Return a digest of the judge's whole configuration, with the code of its model, and of the evidence."""
+        """Return a digest of the judge and the evidence.
+
+        It covers the judge's whole configuration, with the code of its model.
+        """
         text = json.dumps([value_digest(self.judge), PROMPT, inputs], sort_keys=True)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
@@ -140,7 +143,7 @@ def judge_cost(folder: Path) -> float:
 
 
 def _recorded(folder: Path, task_id: str) -> Iterator[Trace]:
-    """Yield the judgements of a task that have ended, whether the judge has answered or failed."""
+    """Yield the ended judgements of a task, also those that failed."""
     for path in sorted(folder.glob(f"{task_id}-*.trace.jsonl")):
         with suppress(TraceError):  # a judge that was killed before its trace began: it is asked again
             trace = Trace.load(path)

@@ -23,7 +23,10 @@ NAMES = (
 
 @dataclass
 class JudgeBudget:
-    """What the judges of an evaluation may still spend, in US dollars; None is no limit."""
+    """What judges may still spend, in US dollars.
+
+    None is no limit.
+    """
 
     left: float | None = None
 
@@ -143,7 +146,7 @@ class EvaluatedRun:
         `steps` is the number of `steps`.
         """
         found = self._end.get("usage")
-        own = deepcopy(found) if isinstance(found, Mapping) else {}
+        own: dict[str, Any] = dict(deepcopy(found)) if isinstance(found, Mapping) else {}
         if not self.earlier:
             return own
         names = {name: value for each in self.earlier for name, value in each.items()} | own

@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from ....errors import ExternalError, UsageError
 from ....traces.stores import open_store
-from ..alone import describe_exit
+from ..alone.own_process import describe_exit
 from ..errors import first_error
 from ..plan import SetPlan
 from ..stop import Stop

@@ -84,9 +84,9 @@ def replay_folder(
     if found.changed:
         names = brief(", ".join(map(clean, found.changed)), 200)
         say(screen, Text(f"other code: {names}; where a run used it, it ran live"))
-    for each in found.untried:
-        told = f"not tried: {clean(each)}: its code runs elsewhere, and its recorded results are used"
-        say(screen, Text(told, "yellow"))
+    for name in found.untried:
+        line = f"not tried: {clean(name)}: its code runs elsewhere, and its recorded results are used"
+        say(screen, Text(line, "yellow"))
     for each in found.replayed:
         if each.error is not None:
             say(screen, Text(f"not replayed: {clean(each.key)}: {brief(clean(each.error), 200)}", "red"))

@@ -189,7 +189,10 @@ def _show(result: EvalResult, groups: tuple[str, ...]) -> None:
 
 
 def _failures(out: Console, result: EvalResult) -> None:
-    """Print the most frequent error of the runs that failed by their own code, and the command that shows it."""
+    """Print the most frequent error of failed runs.
+
+    The command that shows it is printed, too.
+    """
     failed = [each for each in result.scored if each.error is not None]
     if not failed:
         return

@@ -1,4 +1,4 @@
-"""The process of a task that runs alone; see `alone`."""
+"""The process of a task that runs alone; see `own_process`."""
 
 import os
 import pickle
@@ -9,16 +9,17 @@ from contextlib import suppress
 
 import anyio
 
-from ...traces.stores import open_store
-from .alone import ENDED, READY
-from .stop import Stop
-from .worker import Worker
+from ....traces.stores import open_store
+from ..stop import Stop
+from ..worker import Worker
+from .own_process import ENDED, READY
 
 
 def main() -> None:
-    """Work on the task that stdin has, and say on the descriptor in the arguments that it is ready, and has ended.
+    """Work on the task that stdin has.
 
-    Without the first process, this one is killed: the task's run can be resumed.
+    The descriptor in the arguments gets a byte when the process is ready, and one when the task has ended. Without the
+    first process, this one is killed: the task's run can be resumed.
     """
     tells = int(sys.argv[1])
     os.set_inheritable(tells, False)

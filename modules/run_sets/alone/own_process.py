@@ -1,7 +1,8 @@
-"""A task alone in a process of its own, because a process that ran it with others has died.
+"""A task in a process of its own.
 
-Which task has killed a process cannot be seen from outside. So each task that was running there, a *suspect*, is tried
-again alone: only the one that kills its process again is at fault, and the exit code of that process says how.
+It runs alone because a process that ran it with others has died. Which task has killed a process cannot be seen from
+outside. So each task that was running there, a *suspect*, is tried again alone: only the one that kills its process
+again is at fault, and the exit code of that process says how.
 """
 
 import os
@@ -15,11 +16,11 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ...traces.stores import Lease
-from .plan import SetPlan
+from ....traces.stores import Lease
+from ..plan import SetPlan
 
 READY, ENDED = b"r", b"e"
-_PROGRAM = "from refold.modules.run_sets.alone_process import main; main()"
+_PROGRAM = "from refold.modules.run_sets.alone.main import main; main()"
 
 
 class Alone(Enum):
@@ -30,9 +31,9 @@ class Alone(Enum):
 
 
 async def run_alone(plan: SetPlan, lease: Lease) -> Alone | int:
-    """Work on one task in a new process; return the exit code of a process that the task has killed.
+    """Work on one task in a new process.
 
-    If this call is cancelled, the process is killed.
+    Returns the exit code of a process that the task has killed. If this call is cancelled, the process is killed.
     """
     try:
         # the paths come first: what follows is found by them
@@ -64,7 +65,7 @@ async def run_alone(plan: SetPlan, lease: Lease) -> Alone | int:
 
 
 def _watched(process: "subprocess.Popen[bytes]", work: bytes, pipe: Any) -> bytes:
-    """Send the work, and return what the process has said when it has ended.
+    """Send the work, and return what the process has said.
 
     Its input stays open: it ends when this process dies.
     """
