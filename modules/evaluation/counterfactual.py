@@ -287,9 +287,10 @@ class _Replay:
         for key in (("forked", trace.run_id), ("anew", recorded.key)):
             if key in self._begun:
                 return await self.engine.aresume(self._begun[key])
-        if (trace.parent or {}).get("kind") != "fork" and trace.first_state is not None and "generate" not in live:
+        is_whole = (trace.parent or {}).get("kind") != "fork" and trace.first_state is not None
+        if is_whole and _begins_freely(trace) and "generate" not in live:
             first = await self._first.arun(task)
-            if first.state is not None and not first.usage.calls and first.stop_reason is StopReason.critic_stop:
+            if first.state is not None and first.stop_reason is StopReason.critic_stop:
                 budget = self.engine.budget.under(task.budget)
                 state = first.state.model_copy(update={"stop_reason": None})
                 with suppress(StateError):  # the recorded state does not fit the new class
@@ -332,6 +333,12 @@ class _BeforeFirstStep:
 
     def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
         return StopReason.critic_stop
+
+
+def _begins_freely(trace: Trace) -> bool:
+    """Return whether `init_state` can be called once more without harm or cost."""
+    effects = [effect for step in _all_steps(trace)[:1] for effect in step.effects if effect.phase == "init"]
+    return all(each.idempotent and not each.usage for effect in effects for each in effect.walk())
 
 
 def _used(trace: Trace, changed: Sequence[str]) -> list[str]:
