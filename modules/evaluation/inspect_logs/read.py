@@ -60,7 +60,7 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _letter(place: int) -> str:
-    """Return A, B, … and then numbers, as Inspect does not letter more than 26 choices."""
+    """Return the letter of a choice; after Z, its number."""
     return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
 
 
