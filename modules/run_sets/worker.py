@@ -257,7 +257,12 @@ class Worker:
         fault.
         """
         with suppress(TraceTakenError):
-            found = await run_alone(self.plan, lease)
+            try:
+                found = await run_alone(self.plan, lease)
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):  # the next claim runs it alone, too
+                    await self._end(self._table.release, lease, Figures(result={DIED: "its process has died"}))
+                raise
             if found is Alone.ENDED:
                 return
             if isinstance(found, int):

@@ -310,8 +310,8 @@ def make():
 def test_failed_rows_name_their_error_and_the_command_that_shows_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "broken.py").write_text(BROKEN)
-    (folder / "BROKEN.yaml").write_text(FILE.replace("module: solver.py:Solver", "agent: broken.py:make"))
+    (folder / "broken_brain.py").write_text(BROKEN)
+    (folder / "BROKEN.yaml").write_text(FILE.replace("module: solver.py:Solver", "agent: broken_brain.py:make"))
     assert cli(["eval", "run", "BROKEN.yaml"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "2 of 2 runs failed: " in out
@@ -320,6 +320,6 @@ def test_failed_rows_name_their_error_and_the_command_that_shows_it(
     assert command[:2] + command[3:] == ["trace", "show", "--traces", "runs/hands/runs"]
     assert cli(command) == 0
     assert command[2] in capsys.readouterr().out
-    (folder / "BROKEN.yaml").write_text(FILE + "agent: broken.py:make\n")
+    (folder / "BROKEN.yaml").write_text(FILE + "agent: broken_brain.py:make\n")
     assert cli(["eval", "run", "BROKEN.yaml"]) == 2
     assert "names both module and agent" in capsys.readouterr().err

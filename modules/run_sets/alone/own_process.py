@@ -35,6 +35,8 @@ async def run_alone(plan: SetPlan, lease: Lease) -> Alone | int:
 
     Returns the exit code of a process that the task has killed. If this call is cancelled, the process is killed.
     """
+    if os.name != "posix":
+        return Alone.NOT_SENT
     try:
         # the paths come first: what follows is found by them
         work = pickle.dumps(sys.path) + pickle.dumps((plan, lease))
