@@ -3,7 +3,7 @@
 An Engine turns each task, trace or fork into a RunPlan, carries out the plan, and returns the result.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -288,12 +288,13 @@ class Engine(Generic[S]):
         edit: Edit | None = None,
         *,
         reuse_effects: bool = False,
+        live_calls: Collection[str] = (),
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
     ) -> RunResult[S]:
         """Start a run from a state of another run; see `afork`."""
-        options: dict[str, Any] = {"reuse_effects": reuse_effects, "budget": budget, "without_files": without_files}
-        return self._sync(lambda: self.afork(trace, at, edit, **options), "afork")
+        options: dict[str, Any] = {"reuse_effects": reuse_effects, "live_calls": live_calls, "budget": budget}
+        return self._sync(lambda: self.afork(trace, at, edit, without_files=without_files, **options), "afork")
 
     async def afork(
         self,
@@ -302,6 +303,7 @@ class Engine(Generic[S]):
         edit: Edit | None = None,
         *,
         reuse_effects: bool = False,
+        live_calls: Collection[str] = (),
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
     ) -> RunResult[S]:
@@ -317,6 +319,8 @@ class Engine(Generic[S]):
                 set in this order ("/notes/-" appends to a list). None changes nothing.
             reuse_effects: take the recorded outcomes and answers while the fork makes the same requests, and run live
                 from the first request that differs (`result.live_from`).
+            live_calls: names of tools and effects whose recorded outcomes are not taken, such as those whose code has
+                changed; other calls are reused all the same.
             budget: replaces the run's own budget. The fork continues the state's count of steps; tokens, money and
                 time start at 0.
             without_files: fork although files that the run had changed are gone with its environment.
@@ -332,7 +336,8 @@ class Engine(Generic[S]):
         """
         budget, loaded = options.budget(budget), self.load(trace)
         wanted, home = replace(self._options(), without_files=without_files), self.traces
-        plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, reuse_effects=reuse_effects)
+        how: dict[str, Any] = {"reuse_effects": reuse_effects, "live_calls": live_calls}
+        plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, **how)
         return await execute(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:

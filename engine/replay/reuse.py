@@ -7,6 +7,7 @@ This answers "what would have happened if ...": only what follows from the edit 
     it has no outcome, in its unfinished step       make the call live; other calls of the step are reused all the same
     a background child was started in it that had   the same, so that the fork has such a child of its own
     not ended there
+    the call's name is one of `live_calls`          make the call live; other calls are reused all the same
     neither                                         make the call live, and end reuse: all later requests are live too
 
 The fork writes a `live_from` event at the first live call and at the end of reuse (`Tell`). Child runs and candidates
@@ -15,7 +16,7 @@ reuse the outcomes of the child at the same place in the source (`Reuse.child`).
 
 import re
 import threading
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -138,7 +139,8 @@ class Reuse:
 
     If the source's trace no longer exists (None), `missing` says so, and nothing is reused. A trace or blob that is
     damaged ends the run instead: `take` and `answer` raise its TraceError, since a call whose outcome cannot be read
-    has happened. `given` has answers for the source's unfinished step, by request.
+    has happened. `given` has answers for the source's unfinished step, by request. Calls with a name in `live_calls`
+    are made live, and do not end reuse.
     """
 
     def __init__(
@@ -149,10 +151,12 @@ class Reuse:
         given: Mapping[str, Any] = _NONE,
         missing: str = "",
         damaged: TraceError | None = None,
+        live_calls: Collection[str] = (),
     ) -> None:
         self.run_id = run_id
         self.at = at
         self.source = source
+        self._live_calls = live_calls
         self._tell: Tell | None = None
         self._given = given
         self._missing = missing
@@ -171,15 +175,16 @@ class Reuse:
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
+        run, step, live = link["run"], link["step"], link.get("live", ())
         try:
             source = linked(link, trace)
-            if link["step"] > source.step_count:
-                raise TraceError(f"run {link['run']} had {link['step']} steps, and its trace has {source.step_count}")
-            reuse = cls(source, link["run"], link["step"])
+            if step > source.step_count:
+                raise TraceError(f"run {run} had {step} steps, and its trace has {source.step_count}")
+            reuse = cls(source, run, step, live_calls=live)
         except TraceNotFoundError as error:
-            reuse = cls(None, link["run"], link["step"], missing=str(error))
+            reuse = cls(None, run, step, missing=str(error), live_calls=live)
         except TraceError as error:
-            reuse = cls(None, link["run"], link["step"], damaged=error)
+            reuse = cls(None, run, step, damaged=error, live_calls=live)
         told = list(told_live(trace))
         reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
         return reuse
@@ -190,7 +195,8 @@ class Reuse:
 
     def link(self, home: "Path | RunRef | None") -> dict[str, Any]:
         """Return the header's link to the source; see `link_to`."""
-        return link_to(self.source, self.run_id, self.at, home)
+        link = link_to(self.source, self.run_id, self.at, home)
+        return {**link, "live": sorted(self._live_calls)} if self._live_calls else link
 
     def take(self, step: int, request: Request, learn: Learn) -> tuple[Entry, Recorded] | None:
         """Return the recorded call and outcome for a request, or None."""
@@ -240,7 +246,7 @@ class Reuse:
         if source is None:
             return Reuse(None, run_id, 0, missing=self._missing, damaged=self._damaged)
         try:
-            return Reuse(source.relative(run_id), run_id, 0, answers)
+            return Reuse(source.relative(run_id), run_id, 0, answers, live_calls=self._live_calls)
         except TraceError as error:
             started = {start.run_id for record in source.records for start in children_of(record)}
             if run_id in started or not isinstance(error, TraceNotFoundError):
@@ -260,6 +266,8 @@ class Reuse:
         self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
 
     def _found(self, step: int, request: Request, learn: Learn) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
+        if request.asked.name in self._live_calls:
+            return None, "", False
         self._enter(step)
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)

@@ -62,6 +62,7 @@ from .judge import JudgeResult as JudgeResult
 from .loop.state import AgentState
 from .modes import ToolMode
 from .reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
+from .sampling import Samples as Samples
 from .stopping import any_tool_use as any_tool_use
 from .stopping import consecutive_errors as consecutive_errors
 from .stopping import elapsed_time as elapsed_time

@@ -30,6 +30,7 @@ from .modes import ToolMode
 from .options import AgentOptions, checked_options, engine_for, no_setting
 from .policy import as_policy, hooks_of
 from .run import Running, forked, resumed
+from .sampling import Reward, Samples, sample, sample_forks
 from .task import AgentTask
 from .tools import Tool, Toolset, as_tools, discover_tools_on_obj
 from .trajectory.trajectory import Trajectory
@@ -361,6 +362,37 @@ class Agent(BaseModel):
         that have not ended.
         """
         return stream_batch(self, goals, concurrency)
+
+    async def sample(
+        self, goal: str | Task, n: int, *, reward: Reward | None = None, concurrency: int | None = None
+    ) -> Samples:
+        """Run a goal `n` times under one budget.
+
+        The best run is `samples.best`.
+
+            samples = await agent.sample("prove it", 8, reward=lambda trajectory: check(trajectory.answer))
+
+        The runs are children of one run, which has the budget of the agent's `engine` and of the task. At most
+        `concurrency` of them work at once, by default all. `reward` gets each trajectory with an answer, after the
+        runs; what it spends is not part of the budget. `samples.records()` are training records with tools, rewards
+        and the group.
+        """
+        return await sample(self, goal, n, reward, concurrency)
+
+    async def sample_forks(
+        self,
+        trace: Trace | Path | str,
+        n: int,
+        *,
+        at: int = 0,
+        reward: Reward | None = None,
+        concurrency: int | None = None,
+    ) -> Samples:
+        """Fork a run `n` times at step `at`.
+
+        Each fork is a run with its own budget, as of `fork`; see `sample` for the other arguments.
+        """
+        return await sample_forks(self, trace, n, at, reward, concurrency)
 
     def reset(self) -> Trajectory:
         """Start a new conversation and return the previous one."""

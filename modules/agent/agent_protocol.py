@@ -24,6 +24,7 @@ class RunsGoals(Protocol):
     agent_id: UUID
     instructions: str | None
     concurrency: int
+    max_steps: int
     tools: list[Any]
     engine: AgentOptions | None
     trajectory: Trajectory

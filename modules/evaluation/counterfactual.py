@@ -1,9 +1,13 @@
 """Evaluation by counterfactual: new code on recorded runs.
 
 a run that the new code repeats            costs nothing: its scores are computed from its trace
-a run with a first decision that differs   is forked from the state before it, with recorded effects reused as long
-                                           as the fork makes the same requests
-a run whose first state differs            is run anew
+a run with a first decision that differs   is forked from the state before it
+a run whose first state differs, or that   is run anew
+called a part whose code has changed
+
+A fork and a new run reuse recorded effects while they make the same requests; a changed part runs live. *Parts* act
+outside `decide` and `reduce`, so that verifying a run does not try them: tools, hooks, the model, effects (see
+`run_sets.code_parts`). A tool that runs elsewhere, such as an MCP server's, is not tried: its recorded results stand.
 """
 
 import json
@@ -17,13 +21,15 @@ from typing import Any
 
 import anyio
 
-from ...engine import Engine
-from ...errors import NotATraceError, RecordedValueError, RefoldError
+from ...engine import Engine, Meter, RunResult, StopReason
+from ...errors import NotATraceError, RecordedValueError, RefoldError, StateError
 from ...printable import message_of
-from ...traces import Trace
+from ...traces import Step, Trace
 from ...traces.file.append_only import SUFFIX
 from ..run_sets.code import code_of
+from ..run_sets.code_parts import parts_of
 from ..run_sets.drive import one_error
+from ..run_sets.ends import last_usage, sources_of
 from .comparison import trace_of
 from .datasets import Dataset, Row
 from .errors import EvaluationError
@@ -44,9 +50,10 @@ class Replayed:
         kind: "same", "forked", "anew" or "failed".
         run_id: the run that was scored: the recorded run if nothing changed, otherwise the new one.
         step: the first step that differs; None if nothing changed.
-        phase: "init", "decide" or "reduce".
+        phase: "init", "decide" or "reduce"; "act" if a part has changed.
         calls: the number of calls that ran live and were charged, without reused calls.
         error: why there is no new run.
+        changed: the changed parts that the run used, such as "tool search" or "hooks".
     """
 
     key: str
@@ -56,6 +63,7 @@ class Replayed:
     phase: str | None = None
     calls: int = 0
     error: str | None = None
+    changed: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -66,12 +74,15 @@ class Replayed:
 class Counterfactual:
     """Scores of recorded runs, and of these runs with new code.
 
-    `after` has the cost of the changes only: reused calls cost nothing.
+    `after` has the cost of the changes only: reused calls cost nothing. `changed` are the parts whose code has changed.
+    `untried` are tools that runs have called and whose code is not known, as it runs elsewhere.
     """
 
     before: EvalResult
     after: EvalResult
     replayed: tuple[Replayed, ...] = field(default=())
+    changed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -124,17 +135,19 @@ async def replay_evaluation(
     names = [each.name for each in used]
     if unknown := [each for each in assert_scores or () if each not in names]:
         raise EvaluationError(f"assert_scores names {unknown[0]!r}; the scorers are {', '.join(names)}")
-    code = code_of(module)
+    code, parts = code_of(module), parts_of(module)
+    changed = _changed(about, code.digest, parts)
     if _is_used(out) and read_about(out).get("code") != code.digest:
         raise EvaluationError(f"{out} has runs of other code; use another folder, or remove it")
     name = f"{recorded.name}, replayed"
     about = {key: value for key, value in about.items() if key not in ("traces", "set")}  # the forks are in the folder
-    about |= {"name": name, "scorers": names, "replay_of": str(folder), "module": code.name, "code": code.digest}
+    about |= {"name": name, "scorers": names, "replay_of": str(folder)}
+    about |= {"module": code.name, "code": code.digest, "parts": parts}
     with alone(out / FORKS):  # two calls would make two forks of each run, or resume each other's
         write_about(out, about, Dataset(tuple(rows.values()), name))
         (out / RUNS).mkdir(exist_ok=True)
         forks = Engine(module, **{**(engine or {}), "traces": out / RUNS})
-        replay = _Replay(folder, traces, out, forks, used, assert_scores)
+        replay = _Replay(folder, traces, out, forks, used, assert_scores, changed, parts)
         limiter = anyio.CapacityLimiter(concurrency)
         found: dict[str, tuple[Sample, Sample, Replayed]] = {}
 
@@ -152,7 +165,19 @@ async def replay_evaluation(
             EvalResult([each[0] for each in ordered], recorded.name, folder, digest=recorded.digest),
             EvalResult(after, name, out, digest=recorded.digest),
             tuple(each[2] for each in ordered),
+            tuple(changed),
+            tuple(sorted(replay.untried)),
         )
+
+
+def _changed(about: Mapping[str, Any], code: str, parts: Mapping[str, str | None]) -> list[str]:
+    """Return the names of the parts that differ from the recorded evaluation's.
+
+    A folder of an earlier refold does not have its parts: then all differ, unless all code is the same.
+    """
+    known: Mapping[str, str | None] = about.get("parts") or (parts if about.get("code") == code else {})
+    names = dict.fromkeys([*parts, *known])
+    return [name for name in names if parts.get(name, "") != known.get(name, "")]
 
 
 def _is_used(out: Path) -> bool:
@@ -175,12 +200,18 @@ class _Replay:
         engine: Engine,
         scorers: list[Scorer],
         asserted: Sequence[str] | None,
+        changed: Sequence[str],
+        parts: Mapping[str, str | None],
     ) -> None:
         self.folder = folder
+        self.changed = changed
+        self._elsewhere = [name for name, digest in parts.items() if digest is None]
+        self.untried: set[str] = set()
         self._recorded = open_runs(folder, traces)
         self._new = open_runs(out)
         self.out = out
         self.engine = engine
+        self._first = Engine(engine.module, budget=engine.budget, stop=(_BeforeFirstStep(),), redact=False)
         self.scorers = scorers
         self.asserted = asserted
         self._kept = {each.key: each for each in _read(out / FORKS)}
@@ -195,15 +226,19 @@ class _Replay:
         if trace is None:
             gone = Replayed(recorded.key, "failed", error=f"no trace of run {recorded.run_id}")
             return recorded, _lost(recorded, gone), gone
-        before = await self._scored(trace, row, recorded, self.folder)
+        sources = self._sources(trace)
+        before = await self._scored(trace, row, recorded, self.folder, sources, [*map(last_usage, sources)])
         told = self._kept.get(recorded.key) or await self._replayed(recorded, trace, row)
         if told.kind == "same":
-            return before, replace(before, cost=0.0, tokens=0, seconds=0.0), told
+            return before, replace(before, cost=0.0, tokens=0, unpriced=0, seconds=0.0), told
         new = trace_of(self._new, told.run_id)
         if told.kind == "failed" or new is None:
             return before, _lost(recorded, told), told
-        source = trace if told.kind == "forked" else None
-        return before, await self._scored(new, row, recorded, self.out, source), told
+        sources = [*sources, trace] if told.kind == "forked" else []
+        return before, await self._scored(new, row, recorded, self.out, sources), told
+
+    def _sources(self, trace: Trace) -> list[Trace]:
+        return [] if self._recorded is None else sources_of(self._recorded, trace)
 
     async def _replayed(self, recorded: Sample, trace: Trace, row: Row) -> Replayed:
         try:
@@ -216,31 +251,75 @@ class _Replay:
 
     async def _run(self, recorded: Sample, trace: Trace, row: Row) -> Replayed:
         differ = await self.engine.averify(trace)
+        self.untried.update(_used(trace, self._elsewhere))
+        used = _used(trace, self.changed)
+        if used:
+            return await self._changed_parts(recorded, trace, row, used)
         if not differ:
             same = self.out / RUNS / f"{trace.run_id}{SUFFIX}"
             with writing(same):
                 same.write_bytes(trace.data)
             return Replayed(recorded.key, "same", trace.run_id)
         first = min(differ, key=lambda each: each.step)
-        kind = "anew" if first.phase == "init" else "forked"
-        begun = self._begun.get((kind, recorded.key if kind == "anew" else trace.run_id))
+        if first.phase == "init":
+            result = await self._anew(recorded, trace, row, ())
+            return Replayed(recorded.key, "anew", result.run_id, 0, first.phase, result.usage.calls)
+        begun = self._begun.get(("forked", trace.run_id))
         if begun is not None:
             result = await self.engine.aresume(begun)
-        elif kind == "anew":
-            result = await self.engine.arun(row.task.model_copy(update={"id": recorded.key}))
         else:
             result = await self.engine.afork(trace, first.step, reuse_effects=True)
-        if result.error is not None and result.error.type == RecordedValueError.__name__:
-            raise RecordedValueError(result.error.message)
-        step = 0 if kind == "anew" else first.step
-        return Replayed(recorded.key, kind, result.run_id, step, first.phase, result.usage.calls)
+        _check_readable(result)
+        return Replayed(recorded.key, "forked", result.run_id, first.step, first.phase, result.usage.calls)
+
+    async def _changed_parts(self, recorded: Sample, trace: Trace, row: Row, used: Sequence[str]) -> Replayed:
+        """Run a run anew, with the changed parts live."""
+        live = [name for part in used for name in _calls_of(part)]
+        result = await self._anew(recorded, trace, row, live)
+        return Replayed(recorded.key, "anew", result.run_id, 0, "act", result.usage.calls, changed=tuple(used))
+
+    async def _anew(self, recorded: Sample, trace: Trace, row: Row, live: Sequence[str]) -> RunResult[Any]:
+        """Run a run from its beginning, reusing recorded effects.
+
+        The first state is that of the new code. A run that was retried has its beginning in another trace, and is run
+        without them.
+        """
+        task = row.task.model_copy(update={"id": recorded.key})
+        for key in (("forked", trace.run_id), ("anew", recorded.key)):
+            if key in self._begun:
+                return await self.engine.aresume(self._begun[key])
+        is_whole = (trace.parent or {}).get("kind") != "fork" and trace.first_state is not None
+        if is_whole and _begins_freely(trace) and "generate" not in live:
+            first = await self._first.arun(task)
+            if first.state is not None and first.stop_reason is StopReason.critic_stop:
+                budget = self.engine.budget.under(task.budget)
+                state = first.state.model_copy(update={"stop_reason": None})
+                with suppress(StateError):  # the recorded state does not fit the new class
+                    result = await self.engine.afork(
+                        trace, 0, lambda _: state, reuse_effects=True, live_calls=live, budget=budget
+                    )
+                    _check_readable(result)
+                    return result
+        return await self.engine.arun(task)
 
     async def _scored(
-        self, trace: Trace, row: Row, recorded: Sample, folder: Path, source: Trace | None = None
+        self,
+        trace: Trace,
+        row: Row,
+        recorded: Sample,
+        folder: Path,
+        sources: Sequence[Trace] = (),
+        earlier: Sequence[Mapping[str, Any]] = (),
     ) -> Sample:
-        run = EvaluatedRun(trace, row, recorded.repeat, folder, source)
-        plain = replace(sample_of(trace, row, recorded.repeat), key=recorded.key, steps=len(run.steps))
+        run = EvaluatedRun(trace, row, recorded.repeat, folder, sources, earlier)
+        plain = replace(sample_of(run), key=recorded.key)
         return await score_sample(plain, run, self.scorers, self.asserted) if plain.is_scored else plain
+
+
+def _check_readable(result: RunResult[Any]) -> None:
+    """Raise RecordedValueError if a fork ended because a record of its source is damaged."""
+    if result.error is not None and result.error.type == RecordedValueError.__name__:
+        raise RecordedValueError(result.error.message)
 
 
 def _criteria_alone(folder: Path, about: Mapping[str, Any]) -> list[Scorer]:
@@ -256,6 +335,43 @@ def _criteria_alone(folder: Path, about: Mapping[str, Any]) -> list[Scorer]:
             "`refold eval replay EVAL.yaml` takes those of the evaluation's file, --scorer names one"
         )
     return [criteria]
+
+
+class _BeforeFirstStep:
+    """Stops a run once it has its first state."""
+
+    def should_stop(self, state: Any, meter: Meter) -> StopReason | None:
+        return StopReason.critic_stop
+
+
+def _begins_freely(trace: Trace) -> bool:
+    """Return whether `init_state` can be called once more without harm or cost."""
+    effects = [effect for step in _all_steps(trace)[:1] for effect in step.effects if effect.phase == "init"]
+    return all(each.idempotent and not each.usage for effect in effects for each in effect.walk())
+
+
+def _used(trace: Trace, changed: Sequence[str]) -> list[str]:
+    """Return the changed parts that a run depends on.
+
+    A tool or an effect matters if the run called it. Hooks, the model and all other parts may matter to every run.
+    """
+    if not changed:
+        return []
+    called = {each.name for step in _all_steps(trace) for effect in step.effects for each in effect.walk()}
+    return [part for part in changed if not part.startswith(_CALLED) or called.intersection(_calls_of(part))]
+
+
+def _all_steps(trace: Trace) -> list[Step]:
+    return [*trace.steps, *([trace.unfinished] if trace.unfinished is not None else [])]
+
+
+_CALLED = ("tool ", "effect ")
+
+
+def _calls_of(part: str) -> list[str]:
+    """Return the names of a part's calls in a trace."""
+    kind, _, name = part.partition(" ")
+    return [name] if name else ["generate"] if kind == "model" else [kind]
 
 
 def _lost(recorded: Sample, told: Replayed) -> Sample:
@@ -278,7 +394,8 @@ def _read(path: Path) -> list[Replayed]:
             file.truncate(whole)
     lines = data[:whole].decode("utf-8", "replace").split("\n")[:-1]
     try:
-        return [Replayed(**json.loads(line)) for line in lines]
+        found = [Replayed(**json.loads(line)) for line in lines]
+        return [replace(each, changed=tuple(each.changed)) for each in found]
     except (ValueError, TypeError) as error:
         raise EvaluationError(f"{path} cannot be read: {error}; use another folder") from None
 

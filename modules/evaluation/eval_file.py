@@ -81,6 +81,8 @@ class EvaluationFile(_Part):
     name: StrictStr = Field(default="", min_length=1)
     module: StrictStr | None = None
     """`package.module:NAME` or `FILE.py:NAME` of an AgentModule, an Agent, or a function that makes one."""
+    agent: StrictStr | None = None
+    """The same by another name, as in the file of a set; a loaded file has it as `module`."""
     dataset: DatasetPart | StrictStr
     scorers: list[StrictStr | dict[str, Any]] = []
     assert_scores: list[StrictStr] | None = None
@@ -106,7 +108,9 @@ def load_evaluation(path: str | Path) -> tuple[EvaluationFile, Document]:
     path = Path(path)
     document = _document(path)
     if not isinstance(document.value, dict):
-        raise EvaluationFileError(path, [FileProblem(1, None, "must be a mapping with `module` and `dataset`")])
+        raise EvaluationFileError(
+            path, [FileProblem(1, None, "must be a mapping with `module` or `agent`, and `dataset`")]
+        )
     try:
         found = EvaluationFile.model_validate(document.value)
     except ValidationError as error:
@@ -115,7 +119,10 @@ def load_evaluation(path: str | Path) -> tuple[EvaluationFile, Document]:
             for at, issue in located_issues(error, EvaluationFile)
         ]
         raise EvaluationFileError(path, problems) from None
-    return found.model_copy(update={"name": found.name or path.stem}), document
+    if found.module is not None and found.agent is not None:
+        line = document.line_of(("agent",))
+        raise EvaluationFileError(path, [FileProblem(line, "agent", "names both module and agent: name one")])
+    return found.model_copy(update={"name": found.name or path.stem, "module": found.module or found.agent}), document
 
 
 def evaluation_of(
@@ -136,7 +143,9 @@ def evaluation_of(
     file, document = load_evaluation(path)
     file = file.model_copy(update={name: value for name, value in instead.items() if value is not None})
     if module is None and file.module is None:
-        raise EvaluationFileError(path, [FileProblem(1, "module", "is missing: write `module: MODULE:NAME`")])
+        raise EvaluationFileError(
+            path, [FileProblem(1, "module", "is missing: write `module: MODULE:NAME`, or `agent: …`")]
+        )
     dataset = Dataset.of(dataset_of(path, file), limit=limit)
     if lost := [(at, each) for at, each in enumerate(file.groups) if each not in dataset.columns]:
         raise EvaluationFileError(

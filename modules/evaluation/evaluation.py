@@ -1,6 +1,7 @@
 """An evaluation: a module's runs over a dataset, scored from traces."""
 
 import inspect
+import math
 import shutil
 import traceback
 import weakref
@@ -20,6 +21,8 @@ from ...traces import Trace
 from ...traces.stores import RunRef, TaskRow, TraceStore, open_store
 from ..run_sets import Executor, SetLimits, SetProgress, Stop, arun_set
 from ..run_sets.code import code_of
+from ..run_sets.code_parts import parts_of
+from ..run_sets.ends import last_usage, sources_of
 from ..run_sets.plan import load_module
 from ..run_sets.stop import run_until_signals
 from ..run_sets.table import CODE, Changed, all_rows
@@ -30,6 +33,8 @@ from .function_task import FunctionTask
 from .result import EvalResult, asserted
 from .sample import Sample, changes_between
 from .scorers import EvaluatedRun, Score, Scorer, as_scorers, success_criteria
+from .scorers.judged import judge_cost
+from .scorers.run import JudgeBudget
 
 _SET = "evaluation"
 
@@ -52,7 +57,7 @@ class Evaluation:
             missing runs are run, and all runs are scored anew. None keeps both only while the result is in use.
         assert_scores: the scores that must pass for a sample to pass; True or None means all scores with a verdict.
         concurrency: the largest number of concurrent runs.
-        limits: further limits of the set of runs; see `SetLimits`.
+        limits: further limits of the set of runs; see `SetLimits`. `max_cost_usd` includes the cost of judges.
         engine: options of the Engine, such as `budget` and `seed`.
         executor: see `run_set`.
         traces: the folder or URL of the store of the runs; by default the folder. The set in the store is named after
@@ -125,7 +130,7 @@ class Evaluation:
             "scorers": [each.name for each in self.scorers],
         }
         code = code_of(module)
-        about |= {"module": code.name, "code": code.digest}
+        about |= {"module": code.name, "code": code.digest, "parts": parts_of(module)}
         if self.traces is not None:
             about |= {"traces": without_password(self.traces), "set": folder.resolve().name}
         self._refuse_other(folder, about)
@@ -168,8 +173,11 @@ class Evaluation:
         try:
             name = read_about(folder).get("set", _SET)
             rows = {row.key: row for row in all_rows(store.tasks(name))}
+            limit = self.limits.max_cost_usd
+            spent = math.fsum(row.figures.cost or 0.0 for row in rows.values())
+            judging = JudgeBudget(None if limit is None else limit - spent - judge_cost(folder))
             samples = [
-                await self._sample(store, rows.get(task_of(row, repeat).id), row, repeat, folder)
+                await self._sample(store, rows.get(task_of(row, repeat).id), row, repeat, folder, judging)
                 for row in self.dataset
                 for repeat in range(1, self.repeats + 1)
             ]
@@ -210,23 +218,30 @@ class Evaluation:
                 "arguments of the constructor."
             )
 
-    async def _sample(self, store: TraceStore, found: TaskRow | None, row: Row, repeat: int, folder: Path) -> Sample:
+    async def _sample(
+        self, store: TraceStore, found: TaskRow | None, row: Row, repeat: int, folder: Path, judging: JudgeBudget
+    ) -> Sample:
         key = task_of(row, repeat).id
         if found is None or found.run_id is None:
             status, error = (found.status, found.figures.error) if found is not None else ("missing", None)
             return Sample(row.id, repeat, key, None, status, error=error, columns=row.columns)
         try:
             trace = Trace.load(RunRef(store, found.run_id))
+            sources = sources_of(store, trace) if trace.records else []
         except TraceError as error:  # one lost trace takes no other run's scores away
-            return Sample(row.id, repeat, key, found.run_id, "missing", error=_lost(error), columns=row.columns)
-        plain = sample_of(trace, row, repeat, found.status)
+            lost = Sample(row.id, repeat, key, found.run_id, "missing", error=_lost(error), columns=row.columns)
+            return replace(lost, cost=found.figures.cost, tokens=found.figures.tokens)
+        run = EvaluatedRun(trace, row, repeat, folder, sources, [*map(last_usage, sources)], judging)
+        plain = sample_of(run, found.status)
+        if plain.status == "errored" and found.figures.error is not None:
+            plain = replace(plain, error=found.figures.error)  # of all attempts, such as the death of a process
         if not plain.is_scored:
             return plain
         if trace.run_id != found.run_id:
             return replace(plain, status="missing", error=_lost(f"its place has the trace of run {trace.run_id}"))
         if trace.status == "interrupted":
             return replace(plain, status="interrupted", error=_lost(f"run {trace.run_id} has lost its end"))
-        return await score_sample(plain, EvaluatedRun(trace, row, repeat, folder), self.scorers, self.assert_scores)
+        return await score_sample(plain, run, self.scorers, self.assert_scores)
 
 
 class _Kept:
@@ -252,7 +267,8 @@ async def score_sample(
             errors[scorer.name] = f"{type(error).__name__}: {message_of(error)}{_place(error)}"
     if names is None:
         names = [name for name in (each.name for each in scorers) if name in errors or scores[name].passed is not None]
-    return replace(sample, scores=scores, score_errors=errors, passed=asserted(scores, errors, names))
+    passed = asserted(scores, errors, names)
+    return replace(sample, scores=scores, score_errors=errors, passed=passed, judgements=run.judgements)
 
 
 def _lost(why: object) -> str:
@@ -271,25 +287,32 @@ def _place(error: BaseException) -> str:
     return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
-def sample_of(trace: Trace, row: Row, repeat: int, status: str | None = None) -> Sample:
-    """Return the sample of a recorded run, without scores."""
-    end: Mapping[str, Any] = trace.end
-    usage: Mapping[str, Any] = end.get("usage") or {}
-    error = end.get("error")
-    cost = usage.get("cost", 0.0)
+def sample_of(run: EvaluatedRun, status: str | None = None) -> Sample:
+    """Return the sample of a run, without scores.
+
+    Its figures include the earlier attempts.
+    """
+    trace, row = run.trace, run.row
+    used = [*run.earlier, last_usage(trace)]
+
+    def total(name: str) -> float:
+        return math.fsum(each.get(name) or 0 for each in used)
+
+    error, cost, unpriced = trace.end.get("error"), total("cost"), int(total("unpriced"))
     return Sample(
         row.id,
-        repeat,
-        task_of(row, repeat).id,
+        run.repeat,
+        task_of(row, run.repeat).id,
         trace.run_id,
         status or trace.status,
         trace.stop_reason,
-        end.get("final_result"),
+        trace.end.get("final_result"),
         error=f"{error.get('type')}: {error.get('message')}" if isinstance(error, Mapping) else None,
-        steps=trace.step_count,
-        tokens=int(usage.get("tokens_in", 0)) + int(usage.get("tokens_out", 0)),
-        cost=None if usage.get("unpriced") and not cost else cost,
-        seconds=float(usage.get("seconds", 0.0)),
+        steps=len(run.steps),
+        tokens=int(total("tokens_in") + total("tokens_out")),
+        cost=None if unpriced and not cost else cost,
+        unpriced=unpriced,
+        seconds=total("seconds"),
         columns=row.columns,
     )
 

@@ -8,8 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...traces import Trace
+from ...traces.stores import RunRef
+from ..agent.trajectory.export import record_of
 from .errors import EvaluationError
-from .folder import read_result
+from .folder import open_runs, read_result
 from .sample import Sample, ScoreChange
 from .statistics import Interval, bootstrap_interval, mean_of, mean_pass_at_k, mean_pass_hat_k, wilson
 
@@ -18,7 +21,7 @@ from .statistics import Interval, bootstrap_interval, mean_of, mean_pass_at_k, m
 class Estimate:
     """A mean over tasks, and its 95 % interval.
 
-    `interval` is None if fewer than two tasks have a value. `tasks` and `runs` count those with a value.
+    `interval` is None if the values do not determine one. `tasks` and `runs` count those with a value.
     """
 
     mean: float
@@ -32,9 +35,44 @@ class Estimate:
         return {"mean": self.mean, "low": ends[0], "high": ends[1], "tasks": self.tasks, "runs": self.runs}
 
     def __str__(self) -> str:
-        if self.interval is None:
-            return f"{self.mean:.3f}"
-        return f"{self.mean:.3f} [{self.interval.low:.3f}, {self.interval.high:.3f}]"
+        return f"{self.mean:.3f}" if self.interval is None else f"{self.mean:.3f} [{self.ends(', ')}]"
+
+    def ends(self, between: str = " – ") -> str:
+        """Return the ends of the interval as text, and "–" without one."""
+        return "–" if self.interval is None else f"{self.interval.low:.3f}{between}{self.interval.high:.3f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What model calls have used.
+
+    `cost` is the sum of the known prices in US dollars, or None if no price is known. If `unpriced` calls have no known
+    price, it is a lower bound, and the text form says so.
+    """
+
+    cost: float | None = 0.0
+    unpriced: int = 0
+    tokens: int = 0
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[float | None, int, int]]) -> "Spent":
+        """Return the sum of costs, unpriced calls and tokens."""
+        found = list(parts)
+        known = [each[0] for each in found if each[0] is not None]
+        unpriced = sum(each[1] or each[0] is None for each in found)
+        cost = math.fsum(known)
+        return cls(None if unpriced and not cost else cost, unpriced, sum(each[2] for each in found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"cost": self.cost, "unpriced": self.unpriced, "tokens": self.tokens}
+
+    def __str__(self) -> str:
+        if self.cost is None:
+            return "cost not known"
+        if not self.unpriced:
+            return f"${self.cost:,.4f}"
+        return f"≥ ${self.cost:,.4f} ({self.unpriced} call{'s' * (self.unpriced > 1)} without a price)"
 
 
 @dataclass(frozen=True)
@@ -150,6 +188,19 @@ class EvalResult:
         }
         return {name: found for name, found in made.items() if found is not None}
 
+    @cached_property
+    def estimates(self) -> "dict[str, Estimate]":
+        """The pass rate as "passed", and the means of scores.
+
+        A score that equals the verdict of each run is left out.
+        """
+        found = {"passed": self.passing} if self.passing is not None else {}
+        verdicts = [each.passed for each in self.scored]
+        for name, mean in self.metrics_summary.items():
+            if [each.metrics.get(name) for each in self.scored] != verdicts:
+                found["score passed" if name == "passed" else name] = mean
+        return found
+
     @property
     def repeats(self) -> int:
         """The largest number of runs of a task."""
@@ -179,10 +230,26 @@ class EvalResult:
         return mean_pass_hat_k(list(self.counts().values()), k)
 
     @property
+    def spent(self) -> Spent:
+        """What all runs have used, with all their attempts, without judges."""
+        return Spent.of((each.cost, each.unpriced, each.tokens) for each in self.samples)
+
+    @property
+    def judging(self) -> Spent:
+        """What judges have used, each judgement once."""
+        used = {run: usage for each in self.samples for run, usage in each.judgements.items()}.values()
+        return Spent.of(
+            (each.get("cost") or 0.0, each.get("unpriced") or 0, each.get("tokens_in", 0) + each.get("tokens_out", 0))
+            for each in used
+        )
+
+    @property
     def cost(self) -> float | None:
-        """US dollars of all runs; None if a price was unknown."""
-        costs = [each.cost for each in self.samples]
-        return None if None in costs else math.fsum(each for each in costs if each is not None)
+        """US dollars of all runs; None if no price is known.
+
+        It is a lower bound if `spent.unpriced` is above 0.
+        """
+        return self.spent.cost
 
     @property
     def seconds(self) -> float:
@@ -204,7 +271,7 @@ class EvalResult:
         groups: dict[str, list[Sample]] = {}
         for sample in self.samples:
             groups.setdefault(_label(sample.columns.get(column)), []).append(sample)
-        return {label: EvalResult(groups[label], self.name, self.folder) for label in sorted(groups)}
+        return {label: EvalResult(groups[label], self.name, self.folder) for label in sorted(groups, key=_order)}
 
     def to_dict(self, groups: Iterable[str] = ()) -> dict[str, Any]:
         """Return the JSON form, with the figures of each group."""
@@ -227,10 +294,30 @@ class EvalResult:
             "metrics": {name: each.to_dict() for name, each in self.metrics_summary.items()},
             "pass_at": {str(k): self.pass_at(k) for k in runs},
             "pass_hat": {str(k): self.pass_hat(k) for k in runs},
-            "cost": self.cost,
-            "tokens": self.tokens,
+            **self.spent.to_dict(),
+            "judging": self.judging.to_dict(),
             "seconds": self.seconds,
         }
+
+    def records(self, score: str | None = None) -> list[dict[str, Any]]:
+        """Return a training record for each scored run of an Agent.
+
+        A record has messages, tools, reward and group. The reward is the named score, by default 1 if the run passed;
+        runs without it are left out. The group is the row's id. `trajectories_to_hf_dataset` makes a dataset of the
+        records.
+        """
+        if score is not None and score not in self.scorers:
+            raise EvaluationError(f"there is no score {score!r}; there are {', '.join(self.scorers) or 'none'}")
+        store = open_runs(self.folder or getattr(self.kept, "path", None), self.traces)
+        found = []
+        for each in self.scored:
+            reward = each.metrics.get(score) if score is not None else None if each.passed is None else int(each.passed)
+            if reward is not None and store is not None and each.run_id is not None:
+                about = {"reward": float(reward), "group": each.id, "repeat": each.repeat}
+                found.append(record_of(Trace.load(RunRef(store, each.run_id)), about))
+        if store is not None:
+            store.close()
+        return found
 
     @classmethod
     def load(cls, folder: str | Path, traces: str | None = None) -> "EvalResult":
@@ -264,22 +351,39 @@ def task_means(values: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
 def _estimate(values: Sequence[tuple[str, float]]) -> Estimate | None:
     """Return the mean over tasks.
 
-    The interval is Wilson's if each task always or never passed; otherwise it is a bootstrap over tasks.
+    The interval is Wilson's if each task always or never passed, or if all tasks passed equally often: the tasks' means
+    then do not show how much tasks differ, and a task counts as one run, which is a bound. Otherwise the interval is a
+    bootstrap over tasks. Equal means of other scores have no interval.
     """
     by_task = task_means(values)
     if not by_task:
         return None
     means = [mean_of(each) for each in by_task.values()]
-    interval = None
+    mean, interval = mean_of(means), None
+    is_verdict = all(value in (0.0, 1.0) for _, value in values)
     if all(value in (0.0, 1.0) for value in means):
         interval = wilson(int(sum(means)), len(means))
-    elif len(means) > 1:
+    elif max(means) - min(means) > 1e-12 * max(map(abs, means)):
         interval = bootstrap_interval(means)
-    return Estimate(mean_of(means), interval, len(by_task), len(values))
+    elif is_verdict:
+        interval = wilson(mean * len(means), len(means))
+    return Estimate(mean, interval, len(by_task), len(values))
 
 
 def _label(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _order(label: str) -> tuple[float, str]:
+    """Return the key by which groups are sorted.
+
+    Numbers are sorted by value, before texts.
+    """
+    try:
+        number = float(label)
+    except ValueError:
+        return math.inf, label
+    return (math.inf if math.isnan(number) else number), label
 
 
 def asserted(scores: Mapping[str, Any], errors: Mapping[str, str], names: Sequence[str]) -> bool | None:

@@ -24,7 +24,10 @@ class Sample:
         score_errors: the errors of the other scorers.
         error: why the run failed.
         passed: whether all asserted scores passed; None if unknown.
-        cost: US dollars; None if a price was unknown.
+        steps: the number of steps; a step that failed and was retried is one step.
+        cost: US dollars of all attempts: the sum of the known prices, or None if no price is known.
+        unpriced: the number of calls without a known price. If there are any, `cost` is a lower bound.
+        judgements: the usage of each judgement of a judge, by the judgement's run.
         columns: the row's columns, to group by.
     """
 
@@ -42,8 +45,10 @@ class Sample:
     steps: int = 0
     tokens: int = 0
     cost: float | None = 0.0
+    unpriced: int = 0
     seconds: float = 0.0
     columns: Mapping[str, Any] = field(default_factory=dict)
+    judgements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def is_scored(self) -> bool:
@@ -59,7 +64,8 @@ class Sample:
         """Return the JSON form."""
         doc = {name: getattr(self, name) for name in self.__slots__}
         doc["scores"] = {name: score.to_dict() for name, score in self.scores.items()}
-        return doc | {"score_errors": dict(self.score_errors), "columns": dict(self.columns)}
+        doc |= {name: dict(getattr(self, name)) for name in ("score_errors", "columns", "judgements")}
+        return doc
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Sample":
@@ -67,7 +73,8 @@ class Sample:
 
         Raises TypeError if a value is of another type, and KeyError if one is missing.
         """
-        known = {name: doc[name] for name in cls.__slots__ if name in doc}
+        known: dict[str, Any] = {"unpriced": 0, "judgements": {}}
+        known |= {name: doc[name] for name in cls.__slots__ if name in doc}
         for name, types in _TYPES.items():
             value = known.get(name) if name in _OPTIONAL else known[name]
             if not isinstance(value, types) or (isinstance(value, float) and not math.isfinite(value)):
@@ -83,7 +90,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     **{"id": (str,), "repeat": (int,), "key": (str,), "status": (str,), "run_id": _TEXT, "stop_reason": _TEXT},
     **{"output": _TEXT, "error": _TEXT, "passed": (bool, NoneType), "steps": (int,), "tokens": (int,)},
     **{"cost": (*_NUMBER, NoneType), "seconds": _NUMBER, "scores": (Mapping,), "score_errors": (Mapping,)},
-    **{"columns": (Mapping,)},
+    **{"columns": (Mapping,), "unpriced": (int,), "judgements": (Mapping,)},
 }
 _OPTIONAL = frozenset(("run_id", "stop_reason", "output", "error", "passed", "cost"))
 

@@ -40,10 +40,10 @@ class Code:
 def code_of(module: Any) -> Code:
     """Return the identity of a module or an Agent.
 
-    The code is the file of the class, the files of an Agent's tools and hooks, and the project's files that these
-    import. The project is the folder of such a file and the current folder, without installed packages. Imports inside
-    a function do not count. The arguments are the fields of an Agent, or the attributes of a module: values with a JSON
-    form, functions and classes.
+    The code is the file of the class, the files of an Agent's tools, hooks and model function, and the project's files
+    that these import. The project is the folder of such a file and the current folder, without installed packages.
+    Imports inside a function do not count. The arguments are the fields of an Agent, or the attributes of a module:
+    values with a JSON form, functions and classes.
     """
     found = blake2b(digest_size=8)
     for path in _files(module):
@@ -124,11 +124,12 @@ def _files(module: Any) -> list[Path]:
 def _sources(module: Any) -> Iterator[str]:
     """Yield the names of the Python modules with the module's code.
 
-    For an Agent, they include the modules of its tools and hooks.
+    For an Agent, they include the modules of its tools, its hooks and a model that is a function.
     """
     yield type(module).__module__
     parts = [*_listed(module, "tools"), *_listed(module, "hooks")]
     functions = [getattr(each, name, None) for each in parts for name in ("fn", "func")]
+    functions += [getattr(getattr(module, "model", None), "fn", None)]
     for each in [getattr(module, "function", None), *functions]:
         if inspect.isroutine(each):
             yield each.__module__

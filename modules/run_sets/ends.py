@@ -19,6 +19,7 @@ This requires that they all are idempotent.
 import re
 from collections.abc import Collection, Mapping
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from ...endings import is_decided
@@ -167,24 +168,39 @@ def usage_so_far(store: TraceStore, trace: Trace) -> dict[str, Any]:
     The sources are the runs from which this run was forked. The usage of each run is in its last record with a usage.
     """
     used = earlier_usage(store, trace)
-    _add(used, next((each["usage"] for each in reversed(trace.records) if each.data.get("usage")), {}))
+    _add(used, last_usage(trace))
     return used
+
+
+def last_usage(trace: Trace) -> Mapping[str, Any]:
+    """Return the usage in a run's last record that has one."""
+    found: Mapping[str, Any] = next((each["usage"] for each in reversed(trace.records) if each.data.get("usage")), {})
+    return found
 
 
 def earlier_usage(store: TraceStore, trace: Trace) -> dict[str, Any]:
     """Return the usage of the runs from which a run was forked.
 
-    These runs are earlier attempts of the set at the same task.
+    These runs are earlier attempts of the set at the same task. `steps` are only those before the forks: a step that
+    failed and was retried is one step of the task.
     """
     used: dict[str, Any] = {"cost": 0.0, "tokens": 0, "seconds": 0.0, "steps": 0}
+    sources = sources_of(store, trace)
+    for source, fork in pairwise([*sources, trace]):
+        _add(used, last_usage(source))
+        used["steps"] += fork.header["parent"]["step"]
+    return used
+
+
+def sources_of(store: TraceStore, trace: Trace) -> list[Trace]:
+    """Return the sources of a fork in the store, oldest first."""
+    found: list[Trace] = []
     link, seen = trace.header.get("parent"), {trace.run_id}  # a strange trace may name itself as its source
     while link is not None and link["kind"] == "fork" and link["run"] not in seen and store.has(link["run"]):
         seen.add(link["run"])
-        source = Trace.load(RunRef(store, link["run"]))
-        _add(used, source.end.get("usage") or {})
-        used["steps"] += len(source.steps)
-        link = source.header.get("parent")
-    return used
+        found.insert(0, Trace.load(RunRef(store, link["run"])))
+        link = found[0].header.get("parent")
+    return found
 
 
 def _add(used: dict[str, Any], usage: Mapping[str, Any]) -> None:

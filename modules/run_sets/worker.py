@@ -4,7 +4,8 @@ It runs or resumes each task as one durable run, and ends the task's row:
 
     claim ──> start, or resume the run of an earlier claim ──> finish: completed, stopped, failed, waiting, errored
       │                                                  └──> release: the machine failed, and attempts are left
-      └── lease lost: another worker has the task; this one cancels the run and writes nothing more
+      ├── lease lost: another worker has the task; this one cancels the run and writes nothing more
+      └── the process dies: the next claim runs the task alone (see `alone`); if it dies again: errored
 
 The table is the only memory: a worker that is killed leaves a row whose lease expires.
 """
@@ -13,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,6 +29,7 @@ from ...tasks import Task
 from ...traces import Trace
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
 from ..rate_limits import RateLimiter, use_limiter
+from .alone.own_process import Alone, describe_exit, run_alone
 from .ends import (
     ERRORED,
     FAILED,
@@ -47,10 +50,17 @@ from .stop import Stop
 from .table import all_rows
 
 R = TypeVar("R")
+_NO_FIGURES = Figures()
 log = logging.getLogger("refold")
 
 IDLE_SECONDS = 0.5
 """Seconds between looks of an idle worker for tasks whose lease has expired."""
+RELEASED, DIED = "released", "died"
+"""Facts in a row's result: the claim that released the task, and how the task ended its process."""
+ALONE = "alone"
+"""The name of the document that counts, for each task, the processes that died while it ran alone in them."""
+DEATHS = 2
+"""So many of them, as a person may have killed one."""
 LONGEST_WAIT = 20.0
 """The longest wait before a task is released after the machine has failed; the waits double, from half a second."""
 
@@ -84,6 +94,9 @@ class Worker:
         self._options = {**options, "redact": make_redactor(options.get("redact", True)) or False}
         self._ready: deque[Lease] = deque()
         self._running: dict[str, anyio.CancelScope] = {}
+        self._only = anyio.Lock()
+        """Held by a task that runs alone in this process, which then starts no other."""
+        self._busy = 0
         self._claiming = anyio.Lock()
         self._claim_failed = False
         """Whether the store failed during the last claim, which may still have been made."""
@@ -204,10 +217,90 @@ class Worker:
         """Ask the store, through a short outage unless cut off."""
         return await through_outage(ask, lambda: not self._stop.cutting)
 
+    async def run_one(self, lease: Lease) -> None:
+        """Work on one task.
+
+        The lease is extended by the worker that has claimed it.
+        """
+        renew = None if self._shared_budget is None else self._shared_budget.renew
+        heart = Heartbeat(self._table, self.owner, self.plan.lease_seconds, set, lambda key: None, renew)
+        heart.start()
+        try:
+            await self._try(lease)
+        finally:
+            await to_thread.run_sync(heart.stop)
+            if renew is not None:
+                await self._ask(renew)
+
     async def _work(self, lease: Lease) -> None:
+        row = await self._ask(partial(self._table.row, lease.key)) if lease.epoch > 1 else None
+        result = (row.figures.result if row is not None else None) or {}
+        if row is not None and (DIED in result or (lease.attempts > 1 and result.get(RELEASED) != lease.epoch - 1)):
+            return await self._alone(lease)
         if lease.attempts > self.plan.limits.attempts:
-            told = f"its worker was lost, or the machine failed, {lease.attempts - 1} times"
+            told = f"the machine failed {lease.attempts - 1} times"
             return await self._finish(lease, ERRORED, await self._figures(lease, told))
+        async with self._only:  # another task may run alone
+            self._busy += 1
+        try:
+            await self._try(lease)
+        finally:
+            self._busy -= 1
+            self._tell()
+
+    async def _alone(self, lease: Lease) -> None:
+        """Work on a task whose process has died.
+
+        It runs in a new process, or in this one without other tasks. If it kills its process again, it alone is at
+        fault.
+        """
+        with suppress(TraceTakenError):
+            try:
+                found = await run_alone(self.plan, lease)
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):  # the next claim runs it alone, too
+                    await self._end(self._table.release, lease, Figures(result={DIED: "its process has died"}))
+                raise
+            if found is Alone.ENDED:
+                return
+            if isinstance(found, int):
+                why = f"the task ended its process, in which it ran alone: {describe_exit(found)}"
+            elif await self._ask(partial(self._deaths, lease.key)) >= DEATHS:
+                why = f"the task ended its process {DEATHS} times, in which it ran alone"
+            else:
+                return await self._try_alone(lease)
+            row = await self._ask(partial(self._table.row, lease.key))
+            figures = await self._figures(replace(lease, run_id=row.run_id if row is not None else None), why)
+            await self._finish(lease, ERRORED, replace(figures, result={**(figures.result or {}), DIED: why}))
+
+    async def _try_alone(self, lease: Lease) -> None:
+        """Work on a task in this process, without other tasks.
+
+        If the process dies, the table remembers it.
+        """
+        async with self._only:
+            while self._busy:
+                await self._changed.wait()
+            await self._ask(partial(self._deaths, lease.key, 1))
+            try:
+                await self._try(lease)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._ask(partial(self._deaths, lease.key, -1))
+
+    def _deaths(self, key: str, more: int = 0) -> int:
+        """Return the deaths of processes with this task alone.
+
+        `more` is added before.
+        """
+        while True:
+            version, known = self._table.document(ALONE)
+            counts: dict[str, int] = known or {}
+            count = counts.get(key, 0) + more
+            if not more or self._table.put_document(ALONE, {**counts, key: count}, version):
+                return count
+
+    async def _try(self, lease: Lease) -> None:
         try:
             result = await self._result(lease)
         except anyio.get_cancelled_exc_class():
@@ -286,8 +379,9 @@ class Worker:
             with anyio.CancelScope(shield=True):
                 await self._release(lease, figures)
 
-    async def _release(self, lease: Lease, figures: Figures | None = None) -> None:
-        await self._end(self._table.release, lease, figures)
+    async def _release(self, lease: Lease, figures: Figures = _NO_FIGURES) -> None:
+        result = {**(figures.result or {}), RELEASED: lease.epoch}
+        await self._end(self._table.release, lease, replace(figures, result=result))
 
     async def _finish(self, lease: Lease, status: str, figures: Figures) -> None:
         await self._end(self._table.finish, lease, status, figures)

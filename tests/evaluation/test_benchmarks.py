@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from refold import AgentModule, Decision, Engine, StateSchema
+from refold import AgentModule, Decision, Engine, StateSchema, Task
+from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.evaluation import DatasetError, EvaluatedRun, EvaluationError, Row, Score, Scorer
 from refold.modules.evaluation.benchmarks import (
     cybench,
@@ -22,7 +25,7 @@ from refold.modules.evaluation.benchmarks import (
     swe_bench,
     tau_bench,
 )
-from refold.modules.tools.sandbox import BubblewrapSandbox
+from refold.modules.tools.sandbox import BubblewrapSandbox, LocalSandbox
 
 
 class Shop(StateSchema):
@@ -167,6 +170,97 @@ def test_swe_bench_is_read_with_lists_or_their_text(tmp_path: Path, listed: Call
         scored(swe_bench({}), row, "diff")
 
 
+def instance_report(resolved: bool) -> dict[str, Any]:
+    """As `get_eval_report` of the harness writes it."""
+    tests = {"success": ["a"] if resolved else [], "failure": [] if resolved else ["a"]}
+    status = {"FAIL_TO_PASS": tests, "PASS_TO_PASS": {"success": [], "failure": []}}
+    facts = {"patch_is_None": False, "patch_exists": True, "patch_successfully_applied": True, "infra_failure": False}
+    return {**facts, "resolved": resolved, "tests_status": status}
+
+
+RUN_REPORT = {
+    "total_instances": 5,
+    "completed_ids": ["i0", "i1"],
+    "resolved_ids": ["i0"],
+    "unresolved_ids": ["i1"],
+    "empty_patch_ids": ["i2"],
+    "error_ids": ["i3"],
+    "incomplete_ids": ["i4"],
+    "schema_version": 2,
+}
+
+
+def swe_row(instance: str, repo: str = "o/r") -> Row:
+    target = {"FAIL_TO_PASS": ["a"], "PASS_TO_PASS": []}
+    columns = {"instance_id": instance, "repo": repo}
+    return Row(instance, Task(id=instance, objective="o"), target, columns)
+
+
+def test_official_reports_of_swe_bench_are_read(tmp_path: Path) -> None:
+    report = tmp_path / "model.run.json"
+    report.write_text(json.dumps(RUN_REPORT))
+    logs = tmp_path / "logs"
+    for name, resolved_ in (("i0", True), ("i1", False)):
+        (logs / name).mkdir(parents=True)
+        (logs / name / "report.json").write_text(json.dumps({name: instance_report(resolved_)}))
+    for source in (report, str(report), RUN_REPORT, logs, {"i0": instance_report(True), "i1": instance_report(False)}):
+        rule = swe_bench(source)
+        assert scored(rule, swe_row("i0"), "diff").passed
+        assert not scored(rule, swe_row("i1"), "diff").passed
+    assert scored(swe_bench(logs / "i0" / "report.json"), swe_row("i0"), "diff").passed
+    assert not scored(swe_bench(report), swe_row("i2"), "diff").passed
+    for lost in ("i3", "i4"):
+        with pytest.raises(EvaluationError, match=f"did not test {lost}"):
+            scored(swe_bench(report), swe_row(lost), "diff")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([], "must be an object, got list"),
+        ({"i0": {"patch_exists": True}}, "i0: expected a report of the harness with `resolved`, or a status"),
+        ({"i0": True}, "i0: expected a report"),
+        ({"i0": {"a": "passed"}}, "i0: expected a report"),
+        ({"schema_version": 2}, "schema_version: expected a report"),
+    ],
+)
+def test_what_is_no_report_of_swe_bench_is_refused(wrong: Any, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(wrong))
+    with pytest.raises(EvaluationError, match=said):
+        swe_bench(path)
+
+
+def test_two_reports_of_one_instance_are_refused(tmp_path: Path) -> None:
+    for model in ("one", "other"):
+        (tmp_path / model).mkdir()
+        (tmp_path / model / "report.json").write_text(json.dumps({"i0": instance_report(True)}))
+    with pytest.raises(EvaluationError, match="two reports of i0: name the folder of one model's run"):
+        swe_bench(tmp_path)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(EvaluationError, match=r"no report\.json below it"):
+        swe_bench(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("repo", "statuses", "right"),
+    [
+        ("o/r", {}, False),
+        ("chartjs/Chart.js", {}, True),  # its log has only tests that fail
+        ("chartjs/Chart.js", {"a": "FAILED"}, False),
+    ],
+)
+def test_swe_bench_judges_some_repositories_by_failures_alone(repo: str, statuses: dict[str, str], right: bool) -> None:
+    assert scored(swe_bench({"i0": statuses}), swe_row("i0", repo), "diff").passed is right
+
+
+def test_swe_bench_completes_names_of_tests_that_the_dataset_has_cut_off() -> None:
+    target = {"FAIL_TO_PASS": ["t[a"], "PASS_TO_PASS": []}
+    assert resolved(target, {"t[a b]": "PASSED", "t[a c]": "XFAIL"})
+    assert not resolved(target, {"t[a b]": "PASSED", "t[a c]": "FAILED"})
+    assert not resolved({"FAIL_TO_PASS": ["t"], "PASS_TO_PASS": []}, {"t[a]": "PASSED"})
+
+
 PROBLEM = {
     "task_id": "Own/0",
     "prompt": "def double(n):\n",
@@ -206,6 +300,42 @@ def test_human_eval_runs_the_check_in_a_sandbox(problem: Row, answer: str, whole
 def test_human_eval_without_its_sandbox_is_an_error_and_never_runs_here(problem: Row) -> None:
     with pytest.raises(Exception, match="no-such"):
         scored(human_eval(sandbox="no-such"), problem, "    return n * 2\n")
+
+
+@pytest.mark.skipif(BubblewrapSandbox.unavailable() is not None, reason="there is no bubblewrap here")
+def test_a_sandbox_that_cannot_start_python_is_an_error_and_no_wrong_answer(
+    problem: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = Path(sys.executable)
+    started, told = LocalSandbox.python, "the sandbox bubblewrap did not start Python, so the program was not checked"
+    monkeypatch.setattr(LocalSandbox, "python", [str(tmp_path / "none" / "python")])
+    with pytest.raises(EvaluationError, match=told):
+        scored(human_eval(seconds=250.0), problem, "    return n * 2\n")
+    monkeypatch.setattr(LocalSandbox, "python", started)
+    (tmp_path / "w").mkdir()
+    through = os.path.relpath(python.parent, tmp_path / "w")
+    monkeypatch.setattr(sys, "executable", f"{tmp_path}/w/{through}/{python.name}")  # a path as a shell may give it
+    assert scored(human_eval(seconds=250.0), problem, "    return n * 2\n").passed
+
+
+@pytest.mark.parametrize("item", ["cup", "kettle"])
+def test_tau_bench_scores_an_agents_calls(item: str) -> None:
+    def back(data: dict[str, Any], item: str) -> None:
+        data["sold"].remove(item)
+
+    @tool(name="back")
+    def returning(item: str) -> str:
+        """Take an item back."""
+        return "done"
+
+    agent = Agent(
+        name="a", model=ScriptedGenerator([{"calls": [{"back": {"item": item}}]}, "You get 30."]), tools=[returning]
+    )
+    target = {"actions": [{"name": "back", "kwargs": {"item": "kettle"}}], "outputs": ["30"]}
+    row = Row("r", Task(id="r", objective="Return the kettle."), target, {})
+    rule = tau_bench(lambda: {"sold": ["kettle", "cup"]}, {"back": back})
+    trace = Engine(agent).run(row.task).trace
+    assert anyio.run(rule.score, EvaluatedRun(trace, row)).passed is (item == "kettle")
 
 
 def test_a_file_of_another_benchmark_is_told(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ KILLED_AT: int | None = None
 
 
 @effect(idempotent=True)
-async def model(step: int) -> int:
+async def model(step: int, how: str = "") -> int:
     CALLS.append(step)
     if step == KILLED_AT:
         print(CALLS, flush=True)
@@ -87,6 +87,12 @@ class Earlier(Old):
 class Differently(Old):
     def init_state(self, task: str) -> StateSchema:
         return StateSchema(metadata={"new": True})
+
+    async def decide(self, state: StateSchema) -> Decision:
+        found = await perform(model, state.current_step, "new")
+        return (
+            Decision.final(str(found)) if state.current_step == 4 else Decision.act([Action("note", {"value": found})])
+        )
 
 
 async def replay_one_at_a_time(folder: Path, module: AgentModule[StateSchema]) -> Any:

@@ -292,3 +292,34 @@ def test_a_report_that_does_not_fit_leaves_the_old_one(folder: Path, capsys: pyt
         assert (code, f"{name} cannot be written: File too large" in capsys.readouterr().err) == (2, True)
         assert Path(name).read_bytes() == before[name]
     assert not list(folder.glob(".*.part"))
+
+
+BROKEN = """\
+from refold.modules.agent import Agent, FunctionGenerator
+
+
+def brain(messages):  # one parameter is missing
+    return "4"
+
+
+def make():
+    return Agent(name="broken", model=FunctionGenerator(brain))
+"""
+
+
+def test_failed_rows_name_their_error_and_the_command_that_shows_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "broken_brain.py").write_text(BROKEN)
+    (folder / "BROKEN.yaml").write_text(FILE.replace("module: solver.py:Solver", "agent: broken_brain.py:make"))
+    assert cli(["eval", "run", "BROKEN.yaml"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "2 of 2 runs failed: " in out
+    assert "takes 1 positional argument but 2 were given" in out
+    command = out.partition("to see it: refold ")[2].split()[:5]
+    assert command[:2] + command[3:] == ["trace", "show", "--traces", "runs/hands/runs"]
+    assert cli(command) == 0
+    assert command[2] in capsys.readouterr().out
+    (folder / "BROKEN.yaml").write_text(FILE + "agent: broken_brain.py:make\n")
+    assert cli(["eval", "run", "BROKEN.yaml"]) == 2
+    assert "names both module and agent" in capsys.readouterr().err

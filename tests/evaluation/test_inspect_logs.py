@@ -4,12 +4,14 @@ import io
 import json
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from components import component
 
+from refold.modules.agent import Agent, FunctionGenerator, tool
 from refold.modules.evaluation import DatasetError, EvalResult, Evaluation, exact_match, success_criteria
 from refold.modules.evaluation.inspect_logs import inspect_log, read_inspect_samples
 from refold.modules.examples.game_of_24 import GameOf24
@@ -59,6 +61,79 @@ def test_the_samples_of_a_log_are_a_dataset(result: EvalResult, tmp_path: Path) 
     path.write_bytes(b"no zip")
     with pytest.raises(DatasetError, match="not a log of Inspect"):
         read_inspect_samples(path)
+
+
+def test_a_logs_question_is_not_changed(tmp_path: Path) -> None:
+    """A conversation is read whole, choices are part of the question, and metadata of others stays a column."""
+    chat = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": [{"text": "first"}]}]
+    metadata = {"inputs": 3, "budget": "x", "metadata": "m", "level": 2}
+    samples = [
+        {"id": 1, "input": [*chat, {"role": "user", "content": "second"}], "target": "x"},
+        {"id": 2, "input": "Pick", "choices": ["red", "blue"], "target": "A", "metadata": metadata},
+        {"id": 3, "input": [{"role": "user", "content": "one"}], "target": "x"},
+    ]
+    with zipfile.ZipFile(tmp_path / "x.eval", "w") as log:
+        for sample in samples:
+            log.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    rows = read_inspect_samples(tmp_path / "x.eval").rows
+    assert [row.task.objective for row in rows] == [
+        "system: Be kind.\n\nuser: first\n\nuser: second",
+        "Pick\n\nA) red\nB) blue",
+        "one",
+    ]
+    expected = {"metadata_inputs": 3, "metadata_budget": "x", "metadata_metadata": "m", "level": 2}
+    assert expected.items() <= dict(rows[1].columns).items()
+
+
+FRAMES = """
+import json
+from inspect_ai.analysis import evals_df, events_df, messages_df, samples_df
+evals, samples, messages, events = (read("x.eval") for read in (evals_df, samples_df, messages_df, events_df))
+print(json.dumps({
+    "evals": json.loads(evals.to_json(orient="records")),
+    "samples": json.loads(samples.to_json(orient="records")),
+    "messages": [list(row) for row in messages[["role", "content", "tool_calls"]].fillna("").itertuples(index=False)],
+    "ids": bool(messages["message_id"].is_unique),
+    "events": events["event"].value_counts().to_dict(),
+}))
+"""
+
+
+def test_inspects_data_frames_read_the_log_of_an_agent(tmp_path: Path) -> None:
+    def brain(messages: Sequence[Any], params: Any) -> Any:
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost_usd": 0.5}
+        if messages[-1].role == "user":
+            return {"calls": [{"look": {"x": "a"}}], "usage": usage}
+        return {"text": "ok", "usage": usage}
+
+    @tool
+    def look(x: str) -> str:
+        """Looks."""
+        return x
+
+    agent = Agent(name="a", model=FunctionGenerator(brain, model="fake/one"), tools=[look], instructions="Be brief.")
+    rows = [{"id": "r", "objective": "go", "target": "ok"}, {"id": "s", "objective": "go", "target": "no"}]
+    made = Evaluation(task=agent, dataset=rows, scorers=[exact_match()], folder=tmp_path / "e", name="e").run_sync()
+    (tmp_path / "x.eval").write_bytes(inspect_log(made))
+    python = Path(component("inspect")).resolve().parent / "python"
+    if subprocess.run([python, "-c", "import pandas, pyarrow"], capture_output=True, check=False).returncode:
+        pytest.skip("the data frames need pandas and pyarrow beside inspect_ai: run .ci/components again")
+    done = subprocess.run([python, "-c", FRAMES], check=True, capture_output=True, text=True, cwd=tmp_path)
+    found = json.loads(done.stdout)
+    (log,) = found["evals"]
+    figures = ("model", "score_passed_accuracy", "score_passed_stderr", "score_exact_accuracy")
+    assert [log[name] for name in figures] == ["fake/one", 0.5, 0.5, 0.5]
+    assert [
+        (each["id"], each["total_tokens"], each["message_count"], each["turn_count"]) for each in found["samples"]
+    ] == [
+        ("r", 220, 4, 2),
+        ("s", 220, 4, 2),
+    ]
+    assert [each["score_passed"] for each in found["samples"]] == [1.0, 0.0]
+    assert json.loads(found["samples"][0]["model_usage"])["fake/one"]["total_cost"] == 1.0
+    assert [role for role, _, _ in found["messages"]][:5] == ["system", "user", "assistant", "tool", "assistant"]
+    assert found["ids"]
+    assert (found["events"]["model"], found["events"]["tool"], found["events"]["score"]) == (4, 2, 4)
 
 
 READ_AND_WRITE = """

@@ -249,8 +249,8 @@ _link = _with(
     file=_text,
     edit=is_patch,
     configuration=_object,
-    changed=lambda value: type(value) is list and all(map(_text, value)),
-    reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text),
+    changed=_list_of(_text),
+    reuse_effects=_with({"run": is_run_id, "step": _index}, file=_text, live=_list_of(_text)),
 )
 _task = _with(id=_maybe_text, objective=_maybe_text, inputs=_none_or(_object), metadata=_none_or(_object), budget=_any)
 

@@ -4,7 +4,7 @@ A fork starts from an edited state of another run, and its header has a link to 
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -45,6 +45,7 @@ def plan_of_fork(
     home: TraceHome,
     *,
     reuse_effects: bool = False,
+    live_calls: Collection[str] = (),
     answers: Mapping[str, Any] | None = None,
 ) -> RunPlan:
     """Return the plan of a run from state `at` of another, edited.
@@ -90,8 +91,8 @@ def plan_of_fork(
     parent["path"] = (header.get("parent") or {}).get("path", "")
     reuse = None
     if reuse_effects:
-        parent["reuse_effects"] = link
-        reuse = Reuse(source, source.run_id, index, answers or {})
+        parent["reuse_effects"] = {**link, "live": sorted(live_calls)} if live_calls else link
+        reuse = Reuse(source, source.run_id, index, answers or {}, live_calls=live_calls)
     return RunPlan.forked(module, source, parent, budget, options, home, state, reuse)
 
 

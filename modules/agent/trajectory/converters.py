@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import orjson
 
+from ....traces import Trace
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentStep, GenerationEnd, GenerationStep
@@ -56,7 +57,9 @@ def trajectory_to_jsonl_record(
     tools: list[dict[str, Any]] | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a training record: `messages`, and `tools` and `metadata` if given.
+    """Return a training record: `messages`, `tools`, and `metadata` if given.
+
+    `tools` are by default those of the trajectory's run.
 
     The first message is the conversation's own system message, if there is one; otherwise `system_prompt` or the
     trajectory's.
@@ -66,11 +69,20 @@ def trajectory_to_jsonl_record(
     if prompt and not (messages and messages[0]["role"] == "system"):
         messages = [{"role": "system", "content": prompt}, *messages]
     record: dict[str, Any] = {"messages": messages}
+    if tools is None and trajectory.trace_or_none is not None:
+        tools = tools_of(trajectory.trace)
     if tools:
         record["tools"] = tools
     if metadata:
         record["metadata"] = metadata
     return record
+
+
+def tools_of(trace: Trace) -> list[dict[str, Any]]:
+    """Return the definitions of the tools that an Agent's run had."""
+    params = (trace.first_state or {}).get("params")
+    tools = params.get("tools") if isinstance(params, Mapping) else None
+    return tools if isinstance(tools, list) else []
 
 
 def trajectory_to_rows(trajectory: Trajectory) -> list[dict[str, Any]]:

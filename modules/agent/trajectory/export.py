@@ -1,6 +1,7 @@
 """Export of Agents' runs as files of messages."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, BinaryIO, Literal
 
 from ....errors import ExportError
@@ -23,12 +24,20 @@ def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
     `openai` writes the first run only. Raises ExportError for a run that is not an Agent's.
     """
     for trace in traces:
-        trajectory = _trajectory(trace)
         if form == "openai":
-            out.write(dump(trajectory_to_openai_format(trajectory), indent=True) + b"\n")
+            out.write(dump(trajectory_to_openai_format(_trajectory(trace)), indent=True) + b"\n")
             return
-        record = trajectory_to_jsonl_record(trajectory, tools=_tools(trace), metadata=_metadata(trace, trajectory))
+        record = record_of(trace)
         out.write(dump(record if form == "jsonl" else chat_of(record)) + b"\n")
+
+
+def record_of(trace: Trace, facts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the training record of an Agent's run.
+
+    `facts` are added to its metadata. Raises ExportError for a run that is not an Agent's.
+    """
+    trajectory = _trajectory(trace)
+    return trajectory_to_jsonl_record(trajectory, metadata={**_metadata(trace, trajectory), **facts})
 
 
 def _trajectory(trace: Trace) -> Trajectory:
@@ -37,12 +46,6 @@ def _trajectory(trace: Trace) -> Trajectory:
             f"run {trace.run_id} is not the run of an Agent, so it has no messages; --markdown exports any run"
         )
     return Trajectory.of(trace)
-
-
-def _tools(trace: Trace) -> list[dict[str, Any]]:
-    params = (trace.first_state or {}).get("params")
-    tools = params.get("tools") if isinstance(params, Mapping) else None
-    return tools if isinstance(tools, list) else []
 
 
 def _metadata(trace: Trace, trajectory: Trajectory) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ...tools.files.workspace import Workspace
 from ...tools.sandbox import make_sandbox
 from ..datasets import Row
 from ..datasets.files import read_rows
+from ..errors import EvaluationError
 from ..scorers import Score, Scorer
 from .rows import required, row_of
 
@@ -24,6 +25,7 @@ _BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
 _DRIVER = """\
 import signal, sys
 token, seconds = sys.stdin.read().split()
+print("started " + token, flush=True)
 def over(*_): raise TimeoutError("the check took too long")
 signal.signal(signal.SIGALRM, over)
 with open("program.py", encoding="utf-8") as file: program = compile(file.read(), "program.py", "exec")
@@ -31,7 +33,7 @@ sys.stdin.close()
 signal.setitimer(signal.ITIMER_REAL, float(seconds))
 exec(program, {"__name__": "program"})
 signal.setitimer(signal.ITIMER_REAL, 0)
-print("\\n" + token)
+print("\\nended " + token)
 """
 
 
@@ -53,9 +55,9 @@ def human_eval(
     """Score 1 if the completed program passes its test in time.
 
     The program is the prompt, the completion and the test; it passes if it ends without an exception. It runs in a
-    sandbox of the named kind. Without that sandbox, scoring is an error; the program never runs in this process. A
-    program that ends early (`exit(0)`) has not passed. With `whole`, the answer is a chat model's: its first code block
-    is the whole function, and the score is not comparable with scores by the published rule.
+    sandbox of the named kind. If that sandbox or its Python does not start, scoring is an error; the program never runs
+    in this process. A program that ends early (`exit(0)`) has not passed. With `whole`, the answer is a chat model's:
+    its first code block is the whole function, and the score is not comparable with scores by the published rule.
     """
 
     async def score(answer: str | None, columns: dict[str, Any]) -> Score:
@@ -70,9 +72,13 @@ def human_eval(
             ended = await box.exec(
                 [*box.python, "driver.py"], stdin=f"{token} {seconds}", timeout=seconds + _START_SECONDS
             )
-        if ended.ok and ended.output.rstrip().endswith(token):
+        started = f"started {token}\n"
+        if started not in ended.output:
+            said = ended.output.strip()[-500:] or f"it ended with {ended.returncode}"
+            raise EvaluationError(f"the sandbox {sandbox} did not start Python, so the program was not checked: {said}")
+        if ended.ok and ended.output.rstrip().endswith(f"ended {token}"):
             return Score(1.0, True, "passed")
-        last = (ended.output.strip().splitlines() or ["it ended early"])[-1]
+        last = (ended.output.replace(started, "").strip().splitlines() or ["it ended early"])[-1]
         timed_out = ended.timed_out or last.startswith("TimeoutError: the check took too long")
         return Score(0.0, False, "timed out" if timed_out else f"failed: {last[:500]}")
 

@@ -5,7 +5,7 @@ Yao et al. 2024, arXiv:2406.12045; sierra-research/tau-bench, `types.py` and `en
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from ....errors.tasks import FileProblem
 from ....traces import Step
 from ..datasets import Row
-from ..errors import DatasetError, EvaluationError
+from ..errors import DatasetError
 from ..scorers import Score, Scorer
 from .rows import row_of
 
@@ -50,37 +50,41 @@ def tau_bench(data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], 
     """Score 1 if the database and the outputs are right.
 
     The run's database must equal the reference's, and the run's messages must contain every output. `data` makes a
-    fresh database, and `tools` change a database: `tool(data, **kwargs)`. The run keeps its database in its state's
-    field `data`, and writes messages by the action `respond(content)`. A reference action that raises is skipped, as in
-    the published replay. An output is compared with messages in lower case and without commas, so an output with a
-    comma can never match, as published.
+    fresh database, and `tools` change a database: `tool(data, **kwargs)`. The run's database is its state's field
+    `data`; without that field, as in an Agent's run, it is a fresh database after the run's own calls of `tools`. The
+    run writes messages by the action `respond(content)`; without one, its answer is its message. A reference action
+    that raises is skipped, as in the published replay. An output is compared with messages in lower case and without
+    commas, so an output with a comma can never match, as published.
     """
 
-    def score(state: Mapping[str, Any], target: Mapping[str, Any], steps: Sequence[Step]) -> Score:
-        if "data" not in state:
-            raise EvaluationError("the run's state has no field `data`; keep the run's database in it")
-        reference = deepcopy(data())
-        for action in target["actions"]:
-            tool = tools.get(action["name"])
-            if tool is not None and action["name"] != RESPOND:
+    def replayed(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> Any:
+        made = deepcopy(data())
+        for called, arguments in calls:
+            tool = tools.get(called)
+            if tool is not None and called != RESPOND:
                 try:
-                    tool(reference, **action["kwargs"])
+                    tool(made, **arguments)
                 except Exception:  # noqa: BLE001 - the published replay takes an error as an observation
                     continue
-        if _digest(state["data"]) != _digest(reference):
+        return made
+
+    def score(state: Mapping[str, Any], target: Mapping[str, Any], steps: Sequence[Step], answer: str | None) -> Score:
+        reference = replayed((each["name"], each["kwargs"]) for each in target["actions"])
+        calls = list(_calls_made(steps))
+        if _digest(state["data"] if "data" in state else replayed(calls)) != _digest(reference):
             return Score(0.0, False, "the database is not as the reference leaves it")
-        said = [text.lower().replace(",", "") for text in _said(steps)]
+        messages = [str(arguments.get("content", "")) for called, arguments in calls if called == RESPOND]
+        said = [text.lower().replace(",", "") for text in messages or [answer or ""]]
         missing = [each for each in target["outputs"] if not any(str(each).lower() in text for text in said)]
         return Score(float(not missing), not missing, f"not said: {missing}" if missing else "")
 
     return Scorer(score, name=name)
 
 
-def _said(steps: Sequence[Step]) -> Iterator[str]:
+def _calls_made(steps: Sequence[Step]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for step in steps:
         for action in (step.decision or {}).get("actions") or ():
-            if action.get("name") == RESPOND:
-                yield str((action.get("args") or {}).get("content", ""))
+            yield str(action.get("name")), action.get("args") or {}
 
 
 def _digest(value: Any) -> str:

@@ -25,7 +25,9 @@ class ScoreTest:
     """A score in both evaluations, over the tasks that both have.
 
     `p` is of a paired test (McNemar's exact test for verdicts of single runs, otherwise a permutation test of the
-    tasks' means), `corrected` is Holm's correction over all scores. `better` and `worse` count tasks.
+    tasks' means). The verdict `passed` is the primary endpoint: its `corrected` is `p`. Of the other scores,
+    those with equal values of all tasks are one hypothesis, and `corrected` is Holm's correction over the hypotheses.
+    `better` and `worse` count tasks.
     """
 
     score: str
@@ -116,9 +118,7 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
     common = {name: [task for task in old[name] if task in new[name]] for name in names}
     if not any(common.values()):
         raise EvaluationError(_why_not_comparable(before, after))
-    tests = [_test(name, old[name], new[name], common[name]) for name in names if common[name]]
-    corrected = holm([each.p for each in tests])
-    tests = [replace(each, corrected=p) for each, p in zip(tests, corrected, strict=True)]
+    tests = _corrected([_test(name, old[name], new[name], common[name]) for name in names if common[name]], old, new)
     mine, theirs = _by_task(before), _by_task(after)
     stores = [open_runs(each.folder, each.traces) if runs else None for each in (before, after)]
     changes: list[TaskChange] = []
@@ -178,6 +178,21 @@ def _test(name: str, old: Mapping[str, list[float]], new: Mapping[str, list[floa
     else:
         kind, p = "paired permutation", paired_permutation(was, now)
     return ScoreTest(name, len(tasks), mean_of(was), mean_of(now), better, worse, kind, p)
+
+
+def _corrected(tests: Sequence[ScoreTest], old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ScoreTest]:
+    """Return the tests with corrected p-values.
+
+    The verdict is the primary endpoint, which is not corrected. Holm's family is the other hypotheses. Scores with
+    equal values of all tasks are one hypothesis.
+    """
+    values = [
+        [[(task, mean_of(each)) for task, each in side[test.score].items()] for side in (old, new)] for test in tests
+    ]
+    first = [values.index(each) for each in values]  # of the tests of this hypothesis
+    family = sorted({at for at in first if tests[at].score != PASSED})
+    corrected = {at: tests[at].p for at in first} | dict(zip(family, holm([tests[at].p for at in family]), strict=True))
+    return [replace(test, corrected=corrected[at]) for test, at in zip(tests, first, strict=True)]
 
 
 def _by_task(result: EvalResult) -> dict[str, dict[int, Sample]]:

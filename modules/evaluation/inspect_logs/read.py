@@ -7,23 +7,28 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from ....errors import ExtraMissingError
 from ....errors.tasks import FileProblem
+from ....tasks import Task
 from ..datasets import Dataset
 from ..errors import DatasetError
 
 _MOST_BYTES = 1 << 30
 _ZSTD = 93
+_TAKEN = frozenset((*Task.model_fields, "input", "target", "choices", "files"))
 
 
 def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Dataset:
     """Return the samples of an `.eval` log as a dataset.
 
-    Each sample has one row, whatever its epochs. A row has the sample's input as objective, its target and id; its
-    metadata and choices are columns. Logs that Inspect writes are compressed with zstd, which needs Python 3.14, or the
-    package zstandard (`refold[inspect]`). Nothing in a log is run. Raises DatasetError for a file that is not a log.
+    Each sample has one row, whatever its epochs. A row has the sample's input as objective, its target and id. A
+    conversation is one text, each message with its role. Choices are added to the objective, as letters. Metadata and
+    choices are columns; metadata with the name of a task's field has `metadata_` before its name. Logs that Inspect
+    writes are compressed with zstd, which needs Python 3.14, or the package zstandard (`refold[inspect]`). Nothing in a
+    log is run. Raises DatasetError for a file that is not a log.
     """
     path = Path(path)
     documents = _documents(path)
@@ -37,14 +42,26 @@ def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Datas
 
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
     given = document["input"]
-    if isinstance(given, list):  # messages: the last message of the user is the objective
-        said = [_content(each.get("content")) for each in given if each.get("role") == "user"]
-        given = said[-1] if said else _content(given[-1].get("content")) if given else ""
+    if isinstance(given, list):
+        said = [(str(each.get("role")), _content(each.get("content"))) for each in given]
+        given = said[0][1] if len(said) == 1 else "\n\n".join(f"{role}: {text}" for role, text in said)
+    if choices := document.get("choices"):
+        listed = (f"{_letter(place)}) {choice}" for place, choice in enumerate(choices))
+        given = "\n".join([given, "", *listed])
     kept = {name: document[name] for name in ("choices", "files") if document.get(name)}
     metadata = document.get("metadata") or {}
-    columns = {name: value for name, value in metadata.items() if not str(name).startswith("refold_")}
+    columns = {
+        f"metadata_{name}" if name in _TAKEN else str(name): value
+        for name, value in metadata.items()
+        if not str(name).startswith("refold_")
+    }
     target = document.get("target")
     return {**columns, **kept, "id": str(document["id"]), "input": given, "target": target or None}
+
+
+def _letter(place: int) -> str:
+    """Return the letter of a choice; after Z, its number."""
+    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
 
 
 def _content(content: Any) -> str:

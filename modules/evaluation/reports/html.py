@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from ....printable import printable
-from ..result import EvalResult
+from ..result import EvalResult, Spent
 from ..sample import Sample
 
 _STYLE = """\
@@ -50,7 +50,7 @@ def html_report(result: EvalResult, groups: Iterable[str] = ()) -> str:
         f"<title>{_text(result.name)} · refold</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
         f"<h1>{_text(result.name)}</h1>",
         f"<p>{len(result.samples)} runs, {result.passed_count} passed, {result.failed_count} failed, "
-        f"{result.error_count} without a verdict; {_cost(result.cost)}, {result.tokens:,} tokens, "
+        f"{result.error_count} without a verdict; {_spent(result)}, {result.tokens:,} tokens, "
         f"{result.seconds:,.1f} s of work</p>",
         "<h2>Scores</h2>",
         _figures({"": result}),
@@ -76,11 +76,10 @@ def html_report(result: EvalResult, groups: Iterable[str] = ()) -> str:
 def _figures(results: dict[str, EvalResult], head: str = "") -> str:
     rows = []
     for label, result in results.items():
-        estimates = {"passed": result.passing, **result.metrics_summary}
+        estimates = result.estimates
         for name, found in estimates.items():
             if found is not None:
-                interval = "" if found.interval is None else f"{found.interval.low:.3f} – {found.interval.high:.3f}"
-                cells = [name, f"{found.mean:.3f}", interval, found.tasks, found.runs]
+                cells = [name, f"{found.mean:.3f}", found.ends(), found.tasks, found.runs]
                 rows.append([_cell(each) for each in ([label, *cells] if head else cells)])
         if not head and result.repeats > 1:
             for title, figure in (("pass@", result.pass_at), ("pass^", result.pass_hat)):
@@ -112,7 +111,7 @@ def _sample(sample: Sample, scorers: Sequence[str]) -> list[str]:
         *scores,
         f'<td class="text">{_text(said[:2000])}</td>',
         f"<td class=number>{sample.steps}</td>",
-        f"<td class=number>{_cost(sample.cost)}</td>",
+        f"<td class=number>{_text(str(Spent(sample.cost, sample.unpriced)))}</td>",
         f"<td class=number>{sample.seconds:.1f}</td>",
     ]
 
@@ -144,8 +143,9 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.6g}"
 
 
-def _cost(value: float | None) -> str:
-    return "cost not known" if value is None else f"${value:,.4f}"
+def _spent(result: EvalResult) -> str:
+    judges = f", judges {result.judging}" if result.judging != Spent() else ""
+    return _text(f"{result.spent}{judges}")
 
 
 def _text(text: str) -> str:

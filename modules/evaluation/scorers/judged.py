@@ -4,16 +4,20 @@ Each judgement is a separate run, whose answers are journaled and reused.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Literal
 
-from ....engine import AgentModule, Decision, Engine, RunStatus, StateSchema
+from ....engine import AgentModule, Decision, Engine, RunStatus, RuntimeBudget, StateSchema
 from ....errors import ExternalError, NotATraceError
 from ....tasks import Task
 from ....traces import Trace
 from ...agent import AgentJudge
+from ...agent.judge import PROMPT
+from ...run_sets.code_parts import value_digest
 from ..errors import EvaluationError
 from ..statistics import cohens_kappa
 from .run import EvaluatedRun
@@ -57,8 +61,9 @@ class Judging(AgentModule[JudgementState]):
 class JudgeScorer(Scorer):
     """Scores runs by a model with a rubric.
 
-    A judgement is a recorded run in the evaluation's folder, under a key made of the judge and the evidence. The same
-    evidence is not judged twice: scoring again asks no model. Without an answer, the score is the lowest, and no model
+    A judgement is a recorded run in the evaluation's folder, under a key made of the judge's whole configuration (its
+    model with all parameters and code, rubric and limits) and the evidence. The same evidence is not judged twice:
+    scoring again asks no model. Without an answer, the score is the lowest, and no model
     is asked.
 
     Args:
@@ -82,21 +87,33 @@ class JudgeScorer(Scorer):
         inputs = {"evidence": shown, "goal": run.objective, "expected": expected}
         task = Task(id=f"judge-{self._key(inputs)}", objective=f"judge: {self.name}", inputs=inputs)
         folder = None if run.folder is None else run.folder / FOLDER
-        recorded = None if folder is None else _recorded(folder, task.id)
+        recorded = None
+        for trace in () if folder is None else _recorded(folder, task.id):
+            run.judgements[trace.run_id] = trace.end["usage"]
+            recorded = trace.end["final_result"] if trace.status == "completed" else recorded
         if recorded is None:
-            result = await Engine(Judging(self.judge), traces=folder).arun(task)
-            if result.status is not RunStatus.completed:
-                raise ExternalError(f"the judge gave no judgement: {result.error or result.stop_reason}")
-            recorded = result.final_result or ""
+            recorded = await self._asked(run, task, folder)
         found = json.loads(recorded)
         return Score(found["score"], found["passed"], found["reason"])
 
+    async def _asked(self, run: EvaluatedRun, task: Task, folder: Path | None) -> str:
+        left = run.judging.left
+        if left is not None and left <= 0:
+            raise EvaluationError("max_cost_usd is spent, so the judge is not asked; raise it, and call the same again")
+        result = await Engine(Judging(self.judge), traces=folder, budget=RuntimeBudget(max_cost_usd=left)).arun(task)
+        run.judgements[result.run_id] = result.usage.to_dict()
+        if left is not None:
+            run.judging.left = left - result.usage.cost
+        if result.status is not RunStatus.completed:
+            raise ExternalError(f"the judge gave no judgement: {result.error or result.stop_reason}")
+        return result.final_result or ""
+
     def _key(self, inputs: Any) -> str:
-        judge = self.judge
-        params = None if judge.params is None else judge.params.model_dump(mode="json")
-        model = str(getattr(judge.generator, "model", ""))
-        parts = [model, judge.rubric, judge.system_prompt, judge.min_score, judge.max_score, judge.passing, params]
-        text = json.dumps([parts, inputs], sort_keys=True, default=str)
+        """Return a digest of the judge and the evidence.
+
+        It covers the judge's whole configuration, with the code of its model.
+        """
+        text = json.dumps([value_digest(self.judge), PROMPT, inputs], sort_keys=True)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -120,13 +137,18 @@ def judge_agreement(
     return cohens_kappa(list(judged), list(labels), weights=weights)
 
 
-def _recorded(folder: Any, task_id: str) -> str | None:
+def judge_cost(folder: Path) -> float:
+    """Return the known cost of all judgements in an evaluation's folder."""
+    return math.fsum(trace.end["usage"].get("cost") or 0.0 for trace in _recorded(folder / FOLDER, "judge"))
+
+
+def _recorded(folder: Path, task_id: str) -> Iterator[Trace]:
+    """Yield the ended judgements of a task, also those that failed."""
     for path in sorted(folder.glob(f"{task_id}-*.trace.jsonl")):
         with suppress(NotATraceError):  # a judge that was killed before its trace began: it is asked again
             trace = Trace.load(path)
-            if trace.status == "completed":
-                return str(trace.end["final_result"])
-    return None
+            if trace.end.get("usage"):
+                yield trace
 
 
 def _transcript(run: EvaluatedRun) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,16 @@ NAMES = (
 """The names that a scorer's parameters may have."""
 
 
+@dataclass
+class JudgeBudget:
+    """What judges may still spend, in US dollars.
+
+    None is no limit.
+    """
+
+    left: float | None = None
+
+
 class EvaluatedRun:
     """One recorded run of one row; everything is read from its trace.
 
@@ -30,7 +40,11 @@ class EvaluatedRun:
         row: the row of the dataset.
         repeat: the number of the repeat, from 1.
         folder: the evaluation's folder, where judges keep their answers, or None.
-        source: the trace that a fork continues; its steps precede the fork's own.
+        sources: the traces that `trace` continues, the first one first: earlier attempts at the task, or the recorded
+            run of a counterfactual.
+        earlier: the usage of the earlier attempts, which belongs to the run's usage.
+        judging: what judges may still spend.
+        judgements: the usage of each judgement of this run, by the judgement's run.
     """
 
     def __init__(
@@ -39,13 +53,18 @@ class EvaluatedRun:
         row: "Row",
         repeat: int = 1,
         folder: Path | None = None,
-        source: Trace | None = None,
+        sources: Sequence[Trace] = (),
+        earlier: Sequence[Mapping[str, Any]] = (),
+        judging: "JudgeBudget | None" = None,
     ) -> None:
         self.trace = trace
         self.row = row
         self.repeat = repeat
         self.folder = folder
-        self.source = source
+        self.sources = sources
+        self.earlier = earlier
+        self.judging = judging or JudgeBudget()
+        self.judgements: dict[str, Mapping[str, Any]] = {}
 
     def for_scorer(self) -> "EvaluatedRun":
         """Return the run with a state, end and row of its own.
@@ -56,8 +75,9 @@ class EvaluatedRun:
         own = replace(
             row, task=row.task.model_copy(deep=True), target=deepcopy(row.target), columns=deepcopy(row.columns)
         )
-        made = EvaluatedRun(self.trace, own, self.repeat, self.folder, self.source)
+        made = EvaluatedRun(self.trace, own, self.repeat, self.folder, self.sources, self.earlier, self.judging)
         made._end = self._end
+        made.judgements = self.judgements
         return made
 
     @cached_property
@@ -92,13 +112,17 @@ class EvaluatedRun:
 
     @cached_property
     def steps(self) -> Sequence[Step]:
-        """The committed steps.
+        """The committed steps of the whole run.
 
         A fork's steps start with its source's steps up to the fork.
         """
-        if self.source is None:
+        if not self.sources:
             return self.trace.steps
-        return [*self.source.steps[: (self.trace.parent or {})["step"]], *self.trace.steps]
+        found, start = list(self.sources[0].steps), 0
+        for fork in (*self.sources[1:], self.trace):
+            start += (fork.parent or {})["step"]
+            found[start:] = fork.steps
+        return found
 
     @property
     def status(self) -> str:
@@ -126,9 +150,21 @@ class EvaluatedRun:
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """Tokens, cost and seconds of the run."""
+        """Tokens, cost and seconds of the whole run, with its earlier attempts.
+
+        `steps` is the number of `steps`.
+        """
         found = self._end.get("usage")
-        return deepcopy(found) if isinstance(found, Mapping) else {}
+        own: dict[str, Any] = dict(deepcopy(found)) if isinstance(found, Mapping) else {}
+        if not self.earlier:
+            return own
+        names = {name: value for each in self.earlier for name, value in each.items()} | own
+        whole = {
+            name: sum(each.get(name) or 0 for each in (*self.earlier, own))
+            for name, value in names.items()
+            if isinstance(value, int | float)
+        }
+        return {**own, **whole, "steps": len(self.steps)}
 
     @property
     def task(self) -> Task:

@@ -25,7 +25,7 @@ def called_tool(tool: str, *, at_least: int = 1, at_most: int | None = None, nam
     def score(steps: Sequence[Step]) -> Score:
         count = sum(each == tool for _, each in tool_calls(steps))
         passed = count >= at_least and (at_most is None or count <= at_most)
-        return Score(float(passed), passed, f"{tool} was called {count} times")
+        return Score(float(passed), passed, f"{tool} was called {count} time{'s' * (count != 1)}")
 
     return Scorer(score, name=name or f"called {tool}")
 

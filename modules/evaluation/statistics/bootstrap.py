@@ -18,9 +18,9 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the bias-corrected and accelerated bootstrap interval of a mean.
 
-    `values` has one number for each task: the mean of its repeats. The same seed gives the same interval. If all values
-    are equal, both ends are that value. Efron 1987, JASA 82(397), doi:10.1080/01621459.1987.10478410. Raises UsageError
-    for fewer than two values.
+    `values` has one number for each task: the mean of its repeats. The same seed gives the same interval. Efron 1987,
+    JASA 82(397), doi:10.1080/01621459.1987.10478410. Raises UsageError for fewer than two values, and for equal values,
+    as resamples of them do not differ.
     """
     n = len(values)
     if n < 2:
@@ -33,12 +33,13 @@ def bootstrap_interval(
     total = math.fsum(values)
     mean = total / n
     if all(value == values[0] for value in values):
-        return Interval(math.ldexp(values[0], exponent), math.ldexp(values[0], exponent))
+        raise UsageError(f"a bootstrap needs values that differ, got {n} times {math.ldexp(values[0], exponent)!r}")
     random = Random(seed)
     means = sorted(math.fsum(values[i] for i in drawn(random, n)) / n for _ in range(resamples))
     normal = NormalDist()
     # A resample that equals the mean counts half. At 0 and 1 the correction is infinite: half a resample bounds it.
-    below = sum(each < mean for each in means) + sum(each <= mean for each in means)
+    near = 1e-12 * max(map(abs, values))  # sums of the same values in another order differ in the last bits
+    below = sum(each < mean - near for each in means) + sum(each <= mean + near for each in means)
     share = min(max(below / (2 * resamples), 0.5 / resamples), 1 - 0.5 / resamples)
     bias = normal.inv_cdf(share)
     left_out = [(total - value) / (n - 1) for value in values]

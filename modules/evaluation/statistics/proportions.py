@@ -14,10 +14,11 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
+def wilson(successes: float, trials: int, level: float = 0.95) -> Interval:
     """Return Wilson's score interval of a proportion.
 
-    Without trials, the interval is (0, 1). Wilson 1927, JASA 22(158), doi:10.1080/01621459.1927.10502953.
+    `successes` may be a mean times `trials`. Without trials, the interval is (0, 1). Wilson 1927, JASA 22(158),
+    doi:10.1080/01621459.1927.10502953.
     """
     _check_counts(successes, trials)
     z = normal_quantile(level)
@@ -72,7 +73,7 @@ def _check_level(level: float) -> None:
         raise UsageError(f"the level of an interval must be between 0 and 1, such as 0.95, got {level!r}")
 
 
-def _check_counts(successes: int, trials: int) -> None:
+def _check_counts(successes: float, trials: int) -> None:
     if not 0 <= successes <= trials:
         raise UsageError(f"successes must be between 0 and the number of trials, got {successes} of {trials}")
 

@@ -18,6 +18,7 @@ from anyio import to_thread
 
 from ....errors import ExternalError, UsageError
 from ....traces.stores import open_store
+from ..alone.own_process import describe_exit
 from ..errors import first_error
 from ..plan import SetPlan
 from ..stop import Stop
@@ -73,23 +74,14 @@ async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> N
         if in_vain == IN_VAIN + plan.limits.attempts:
             raise ExternalError(
                 f"a worker process failed {in_vain} times in a row before it had ended a task, and is not started "
-                f"again: {worker.problem or _fate(code)}. Tasks that have ended keep their results; once the cause is "
-                "fixed, the same call does the rest"
+                f"again: {worker.problem or describe_exit(code)}. Tasks that have ended keep their results; once the "
+                "cause is fixed, the same call does the rest"
             )
 
 
 def _was_killed(code: int | None) -> bool:
     """Return whether a signal ended a process, whatever the module did."""
     return code is not None and code < 0
-
-
-def _fate(code: int | None) -> str:
-    """Return a description of the end of a process without a message."""
-    if code is not None and _was_killed(code):
-        name = signal.Signals(-code).name
-        why = ", which the system sends when memory runs out" if name == "SIGKILL" else ""
-        return f"it was ended by {name}{why}"
-    return f"it ended with exit code {code}"
 
 
 _NOT_READY = (

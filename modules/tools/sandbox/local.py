@@ -3,6 +3,7 @@
 It only enforces limits, and is the base class of the others.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,8 +45,13 @@ class LocalSandbox:
 
     @property
     def python(self) -> Sequence[str]:
-        """The command that starts this Python."""
-        return [sys.executable]
+        """The command that starts this Python.
+
+        Its folder is resolved, as the path it was started by may not exist inside walls. The program is not: a virtual
+        environment's is a link.
+        """
+        folder, name = os.path.split(sys.executable)
+        return [os.path.join(os.path.realpath(folder), name)]
 
     async def exec(
         self,

@@ -73,13 +73,20 @@ def replay_folder(
     code = int(diff is None or diff.is_worse or "failed" in found.counts or missed)
     if as_json:
         replayed = [each.to_dict() for each in found.replayed]
-        doc = {"counts": found.counts, "cost": found.after.cost, "replayed": replayed, "out": str(out)}
+        doc = {"counts": found.counts, **found.after.spent.to_dict(), "cost_before": found.before.cost}
+        doc |= {"changed": found.changed, "untried": found.untried, "replayed": replayed, "out": str(out)}
         write_json({**doc, "diff": None if diff is None else diff.to_dict(), "not_compared": told, "exit_code": code})
         return code
     screen = console()
     counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
-    cost = "cost not known" if found.after.cost is None else f"${found.after.cost:,.4f}"
-    say(screen, Text(f"{count_text(len(found.replayed), 'recorded run')}: {counts}; {cost} for what changed; {out}"))
+    cost = f"{found.after.spent} for what changed, {found.before.spent} before"
+    say(screen, Text(f"{count_text(len(found.replayed), 'recorded run')}: {counts}; {cost}; {out}"))
+    if found.changed:
+        names = brief(", ".join(map(clean, found.changed)), 200)
+        say(screen, Text(f"other code: {names}; where a run used it, it ran live"))
+    for name in found.untried:
+        line = f"not tried: {clean(name)}: its code runs elsewhere, and its recorded results are used"
+        say(screen, Text(line, "yellow"))
     for each in found.replayed:
         if each.error is not None:
             say(screen, Text(f"not replayed: {clean(each.key)}: {brief(clean(each.error), 200)}", "red"))

@@ -1,6 +1,8 @@
 """`refold eval run` and `refold eval report`."""
 
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -10,11 +12,13 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from ....modules.evaluation import Estimate, EvalResult
+from ....modules.evaluation import EvalResult
 from ....modules.evaluation.eval_file import evaluation_of, load_evaluation
+from ....modules.evaluation.folder import RUNS
 from ....modules.evaluation.reports import csv_report, html_report
-from ....modules.evaluation.result import no_column
+from ....modules.evaluation.result import Spent, no_column
 from ....modules.evaluation.sample import Sample
+from ....secret_table import without_password
 from ....traces.export.files import export_file
 from ...errors import INTERRUPTED, InputError
 from ...input.consent import check_module, trusted_folders
@@ -158,11 +162,11 @@ def _show(result: EvalResult, groups: tuple[str, ...]) -> None:
             f"pass@{k} {at:.3f}, pass^{k} {hat:.3f}" for k, at, hat in passes if at is not None and hat is not None
         ]
         say(out, *(Text(line) for line in lines))
-    cost = "cost not known" if result.cost is None else f"${result.cost:,.4f}"
-    say(
-        out,
-        Text(f"{count_text(len(result.samples), 'run')}, {cost}, {result.tokens:,} tokens, {result.seconds:,.1f} s"),
-    )
+    runs = count_text(len(result.samples), "run")
+    say(out, Text(f"{runs}, {result.spent}, {result.tokens:,} tokens, {result.seconds:,.1f} s"))
+    if result.judging != Spent():
+        say(out, Text(f"judges: {result.judging}, {result.judging.tokens:,} tokens"))
+    _failures(out, result)
     ended = [each for each in result.error_samples if each.status not in ("queued", "running", "missing")]
     lost: dict[str, list[Sample]] = {}
     for sample in ended:
@@ -184,16 +188,33 @@ def _show(result: EvalResult, groups: tuple[str, ...]) -> None:
         say(out, Text(clean(note), "dim"))
 
 
+def _failures(out: Console, result: EvalResult) -> None:
+    """Print the most frequent error of failed runs.
+
+    The command that shows it is printed, too.
+    """
+    failed = [each for each in result.scored if each.error is not None]
+    if not failed:
+        return
+    error, count = Counter(each.error for each in failed).most_common(1)[0]
+    of = (
+        f"{count} of {len(result.samples)} runs failed"
+        if count == len(failed)
+        else (f"{len(failed)} of {len(result.samples)} runs failed, {count} of them")
+    )
+    say(out, Text(f"{of}: {brief(clean(str(error)), 300)}", "red"))
+    first = next(each for each in failed if each.error == error)
+    place = result.folder and str(result.folder / RUNS) if result.traces is None else without_password(result.traces)
+    say(out, Text(f"to see it: refold trace show {first.run_id} --traces {shlex.quote(clean(str(place)))}", "dim"))
+
+
 def _figures(out: Console, column: str, results: Mapping[str, EvalResult]) -> None:
     heads = [*([column] if column else []), "score", "mean", "95 % interval", "tasks", "runs"]
     rows = []
     for label, result in results.items():
-        found: dict[str, Estimate | None] = {"passed": result.passing, **result.metrics_summary}
-        for name, each in found.items():
-            if each is not None:
-                interval = "" if each.interval is None else f"{each.interval.low:.3f} – {each.interval.high:.3f}"
-                cells = [clean(name), f"{each.mean:.3f}", interval, str(each.tasks), str(each.runs)]
-                rows.append([Text(cell) for cell in ([clean(label), *cells] if column else cells)])
+        for name, each in result.estimates.items():
+            cells = [clean(name), f"{each.mean:.3f}", each.ends(), str(each.tasks), str(each.runs)]
+            rows.append([Text(cell) for cell in ([clean(label), *cells] if column else cells)])
     table(out, heads, rows, numbers=range(len(heads) - 4, len(heads)))
 
 

@@ -202,7 +202,7 @@ def _figures(result: "EvalResult") -> Json:
         "passed": sum(_verdict(each) is True for each in result.samples),
         "failed": sum(_verdict(each) is False for each in result.samples),
         "none": sum(_verdict(each) is None for each in result.samples),
-        "cost": result.cost,
+        "cost": None if result.spent.unpriced else result.cost,
         "tokens": result.tokens,
         "seconds": result.seconds,
     }
@@ -270,7 +270,7 @@ def _sample(folder: Folder, sample: Any) -> Json:
         "error": _cut(sample.error),
         "steps": sample.steps,
         "tokens": sample.tokens,
-        "cost": sample.cost,
+        "cost": None if sample.unpriced else sample.cost,
         "seconds": sample.seconds,
     }
 

@@ -1,0 +1,164 @@
+"""Samples: several runs of one goal or of one state.
+
+The runs of a goal are children of one run, so that they share its budget and its trace's family.
+"""
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import anyio
+
+from ...engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child
+from ...errors import ExternalError
+from ...tasks import Task, as_task
+from ...traces import Trace
+from ...traces.file.children import children_of
+from .agent_protocol import RunsGoals
+from .options import engine_for
+from .run import entered, forked
+from .trajectory.converters import trajectory_to_jsonl_record
+from .trajectory.trajectory import Trajectory
+
+Reward: TypeAlias = Callable[[Trajectory], Any | Awaitable[Any]]
+"""A function, sync or async, that returns a number, or an object with a float value such as a JudgeResult."""
+
+
+@dataclass(frozen=True)
+class Samples(Sequence[Trajectory]):
+    """Several runs of one goal: a sequence of trajectories.
+
+    Attributes:
+        trajectories: one for each run that has begun. There are fewer than asked for if the budget ended before.
+        rewards: the reward of each; None if there was no reward function, or the run gave no answer.
+        group: the name of the group, in records: the run that made the samples, or from which they are forks.
+        trace: the trace of the run that made the samples, with the usage of all; None for forks.
+    """
+
+    trajectories: list[Trajectory]
+    rewards: list[float | None]
+    group: str
+    trace: Trace | None = None
+
+    @property
+    def best(self) -> Trajectory | None:
+        """The first trajectory with the highest reward.
+
+        Without rewards, it is the first one with an answer. None if no run gave an answer.
+        """
+        answered = [i for i, each in enumerate(self.trajectories) if each.answer is not None]
+        if not answered:
+            return None
+        return self.trajectories[max(answered, key=lambda i: -math.inf if (r := self.rewards[i]) is None else r)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a training record for each run.
+
+        It has the run's messages and tools, its reward and its group. `trajectories_to_hf_dataset` makes a dataset of
+        them, and `trajectory_to_jsonl_record` documents them.
+        """
+        pairs = zip(self.trajectories, self.rewards, strict=True)
+        return [
+            trajectory_to_jsonl_record(each, metadata={"reward": reward, "group": self.group, "sample": number})
+            for number, (each, reward) in enumerate(pairs)
+        ]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.trajectories[index]
+
+    def __len__(self) -> int:
+        return len(self.trajectories)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return iter(self.trajectories)
+
+
+class Sampling(AgentModule[StateSchema]):
+    """Runs one task several times, as children."""
+
+    def __init__(self, agent: RunsGoals, task: Task, n: int, concurrency: int) -> None:
+        self.agent = agent
+        self.task = task
+        self.n = n
+        self.concurrency = concurrency
+
+    def init_state(self, task: str) -> StateSchema:
+        """Return an empty state: the runs are in the trace."""
+        return StateSchema()
+
+    async def decide(self, state: StateSchema) -> Decision:
+        """Run the children."""
+        module, limiter = self.agent.make_engine().module, anyio.CapacityLimiter(self.concurrency)
+        steps = RuntimeBudget(max_steps=self.agent.max_steps)
+
+        async def one(number: int) -> None:
+            async with limiter:
+                inputs = {**self.task.inputs, "agent_id": str(self.agent.agent_id)}
+                task = self.task.model_copy(update={"id": f"{self.task.id}-{number}", "inputs": inputs})
+                await run_child(module, task, name=f"sample {number}", budget=steps)
+
+        async with anyio.create_task_group() as group:
+            for number in range(self.n):
+                group.start_soon(one, number)
+        return Decision.final(f"{self.n} samples")
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Any) -> None:
+        """Change nothing."""
+
+
+async def sample(agent: RunsGoals, goal: str | Task, n: int, reward: Reward | None, concurrency: int | None) -> Samples:
+    """Run a goal several times; see `Agent.sample`."""
+    _check(n, concurrency)
+    task = as_task(goal)
+    module = Sampling(agent, task, n, concurrency or n)
+    async with entered(agent.tools):
+        # the runs have the criteria, the resources and the inputs; the run around them has the budget
+        outer = Task(id=task.id, objective=task.objective, budget=task.budget)
+        result = await engine_for(module, agent.engine, RuntimeBudget()).arun(outer)
+        runs = [child.run_id for record in result.trace.records for child in children_of(record)]
+        if not runs:
+            raise ExternalError(f"no run of the goal has begun: {result.told()}")
+        trajectories = [Trajectory.of(result.trace.relative(each)) for each in runs]
+        return Samples(trajectories, await _rewards(reward, trajectories), result.run_id, result.trace)
+
+
+async def sample_forks(
+    agent: RunsGoals, trace: Any, n: int, at: int, reward: Reward | None, concurrency: int | None
+) -> Samples:
+    """Fork a run several times; see `Agent.sample_forks`."""
+    _check(n, concurrency)
+    source = trace if isinstance(trace, Trace) else Trace.load(trace)
+    limiter = anyio.CapacityLimiter(concurrency or n)
+    found: dict[int, Trajectory] = {}
+
+    async def one(number: int) -> None:
+        async with limiter:
+            found[number] = await forked(agent, source, at, None, budget=None)
+
+    async with anyio.create_task_group() as group:
+        for number in range(n):
+            group.start_soon(one, number)
+    trajectories = [found[number] for number in range(n)]
+    return Samples(trajectories, await _rewards(reward, trajectories), f"{source.run_id}@{at}")
+
+
+async def _rewards(reward: Reward | None, trajectories: Sequence[Trajectory]) -> list[float | None]:
+    found: list[float | None] = []
+    for each in trajectories:
+        if reward is None or each.answer is None:
+            found.append(None)
+            continue
+        value = reward(each)
+        number = float(await value if inspect.isawaitable(value) else value)
+        if math.isnan(number):
+            raise ValueError(f"the reward of run {each.trace.run_id} must be a number, got NaN")
+        found.append(number)
+    return found
+
+
+def _check(n: int, concurrency: int | None) -> None:
+    for name, value in (("n", n), ("concurrency", concurrency)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

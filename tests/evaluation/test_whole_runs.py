@@ -1,0 +1,200 @@
+"""A run that was retried is scored and costed as a whole, and what is not known is said to be a bound."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refold.cli import cli
+from refold.modules.agent import Agent, AgentJudge, FunctionGenerator, tool
+from refold.modules.evaluation import EvalResult, Evaluation, JudgeScorer, called_tool, exact_match
+from refold.modules.evaluation.comparison import diff_results
+from refold.modules.evaluation.inspect_logs import inspect_log
+from refold.modules.evaluation.reports import html_report
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost_usd": 0.5}
+
+
+@tool
+def look(x: str) -> str:
+    """Looks."""
+    return x
+
+
+def agent_of(away: int, priced: Callable[[int], bool] = lambda call: True) -> Agent:
+    """An agent that looks twice and answers; its model is away for so many requests before the answer."""
+    asked = [0, 0]
+
+    def brain(messages: Sequence[Any], params: Any) -> Any:
+        looked = sum(each.role == "tool" for each in messages)
+        if looked == 2 and asked[0] < away:
+            asked[0] += 1
+            raise ConnectionError("network")
+        asked[1] += 1
+        usage = USAGE if priced(asked[1]) else {**USAGE, "cost_usd": None}
+        if looked < 2:
+            return {"calls": [{"look": {"x": "a"}}], "usage": usage}
+        return {"text": "ok", "usage": usage}
+
+    return Agent(name="a", model=FunctionGenerator(brain), tools=[look], backoff_max_tries=0)
+
+
+def evaluated(folder: Path, away: int, scorers: Any = None, **options: Any) -> EvalResult:
+    rows = [{"id": "r", "goal": "g", "target": "ok"}]
+    fields = {"objective": "goal"}
+    agent = agent_of(away, **options)
+    scorers = scorers or [called_tool("look", at_least=2, at_most=2), exact_match()]
+    return Evaluation(task=agent.task(), dataset=rows, fields=fields, scorers=scorers, folder=folder).run_sync()
+
+
+@pytest.mark.parametrize("away", [0, 1, 2])
+def test_every_command_says_the_same_of_a_retried_run(
+    away: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each retry is a fork, with a trace of its own."""
+    seen: list[dict[str, Any]] = []
+
+    def watched(steps: Sequence[Any], usage: dict[str, Any]) -> bool:
+        seen.append({**usage, "listed": len(steps)})
+        return True
+
+    found = evaluated(tmp_path, away, [called_tool("look", at_least=2, at_most=2), watched])
+    (sample,) = found.samples
+    assert len(list((tmp_path / "runs").glob("*.trace.jsonl"))) == away + 1
+    assert (sample.passed, sample.steps, sample.tokens, sample.cost, found.cost) == (True, 3, 330, 1.5, 1.5)
+    assert {name: seen[0][name] for name in ("steps", "listed", "tokens_in", "cost")} == {
+        **{"steps": 3, "listed": 3, "tokens_in": 300},
+        "cost": 1.5,
+    }
+    assert cli(["set", "show", str(tmp_path / "runs"), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["steps"], row["tokens"], row["cost"]) == (3, 330, 1.5)
+    assert row["seconds"] == pytest.approx(sample.seconds, abs=1e-5)
+    loaded = EvalResult.load(tmp_path)
+    assert (loaded.samples[0].cost, loaded.samples[0].steps) == (1.5, 3)
+
+
+def test_a_partly_unknown_price_is_a_lower_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = evaluated(tmp_path / "part", 0, priced=lambda call: call != 2)
+    assert (part.cost, part.spent.unpriced, str(part.spent)) == (1.0, 1, "≥ $1.0000 (1 call without a price)")
+    none = evaluated(tmp_path / "none", 0, priced=lambda call: False)
+    assert (none.cost, none.spent.unpriced, str(none.spent)) == (None, 3, "cost not known")
+    both = EvalResult([*part.samples, *none.samples])
+    assert (both.cost, both.spent.unpriced) == (1.0, 4)
+    assert "≥ $1.0000 (1 call without a price)" in html_report(part)
+    assert cli(["eval", "report", str(tmp_path / "part")]) == 0
+    assert "≥ $1.0000 (1 call without a price)" in capsys.readouterr().out
+    assert cli(["eval", "report", str(tmp_path / "part"), "--json"]) == 0
+    doc = json.loads(capsys.readouterr().out)
+    assert (doc["cost"], doc["unpriced"], doc["samples"][0]["unpriced"]) == (1.0, 1, 1)
+
+
+ASKED: list[str] = []
+
+
+def judge(rubric: str = "Right?", verdict: float = 1.0, cost: float = 0.02) -> AgentJudge:
+    def judging(messages: Sequence[Any], params: Any) -> Any:
+        ASKED.append(rubric)
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost_usd": cost}
+        return {"text": f"<reason>r</reason><score>{verdict}</score><passing>true</passing>", "usage": usage}
+
+    return AgentJudge(model=FunctionGenerator(judging), rubric=rubric, passing=0.5)
+
+
+def answer(n: int) -> str:
+    return f"answer {n % 3}"
+
+
+def judged(folder: Path, by: AgentJudge, **limits: Any) -> EvalResult:
+    rows = [{"id": f"t{n}", "objective": "o", "n": n} for n in range(6)]
+    fields = {"objective": "objective", "inputs": ["n"]}
+    scorers = [JudgeScorer(by)]
+    return Evaluation(
+        task=answer, dataset=rows, fields=fields, scorers=scorers, folder=folder, limits=limits
+    ).run_sync()
+
+
+def test_judges_cost_money_once_for_each_judgement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ASKED.clear()
+    for _ in range(2):  # the second time, no model is asked
+        found = judged(tmp_path, judge())
+        assert (len(ASKED), round(found.judging.cost or 0, 9), found.judging.tokens) == (3, 0.06, 45)
+        assert found.cost == 0.0
+    assert cli(["eval", "report", str(tmp_path)]) == 0
+    assert "judges: $0.0600, 45 tokens" in capsys.readouterr().out
+
+
+def test_the_limit_of_money_holds_for_judges(tmp_path: Path) -> None:
+    ASKED.clear()
+    found = judged(tmp_path, judge(), max_cost_usd=0.03)
+    assert (len(ASKED), round(found.judging.cost or 0, 9)) == (2, 0.04)  # a call's price is known only after it
+    assert [each.passed for each in found.samples] == [True, True, None, True, True, None]
+    assert "max_cost_usd is spent" in found.samples[2].score_errors["judge"]
+    assert judged(tmp_path, judge(), max_cost_usd=1).is_complete
+    assert len(ASKED) == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda: judge(), lambda: judge(verdict=0.0)),  # another function of the same name
+        (lambda: judge(), lambda: judge("Wrong?")),
+        *(
+            (lambda: AgentJudge(model="openai/q,temperature=0", rubric="r"), each)
+            for each in (
+                lambda: AgentJudge(model="openai/q,temperature=1", rubric="r"),
+                lambda: AgentJudge(model="openai/q,temperature=0,api_base=http://b/v1", rubric="r"),
+                lambda: AgentJudge(model="openai/q,temperature=0", rubric="r", tries=3),
+                lambda: AgentJudge(model="openai/q,temperature=0", rubric="r", model_params={"seed": 1}),
+            )
+        ),
+    ],
+)
+def test_a_judge_is_known_by_its_whole_configuration(one: Any, other: Any) -> None:
+    keys = [JudgeScorer(each())._key({"evidence": "e"}) for each in (one, other, one)]
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_a_key_of_the_provider_does_not_change_a_judge() -> None:
+    keys = [JudgeScorer(AgentJudge(model=f"openai/q,api_key={key}", rubric="r"))._key({}) for key in ("a", "b")]
+    assert keys[0] == keys[1]
+
+
+def old(n: int) -> str:
+    return "bad" if n == 20 else "ok"
+
+
+def new(n: int) -> str:
+    return "bad" if n < 8 else "ok"
+
+
+def test_the_verdict_is_the_primary_endpoint_and_its_scorer_the_same_hypothesis() -> None:
+    """statsmodels: mcnemar([[31, 8], [1, 0]], exact=True).pvalue == 0.0390625."""
+    rows = [{"id": f"t{i}", "objective": str(i), "n": i, "target": "ok"} for i in range(40)]
+    fields = {"objective": "objective", "target": "target", "inputs": ["n"]}
+    results = [
+        Evaluation(task=each, dataset=rows, fields=fields, scorers=[exact_match()]).run_sync() for each in (old, new)
+    ]
+    found = diff_results(*results, runs=False)
+    assert [(each.score, each.p, each.corrected, each.is_significant) for each in found.tests] == [
+        ("passed", 0.0390625, 0.0390625, True),
+        ("exact", 0.0390625, 0.0390625, True),
+    ]
+    assert found.is_worse
+    assert list(results[0].estimates) == ["passed"]  # a report has the column once
+
+
+def test_an_inspect_log_of_a_retried_run_has_all_its_calls(tmp_path: Path) -> None:
+    import io
+    import zipfile
+
+    with zipfile.ZipFile(io.BytesIO(inspect_log(evaluated(tmp_path, 2)))) as log:
+        sample = json.loads(log.read(log.namelist()[0]))
+    calls = [each for each in sample["events"] if each["event"] == "model"]
+    assert [("error" in each) for each in calls] == [False, False, True, True, False]
+    assert sum(each["output"].get("usage", {}).get("total_cost", 0) for each in calls) == 1.5
+    assert sample["model_usage"] == {
+        "function:brain": {"input_tokens": 300, "output_tokens": 30, "total_tokens": 330, "total_cost": 1.5}
+    }

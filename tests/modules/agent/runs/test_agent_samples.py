@@ -1,0 +1,93 @@
+"""An Agent runs a goal several times under one budget, or forks a run several times, in one call each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from refold.modules.agent import Agent, FunctionGenerator, tool, trajectories_to_hf_dataset
+from refold.modules.agent.sampling import Samples
+from refold.modules.evaluation import EvalResult, Evaluation, exact_match
+
+
+@tool
+def look(x: str) -> str:
+    """Looks."""
+    return x
+
+
+def agent_of(**options: Any) -> Agent:
+    asked = [0]
+
+    def brain(messages: Sequence[Any], params: Any) -> Any:
+        asked[0] += 1
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost_usd": 0.5}
+        if messages[-1].role == "user":
+            return {"calls": [{"look": {"x": "a"}}], "usage": usage}
+        return {"text": str(asked[0]), "usage": usage}
+
+    return Agent(name="a", model=FunctionGenerator(brain), tools=[look], **options)
+
+
+def sampled(agent: Agent, n: int, **options: Any) -> Samples:
+    return anyio.run(lambda: agent.sample("go", n, **options))
+
+
+def test_the_best_of_several_runs_is_one_call(tmp_path: Path) -> None:
+    agent = agent_of(engine={"traces": tmp_path})
+    found = sampled(agent, 4, reward=lambda trajectory: float(trajectory.answer or 0))
+    assert (len(found), sorted(each or 0 for each in found.rewards)) == (4, [5.0, 6.0, 7.0, 8.0])
+    assert found.best is not None
+    assert found.best.answer == "8"
+    assert found.trace is not None
+    assert found.trace.end["usage"]["cost"] == 4.0
+    assert len({each.trace.run_id for each in found}) == 4
+    assert [each.trace.run_id for each in found] == [
+        found.trace.relative(each.trace.run_id).run_id for each in found.trajectories
+    ]
+
+
+def test_the_samples_share_one_budget() -> None:
+    found = sampled(agent_of(engine={"budget": {"max_cost_usd": 2.0}}), 4, concurrency=1)
+    assert [each.answer is not None for each in found] == [True, True]  # the others have not begun
+    assert found.trace is not None
+    assert found.trace.end["usage"]["cost"] == 2.0
+    assert found.best is found[0]
+
+
+def test_a_group_of_forks_has_one_beginning() -> None:
+    agent = agent_of()
+    source = agent.run_sync("go").trace
+
+    async def reward(trajectory: Any) -> int:
+        return int(trajectory.answer or 0)
+
+    found = anyio.run(lambda: agent.sample_forks(source, 3, at=1, reward=reward))
+    assert sorted(each or 0 for each in found.rewards) == [3, 4, 5]  # one request each: the first turn is the source's
+    assert found.group == f"{source.run_id}@1"
+    assert all((each.trace.parent or {})["run"] == source.run_id for each in found)
+
+
+def test_rewards_tools_and_groups_reach_the_dataset(tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    found = sampled(agent_of(), 2, reward=lambda trajectory: 0.5)
+    rows = trajectories_to_hf_dataset(found.records())
+    assert (rows["reward"][:], rows["group"][:]) == ([0.5, 0.5], [found.group] * 2)
+    assert [each["function"]["name"] for each in rows[0]["tools"]] == ["look"]
+    assert trajectories_to_hf_dataset(list(found))[0]["tools"] == rows[0]["tools"]
+    data = [{"id": "r", "objective": "go", "target": "2"}, {"id": "s", "objective": "go", "target": "none"}]
+    made = Evaluation(
+        task=agent_of(), dataset=data, scorers=[exact_match()], repeats=2, folder=tmp_path, concurrency=1
+    ).run_sync()
+    table = trajectories_to_hf_dataset(EvalResult.load(tmp_path).records("exact"))
+    assert (table["group"][:], table["repeat"][:]) == (["r", "r", "s", "s"], [1, 2, 1, 2])
+    assert table["reward"][:] == [float(bool(each.passed)) for each in made.samples]
+    assert [each["reward"] for each in (record["metadata"] for record in made.records())] == table["reward"][:]
+
+
+@pytest.mark.parametrize("options", [{"n": 0}, {"n": True}, {"n": 2, "concurrency": 0}])
+def test_wrong_numbers_are_told(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be a whole number of at least 1"):
+        sampled(agent_of(), **options)
