@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from refold import Trace
 from refold.modules.agent import Agent, Message, Trajectory, Usage, trajectory_from_openai_format
+from refold.modules.agent.chat.json_forms import usage_from
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     ToolStep,
@@ -74,7 +75,9 @@ def check_usage(whole: Trajectory, script: list[Any]) -> None:
     asides = [SIDE for told in outcomes if told.get("tokens_in") == SIDE.input_tokens]
     used = Usage.total([used, *asides, *[PAID] * len(paid)])
     assert whole.usage == used
-    assert Usage(**state["usage"]) == used
+    lost = [record.data["data"] for record in trace.records if record.data.get("name") == "generation_failed"]
+    failed = [usage_from(each["usage"]) for each in lost if "usage" in each]  # of a turn that was not committed
+    assert Usage.total([Usage(**state["usage"]), *failed]) == used
     assert trace.end["usage"]["tokens_in"] == used.input_tokens
     assert trace.end["usage"]["tokens_out"] == used.output_tokens
 
