@@ -16,7 +16,7 @@ from ..printable import message_of
 from ..tasks import TaskResult
 from ..traces import Record, Trace
 from .effects.budget import RunUsage
-from .error_kinds import error_kinds
+from .effects.error_form import error_kinds
 
 
 class Unanswered(Enum):

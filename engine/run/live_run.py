@@ -33,14 +33,13 @@ from ...errors import (
     BudgetExceededError,
     CallClosedError,
     DivergenceError,
-    EffectError,
     RecordedValueError,
     RefoldError,
     RunClosedError,
     TraceError,
     TraceWriteError,
 )
-from ...printable import message_of, repr_of
+from ...printable import repr_of
 from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
@@ -51,11 +50,11 @@ from ..current_frame import frame_variable
 from ..effects.budget import WARN_AT, Account, EndedFromAbove, RunUsage, Usage
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside, lane_in
+from ..effects.error_form import error_form
 from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
 from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
-from ..error_kinds import error_kinds
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan
@@ -556,22 +555,7 @@ class LiveRun:
 
     def error_form(self, error: BaseException) -> dict[str, Any]:
         """Return an exception as an outcome has it."""
-        form: dict[str, Any]
-        if isinstance(error, EffectError):
-            form, kinds = {"type": error.error_type, "message": error.message}, error.kinds
-        else:
-            form, kinds = {"type": type(error).__name__, "message": message_of(error)}, error_kinds(error)
-        if kinds:
-            form["kinds"] = list(kinds)
-        try:
-            data = getattr(error, "data", None)
-        except Exception as failed:  # noqa: BLE001 - a stranger's property
-            data = f"(its data cannot be read: {type(failed).__name__})"
-        if data is not None:
-            try:
-                form["data"] = json_value(data, "the error's data")
-            except ValueError:
-                form["data"] = repr_of(data).encode("utf-8", "replace").decode()
+        form = error_form(error)
         return form if self.redactor is None else dict(self.redactor.value(form))
 
     def learn_secret(self, name: str, value: str) -> None:

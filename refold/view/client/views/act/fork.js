@@ -169,7 +169,7 @@ function Fork({ source, run, k, path, close }) {
 function EditRow({ edit, old, name, type, remove }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null))
   const [typed, setTyped] = useState(edit.path) // kept here until it is whole: the page may be drawn anew while somebody types
-  useEffect(() => setTyped(edit.path), [edit.path])
+  useLayoutEffect(() => setTyped(edit.path), [edit.path]) // with the drawing: later, it would undo what somebody has typed since
   useLayoutEffect(() => {
     // What is typed replaces it, also if it is typed at this very moment.
     if (edit.filled && document.activeElement === field.current) field.current?.select()

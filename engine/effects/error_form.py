@@ -1,12 +1,35 @@
-"""What an exception is, beyond the name of its class."""
+"""An exception as a trace has it: class, message, data, and what it is beyond the name of its class."""
 
 import errno
 from typing import Any
 
-from ..errors import ChildRunError, EffectError
+from ...errors import ChildRunError, EffectError
+from ...printable import message_of, repr_of
+from ..state.model import json_value
 
 _OWN = "refold."
 _IN_ALL = (Exception, BaseException, object)
+
+
+def error_form(error: BaseException) -> dict[str, Any]:
+    """Return an exception as the outcome of its call has it."""
+    form: dict[str, Any]
+    if isinstance(error, EffectError):
+        form, kinds = {"type": error.error_type, "message": error.message}, error.kinds
+    else:
+        form, kinds = {"type": type(error).__name__, "message": message_of(error)}, error_kinds(error)
+    if kinds:
+        form["kinds"] = list(kinds)
+    try:
+        data = getattr(error, "data", None)
+    except Exception as failed:  # noqa: BLE001 - a stranger's property
+        data = f"(its data cannot be read: {type(failed).__name__})"
+    if data is not None:
+        try:
+            form["data"] = json_value(data, "the error's data")
+        except ValueError:
+            form["data"] = repr_of(data).encode("utf-8", "replace").decode()
+    return form
 
 
 def error_kinds(error: BaseException) -> tuple[str, ...]:
