@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from ...agent.chat.json_forms import plain
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
-from .call import Call
+from ...tools.sandbox import current_sandbox
+from .call import CHANGING, READING, Call
 from .rule import Rule, covers_line, is_command
 
 RuleAction = Literal["allow", "ask", "deny"]
@@ -49,7 +50,6 @@ class ToolRules(BaseModel):
         ask: calls that a person must approve.
         allow: calls that are allowed without asking.
         otherwise: the verdict on a call that no rule covers.
-        trusted: programs that are judged only by their names as written in command lines, such as `./gradlew`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,8 +57,7 @@ class ToolRules(BaseModel):
     deny: Sequence[str] = ()
     ask: Sequence[str] = ()
     allow: Sequence[str] = ()
-    otherwise: RuleAction = "allow"
-    trusted: tuple[str, ...] = ()
+    otherwise: RuleAction | Literal["sandbox"] = "allow"
 
     @field_validator("deny", "ask", "allow", mode="before")
     @classmethod
@@ -81,7 +80,7 @@ class ToolRules(BaseModel):
 
     def verdict(self, call: ToolCall) -> RuleVerdict:
         """Return the rules' verdict on a call."""
-        made = Call(call.name, action_for(call).args, self.trusted)
+        made = Call(call.name, action_for(call).args)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
                 if (why := rule.may_hold(made)) is not None:
@@ -92,14 +91,23 @@ class ToolRules(BaseModel):
                 return RuleVerdict("allow", f"the rule {rule.text} holds", rule.text)
         if is_command(made) and covers_line(allowing, made):
             return RuleVerdict("allow", "the rules that allow cover each part", "allow")
-        return RuleVerdict(self.otherwise, "no rule is about this call")
+        if self.otherwise != "sandbox":
+            return RuleVerdict(self.otherwise, "no rule is about this call")
+        if is_command(made) or made.bare == "python":
+            missing = sorted({"files", "network"} - current_sandbox().walls)
+            if missing:
+                return RuleVerdict(
+                    "ask", f"no rule allows it, and its sandbox does not confine {' and '.join(missing)}"
+                )
+            return RuleVerdict("allow", "it runs in a sandbox without network")
+        return RuleVerdict("allow" if made.bare in CHANGING | READING else "ask", "no rule is about this call")
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
         """Return the reason to refuse another form of a call, or None.
 
         Only rules that do not cover the call itself are checked: those that deny the other form, or ask about it.
         """
-        made, besides = (Call(each.name, action_for(each).args, self.trusted) for each in (call, other))
+        made, besides = (Call(each.name, action_for(each).args) for each in (call, other))
         for rule in (*self._read["deny"], *self._read["ask"]):
             if rule.pattern is not None and rule.may_hold(made) is None and (why := rule.may_hold(besides)) is not None:
                 return why
