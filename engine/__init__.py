@@ -13,6 +13,7 @@ from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget, RunUsage, Usage
 from .effects.call import CallInfo
 from .effects.perform import (
+    at_run_end,
     bind,
     call_info,
     charge,
@@ -25,6 +26,7 @@ from .effects.perform import (
     perform_as,
     perform_sync,
     rng,
+    trace_home,
 )
 from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect
@@ -103,6 +105,7 @@ __all__ = [
     "WaitRequest",
     "ask",
     "ask_sync",
+    "at_run_end",
     "averify",
     "bind",
     "call_info",
@@ -127,6 +130,7 @@ __all__ = [
     "run_blocking",
     "run_child",
     "start_child",
+    "trace_home",
     "verify",
     "wait_child",
 ]

@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...errors import EngineUsageError, NoRunError, StateValueError
 from ...traces import Follower
+from ...traces.stores.store_url import home_of
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
 from ..state.digest import value_digest
@@ -89,6 +91,18 @@ async def perform_as(
 def in_run() -> bool:
     """Return whether this code runs inside a run, or inside `reduce`."""
     return frame_variable.get() not in (None, OUTSIDE)
+
+
+def at_run_end(callback: Callable[[], object]) -> None:
+    """Call a function once the running run ends, or is suspended, in this process.
+
+    Use it to remove what a tool has made for the run. Raises NoRunError if no run is live here.
+    """
+    frame = frame_or_none()
+    closing = None if frame is None else frame.host.closing
+    if closing is None:
+        raise NoRunError("no run is live here; call at_run_end() in a hook, an effect or a tool of a run")
+    closing.callback(callback)
 
 
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -196,6 +210,19 @@ def follow_run(known: Follower | None = None) -> Follower:
     if writer is None:
         raise NoRunError("no run is live here; follow a trace from inside a hook, an effect or a tool of its run")
     return known if known is not None and known.follows(writer) else Follower(writer)
+
+
+def trace_home() -> Path | None:
+    """Return the folder or database file that keeps the running run's trace.
+
+    Returns None if the trace is in memory or on a server, or if no run is live here.
+    """
+    try:
+        frame = frame_or_none()
+    except NoRunError:
+        return None
+    writer = None if frame is None else frame.host.writer
+    return None if writer is None else home_of(writer.place, writer.path)
 
 
 def call_info() -> CallInfo:

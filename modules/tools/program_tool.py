@@ -10,7 +10,8 @@ from pathlib import Path
 from ..agent.tools import current_tool_call, tool
 from .commands import run_command
 from .files.workspace import Workspace
-from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall, current_sandbox
+from .leaving import sandbox_for
+from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall
 
 HIDDEN = "***"
 """The replacement of a secret."""
@@ -25,6 +26,9 @@ async def execute(
     env: dict[str, str] | None = None,
     input: str | None = None,
     secrets: list[str] | None = None,
+    network: bool = False,
+    outside: bool = False,
+    why: str = "",
 ) -> str:
     """Run a program without a shell and return its interleaved output.
 
@@ -35,11 +39,16 @@ async def execute(
         env: Variables to add to its environment.
         input: Text for its stdin, otherwise empty.
         secrets: Values in cmd that must not show in its output, in logs or in traces.
+        network: Whether it needs the network. A user may be asked.
+        outside: Whether it must run outside of the sandbox. A user may be asked.
+        why: The reason for network or outside, for that user.
     """
     if not cmd or not all(isinstance(part, str) for part in cmd):
         raise ValueError("cmd must be a list of texts: the program, and its arguments")
     hidden = sorted({secret for secret in secrets or () if secret}, key=len, reverse=True)
-    sandbox: Sandbox = _Hiding(_for(current_sandbox(), cwd), hidden)
+    given = {"cmd": [_without(part, hidden) for part in cmd], "cwd": cwd, "env": env, "input": input, "why": why}
+    found = await sandbox_for("execute", {**given, "network": network, "outside": outside})
+    sandbox: Sandbox = _Hiding(_for(found, cwd), hidden)
     try:
         return await run_command(sandbox, "execute", cmd, timeout, None if cwd is None else str(cwd), env, input)
     except Exception as error:

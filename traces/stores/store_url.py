@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...errors import ExtraMissingError, TraceNotFoundError, UsageError
+from ..analysis.locate import branches_folder
 from .access import Access
 from .run_ref import RunRef
 from .url_text import path_in, without_password
@@ -120,3 +121,14 @@ def _folder(path: Path, access: Access) -> "TraceStore":
     if path.is_file():
         raise UsageError(f"{path} is a file: a store is a folder; write sqlite:///{path} for a database")
     return FolderStore(path, access=access)
+
+
+def home_of(place: RunRef | None, path: Path | None) -> Path | None:
+    """Return the folder or database file that keeps a trace.
+
+    None means in memory or on a server.
+    """
+    if place is None:
+        return None if path is None else branches_folder(path).parent
+    kind, _, file = place.store.url.partition(":///")
+    return path_in(file) if kind == "sqlite" else None if "://" in place.store.url else Path(place.store.url)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ...tools import current_workspace
 from ...tools.files.paths.guarded import why_guarded
+from ...tools.leaving import LEAVING
 from ...tools.web.addresses import clean_host, is_below
 from .call import CHANGING, CODES, COMMANDS, FETCHING, PATHS, READING, Call, plain_name, url_forms
 from .command_line import Command, parse_command_line
@@ -135,6 +136,10 @@ class Rule:
         """
         return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
 
+    def allows_leaving(self, name: str) -> bool:
+        """Return whether the rule lets a tool leave its sandbox, as `bash(network=true)` does."""
+        return self.covers_tool(name) and self.argument in LEAVING and self.pattern == "true"
+
     def covers_tool(self, name: str) -> bool:
         """Return whether the rule covers the tool of exactly this name."""
         return fnmatchcase(name, self.name)
@@ -162,7 +167,11 @@ def covers_line(rules: list[Rule], call: Call) -> bool:
     first `cd` to a folder of the workspace needs no rule.
     """
     given = call.commands[0] if len(call.commands) == 1 else None
-    patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
+    patterns = [
+        rule.pattern
+        for rule in rules
+        if rule.pattern is not None and rule.covers_tool(call.name) and rule.argument in (None, *COMMANDS)
+    ]
     if not isinstance(given, str) or not patterns or not call.is_readable:
         return False
     if call.args.get("env") or call.args.get("input"):

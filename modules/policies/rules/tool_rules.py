@@ -3,7 +3,6 @@
 The rules are checked in this order.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,14 +11,16 @@ from typing import Any, Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from ...agent.chat.json_forms import plain
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
+from ...tools.leaving import LEAVING, what_leaves
 from ...tools.sandbox import current_sandbox
-from .call import CHANGING, READING, Call
+from .call import Call
 from .rule import Rule, covers_line, is_command
 
 RuleAction = Literal["allow", "ask", "deny"]
+_COMMANDS = frozenset({"bash", "python", "execute"})
+"""The tools whose commands a sandbox confines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class ToolRules(BaseModel):
         deny: calls that are denied; a tool that is denied whatever its arguments is not offered to the model.
         ask: calls that a person must approve.
         allow: calls that are allowed without asking.
-        otherwise: the verdict on a call that no rule covers.
+        otherwise: the verdict on a call that no rule covers. "sandbox" allows commands that their sandbox confines,
+            asks about the others, and allows all other tools.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,7 +59,7 @@ class ToolRules(BaseModel):
     deny: Sequence[str] = ()
     ask: Sequence[str] = ()
     allow: Sequence[str] = ()
-    otherwise: RuleAction | Literal["sandbox"] = "allow"
+    otherwise: RuleAction | Literal["sandbox"] = "sandbox"
 
     @field_validator("deny", "ask", "allow", mode="before")
     @classmethod
@@ -93,14 +95,21 @@ class ToolRules(BaseModel):
             return RuleVerdict("allow", "the rules that allow cover each part", "allow")
         if self.otherwise != "sandbox":
             return RuleVerdict(self.otherwise, "no rule is about this call")
-        if is_command(made) or made.bare == "python":
-            missing = sorted({"files", "network"} - current_sandbox().walls)
-            if missing:
-                return RuleVerdict(
-                    "ask", f"no rule allows it, and its sandbox does not confine {' and '.join(missing)}"
-                )
-            return RuleVerdict("allow", "it runs in a sandbox without network")
-        return RuleVerdict("allow" if made.bare in CHANGING | READING else "ask", "no rule is about this call")
+        return self._by_sandbox(made) or RuleVerdict("allow", "no rule is about this call")
+
+    def _by_sandbox(self, call: Call) -> RuleVerdict | None:
+        """Return the verdict on a command that needs more than its sandbox; None for all other calls."""
+        if call.name not in _COMMANDS:
+            return None
+        sandbox = current_sandbox("auto")
+        args = call.args if call.is_readable else dict.fromkeys(LEAVING, True)
+        if what_leaves(sandbox, args) is None:
+            return None
+        allowing = [rule for rule in self._read["allow"] if rule.allows_leaving(call.name)]
+        missing = what_leaves(sandbox, args, tuple(str(rule.argument) for rule in allowing))
+        if missing is not None:
+            return RuleVerdict("ask", missing)
+        return RuleVerdict("allow", "the rules allow what it needs", " and ".join(rule.text for rule in allowing))
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
         """Return the reason to refuse another form of a call, or None.
@@ -120,12 +129,3 @@ async def verdict_of(rules: ToolRules, call: ToolCall) -> RuleVerdict:
     A worker thread finds the verdict, as rules may look at files.
     """
     return await to_thread.run_sync(rules.verdict, call)
-
-
-def call_text(call: ToolCall) -> str:
-    """Return a call's name and exact arguments as a text.
-
-    The order of the arguments does not matter.
-    """
-    args = json.dumps(plain(action_for(call).args), ensure_ascii=False, sort_keys=True)
-    return f"{call.name}({args})"

@@ -16,6 +16,7 @@ from .registry import (
 )
 from .self_check import check_sandbox
 from .unavailable import SandboxUnavailableError
+from .unconfined import UnconfinedSandbox
 
 __all__ = [
     "BubblewrapSandbox",
@@ -27,6 +28,7 @@ __all__ = [
     "Sandbox",
     "SandboxProvider",
     "SandboxUnavailableError",
+    "UnconfinedSandbox",
     "Wall",
     "check_sandbox",
     "current_sandbox",
