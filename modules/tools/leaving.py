@@ -1,10 +1,10 @@
 """What a model's command needs beyond its sandbox, and who allows that."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import blake2b
 from typing import Any
 
-from ...engine import call_info, in_run, perform_as
-from ...errors import NoRunError
+from ...engine import in_run, perform_as
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.tools import ContextFact, call_text, current_tool_call
 from .human import is_approved
@@ -12,6 +12,7 @@ from .sandbox import LocalSandbox, Sandbox, UnconfinedSandbox, current_sandbox
 
 LEAVING = ("network", "outside")
 """The arguments with which a command leaves its sandbox."""
+_UNCONFINED = "no sandbox confines it"
 
 
 async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
@@ -26,14 +27,15 @@ async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
     is_by_model = in_run() if call is None else call.name.rpartition("__")[2] == tool
     sandbox = current_sandbox("auto" if is_by_model else "local")
     if is_by_model:
-        used = await perform_as("sandbox", {}, _name_of(sandbox), idempotent=True)
-        missing = what_leaves(sandbox, args)
-        if not missing and used == UnconfinedSandbox.name:
-            missing = "it was started where no sandbox is available"
-        if missing and not _is_allowed(call):
-            shown = ToolCall.of(_id_of(call), tool if call is None else call.name, dict(args))
-            if not await is_approved(shown, missing):
-                raise PermissionError(f"The call was not allowed: {missing}.")
+        shown = _shown(tool if call is None else call.name, args)
+        decision = {} if call is None else ContextFact("decisions", default={}).resolve().get(call_text(call), {})
+        name, missing = await perform_as("sandbox", {}, _recorded(sandbox, args), idempotent=True)
+        reasons = [missing]
+        if isinstance(sandbox, UnconfinedSandbox) and name != sandbox.name:  # the run was resumed elsewhere
+            reasons.append(what_leaves(sandbox, args))
+        for why in filter(None, reasons):
+            if not _is_allowed(decision, why) and not await is_approved(shown, why):
+                raise PermissionError(f"The call was not allowed: {why}.")
     if args.get("outside") and sandbox.walls:
         return LocalSandbox(getattr(sandbox, "workspace"), sandbox.limits)  # noqa: B009 - not in the protocol
     if args.get("network") and "network" in sandbox.walls:
@@ -50,7 +52,7 @@ def what_leaves(sandbox: Sandbox, args: Mapping[str, Any], answered: tuple[str, 
     `answered` are the arguments that rules allow. A sandbox that the user chose for having no walls is not left.
     """
     if isinstance(sandbox, UnconfinedSandbox):
-        found = [f"no sandbox confines it ({sandbox.why})"] if "outside" not in answered else []
+        found = [f"{_UNCONFINED} ({sandbox.why})"] if "outside" not in answered else []
     else:
         found = [
             text
@@ -67,23 +69,25 @@ def _confines(sandbox: Sandbox, name: str) -> bool:
     return "network" in sandbox.walls if name == "network" else bool(sandbox.walls)
 
 
-def _is_allowed(call: ToolCall | None) -> bool:
-    """Return whether a rule, or a user whom a rule asks, has allowed the call."""
-    decision = {} if call is None else ContextFact("decisions", default={}).resolve().get(call_text(call), {})
-    return decision.get("kind") == "allow" and decision.get("source") == "rules"
+def _is_allowed(decision: Mapping[str, Any], why: str) -> bool:
+    """Return whether a rule, or a user whom a rule asks, has allowed a call that needs more than its sandbox.
+
+    The user has seen the call, but not that no sandbox is available, unless that was the question.
+    """
+    if decision.get("kind") != "allow" or decision.get("source") != "rules":
+        return False
+    leaves = decision.get("leaves", None if decision.get("human_approved") else why)
+    return leaves == why or not why.startswith(_UNCONFINED)
 
 
-def _name_of(sandbox: Sandbox) -> Any:
-    async def name() -> str:
-        return sandbox.name
+def _recorded(sandbox: Sandbox, args: Mapping[str, Any]) -> Callable[[], Awaitable[list[str | None]]]:
+    async def sandbox_and_needs() -> list[str | None]:
+        return [sandbox.name, what_leaves(sandbox, args)]
 
-    return name
+    return sandbox_and_needs
 
 
-def _id_of(call: ToolCall | None) -> str:
-    if call is not None:
-        return call.id
-    try:
-        return call_info().key
-    except NoRunError:
-        return "command"
+def _shown(name: str, args: Mapping[str, Any]) -> ToolCall:
+    """Return the call for a question; its id is the same in every fork of the run."""
+    call = ToolCall.of("", name, dict(args))
+    return ToolCall.of(blake2b(call_text(call).encode(), digest_size=8).hexdigest(), name, dict(args))

@@ -27,12 +27,14 @@ _COMMANDS = frozenset({"bash", "python", "execute"})
 class RuleVerdict:
     """The rules' verdict on a call, and the reason.
 
-    `rule` is the rule that decided; None if `otherwise` decided.
+    `rule` is the rule that decided; None if `otherwise` decided. `leaves` is what a command needs beyond its sandbox,
+    if that decided.
     """
 
     action: RuleAction
     why: str
     rule: str | None = None
+    leaves: str | None = None
 
 
 class ToolRules(BaseModel):
@@ -103,13 +105,14 @@ class ToolRules(BaseModel):
             return None
         sandbox = current_sandbox("auto")
         args = call.args if call.is_readable else dict.fromkeys(LEAVING, True)
-        if what_leaves(sandbox, args) is None:
+        leaves = what_leaves(sandbox, args)
+        if leaves is None:
             return None
         allowing = [rule for rule in self._read["allow"] if rule.allows_leaving(call.name)]
         missing = what_leaves(sandbox, args, tuple(str(rule.argument) for rule in allowing))
         if missing is not None:
-            return RuleVerdict("ask", missing)
-        return RuleVerdict("allow", "the rules allow what it needs", " and ".join(rule.text for rule in allowing))
+            return RuleVerdict("ask", missing, leaves=leaves)
+        return RuleVerdict("allow", leaves, " and ".join(rule.text for rule in allowing), leaves)
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
         """Return the reason to refuse another form of a call, or None.
