@@ -2,6 +2,7 @@
 
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox
+from .landlock import LandlockSandbox
 from .limits import Finished, Limits, Wall
 from .local import LocalSandbox
 from .protocol import Sandbox
@@ -23,6 +24,7 @@ __all__ = [
     "DockerSandbox",
     "EnvironmentSandbox",
     "Finished",
+    "LandlockSandbox",
     "Limits",
     "LocalSandbox",
     "Sandbox",

@@ -85,7 +85,7 @@ class BubblewrapSandbox(LocalSandbox):
         known = variables_for(self.workspace.root, network=self.network)
         variables = child_env({**known, "HOME": home or "/tmp", "TMPDIR": "/tmp", **env})
         sets = [part for name, value in variables.items() for part in ("--setenv", name, value)]
-        with guarded(self.workspace) as guards, _memory("options") as file, _memory("info") as info:
+        with guarded(self.workspace) as guards, memory_file("options") as file, memory_file("info") as info:
             mounts = [*self._mounts(hidden, home, scratch.path), *_guards(guards.mounts)]
             mounts += _hidden(map(str, stored_in(self.workspace.root)))
             walls = [*_ISOLATED, "--share-net"] if self.network else _ISOLATED
@@ -180,7 +180,7 @@ _ROOT = ("--ro-bind", "/", "/")
 _OWN = ("--dev", "/dev", "--proc", "/proc")
 
 
-def _memory(name: str) -> BufferedRandom:
+def memory_file(name: str) -> BufferedRandom:
     """Return a nameless file whose descriptor a child may inherit."""
     return open(os.memfd_create(f"refold-{name}"), "w+b")
 

@@ -10,6 +10,7 @@ from ....tasks import Environment, FolderEnvironment, current_environment
 from ..files.workspace import Workspace, current_workspace
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox
+from .landlock import LandlockSandbox
 from .limits import Finished, Limits
 from .local import LocalSandbox
 from .protocol import Sandbox
@@ -31,8 +32,10 @@ class SandboxProvider(Protocol):
         """Return why such a sandbox is unavailable on this machine, or None."""
 
 
-_providers: dict[str, Any] = {each.name: each for each in (LocalSandbox, BubblewrapSandbox, DockerSandbox)}
-_CONFINING: tuple[Any, ...] = (BubblewrapSandbox,)
+_providers: dict[str, Any] = {
+    each.name: each for each in (LocalSandbox, BubblewrapSandbox, LandlockSandbox, DockerSandbox)
+}
+_CONFINING: tuple[Any, ...] = (BubblewrapSandbox, LandlockSandbox)
 _chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_sandbox", default=None)
 
 

@@ -11,6 +11,7 @@ from refold.modules.tools import (
     BubblewrapSandbox,
     DockerSandbox,
     Finished,
+    LandlockSandbox,
     Limits,
     LocalSandbox,
     SandboxUnavailableError,
@@ -29,7 +30,7 @@ from refold.modules.tools.sandbox.command import Command
 
 LIMITS = Limits(output_bytes=100_000, file_bytes=500_000, memory_bytes=1_000_000_000)
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-PROVIDERS: list[Any] = [LocalSandbox, BubblewrapSandbox, DockerSandbox]
+PROVIDERS: list[Any] = [LocalSandbox, BubblewrapSandbox, LandlockSandbox, DockerSandbox]
 
 
 def made(provider: Any, folder: Path, limits: Limits | None = None) -> Any:
@@ -40,7 +41,7 @@ def made(provider: Any, folder: Path, limits: Limits | None = None) -> Any:
 def needed(provider: Any) -> None:
     """Skips where there is no such sandbox; in CI only an engine of docker may be missing."""
     why = provider.unavailable()
-    if why is not None and os.environ.get("CI") and provider is not DockerSandbox:
+    if why is not None and os.environ.get("CI") and provider not in (DockerSandbox, LandlockSandbox):
         pytest.fail(f"{why}; .ci/components installs it")
     if why is not None:
         pytest.skip(why)
@@ -133,8 +134,8 @@ async def test_no_workspace_takes_the_walls_away() -> None:
 async def test_a_sandbox_that_is_not_there_is_never_replaced_by_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert sandbox_names() == ["bubblewrap", "docker", "local"]
-    with pytest.raises(SandboxUnavailableError, match="bubblewrap, docker, local"):
+    assert sandbox_names() == ["bubblewrap", "docker", "landlock", "local"]
+    with pytest.raises(SandboxUnavailableError, match="auto, bubblewrap, docker, landlock, local"):
         make_sandbox("nonsense", Workspace(tmp_path))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SandboxUnavailableError, match="docker is not installed"), use_sandbox("docker"):
