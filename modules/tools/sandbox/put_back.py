@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_NOT_KEPT = "objects"
-"""The folder of a repository with its data, which only grows, and which nothing runs."""
+_NOT_KEPT = frozenset({"objects", "index", "logs"})
+"""The data of a repository, which nothing runs: what git stores, and what it notes while it reads."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _entries(top: Path) -> Iterator[Path]:
         yield top
     if not top.is_symlink() and top.is_dir():
         for entry in sorted(os.scandir(top), key=lambda each: each.name):
-            if entry.name != _NOT_KEPT:
+            if entry.name not in _NOT_KEPT:
                 yield from _entries(Path(entry.path))
 
 

@@ -29,9 +29,10 @@ def toolchains(home: str, environ: Mapping[str, str]) -> dict[str, str]:
     named = [os.path.normpath(each) for each in environ.get("PATH", "").split(":") if os.path.isabs(each)]
     found: dict[str, str] = {}
     for place in [*named, *(f"{home}/{each}" for each in _KNOWN)]:
-        real = os.path.realpath(place)
-        if _may_be_shown(home, place) and os.path.isdir(real) and _may_be_shown(home, real, elsewhere=True):
-            found[place] = real
+        if place.startswith(f"{home}/") and os.path.isdir(place) and _may_be_shown(home, place):
+            real = os.path.realpath(place)
+            if _may_be_shown(home, real, elsewhere=True):
+                found[place] = real
     return {place: found[place] for place in sorted(found, key=lambda each: Path(each).parts)}
 
 

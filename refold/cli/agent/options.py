@@ -110,7 +110,7 @@ Sandbox = Annotated[
     typer.Option(
         "--sandbox",
         metavar="NAME",
-        help="What confines commands: auto (by default), bubblewrap, docker or local (nothing).",
+        help="What confines commands: auto (by default), bubblewrap, landlock, docker or local (nothing).",
         rich_help_panel=_TOOLS,
     ),
 ]

@@ -39,7 +39,8 @@ def serve(
     sandbox: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="What confines commands: auto (by default), bubblewrap, docker or local (nothing)."
+            metavar="NAME",
+            help="What confines commands: auto (by default), bubblewrap, landlock, docker or local (nothing).",
         ),
     ] = None,
     traceback: o.Traceback = False,

@@ -125,7 +125,7 @@ async def test_a_model_leaves_its_sandbox_once_a_user_approves(policy: Any, tmp_
     for answer, made in (("deny", False), ("approve", True)):
         waiting = await agent([{"cmd": "echo in"}, leave], policy, engine=engine).run("go")
         assert waiting.trace is not None
-        [request] = waiting.trace.waiting.values() if isinstance(waiting.trace.waiting, dict) else waiting.trace.waiting
+        [request] = waiting.trace.waiting
         prompt = str(request)
         assert f"touch {outside}" in prompt
         assert "to make it" in prompt
@@ -172,7 +172,8 @@ async def test_a_guards_judge_does_not_let_a_model_leave_its_sandbox(tmp_path: P
 async def test_a_run_that_is_resumed_where_no_sandbox_is_asks(
     policy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, commands = {"traces": tmp_path / "runs"}, [{"cmd": "touch a", "network": True}, {"cmd": "touch b"}]
+    engine = {"traces": tmp_path / "runs"}
+    commands: list[dict[str, Any]] = [{"cmd": "touch a", "network": True}, {"cmd": "touch b"}]
     waiting = await agent(commands, policy, engine=engine).run("go")
     assert waiting.trace is not None
     monkeypatch.setattr(registry, "_CONFINING", (Missing,))

@@ -154,6 +154,7 @@ async def test_without_network_a_command_fails_at_once_and_says_so(tmp_path: Pat
     ("output", "has_hint"),
     [
         ("npm ERR! code ENOTFOUND", True),
+        ("ERROR: Could not find a version that satisfies the requirement x (from versions: none)", True),
         ("npm error errno EAI_AGAIN", True),
         ("Temporary failure in name resolution", True),
         ("curl: (6) Could not resolve host: x", True),
@@ -293,7 +294,7 @@ async def test_folders_are_read_again_only_where_they_changed(tmp_path: Path, mo
             read.append(str(path))
         return scandir(path)
 
-    monkeypatch.setattr(folders.os, "scandir", counted)
+    monkeypatch.setattr(os, "scandir", counted)
     sandbox = BubblewrapSandbox(tmp_path)
     await sandbox.exec(["true"])
     assert len(read) == 401
