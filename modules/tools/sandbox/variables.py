@@ -21,7 +21,8 @@ _FAILED_OFFLINE = re.compile(
     r"name or service not known|name resolution|temporary failure|could not resolve|unable to resolve|getaddrinfo"
     r"|network is unreachable|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EAI_FAIL|no route to host|failed to establish a new"
     r"|offline|network was disabled|network connectivity is disabled|GOPROXY=off|lookup disabled|no address associated"
-    r"|from versions: none|failed to lookup address|failed to connect|couldn't connect|could not connect|connection refused",
+    r"|from versions: none|failed to lookup address"
+    r"|failed to connect|couldn't connect|could not connect|connection refused",
     re.IGNORECASE,
 )
 
