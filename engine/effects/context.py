@@ -119,7 +119,7 @@ class Host(Protocol):
 
     @property
     def closing(self) -> ExitStack | None:
-        """What is called at the run's end in this process, or None for a recorded run."""
+        """What is called at the run's end; None for a recorded run."""
 
     def begin(self, frame: "Frame", spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Any:
         """Prepare a call: look up its outcome, or prepare its intent."""

@@ -94,7 +94,9 @@ def in_run() -> bool:
 
 
 def at_run_end(callback: Callable[[], object]) -> None:
-    """Call a function once the running run ends, or is suspended, in this process.
+    """Call a function once the running run ends in this process.
+
+    A run that is suspended ends in this process, too.
 
     Use it to remove what a tool has made for the run. Raises NoRunError if no run is live here.
     """

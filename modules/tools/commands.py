@@ -83,7 +83,7 @@ async def python(
 
 
 def _named(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call that are not the defaults, as a question shows them."""
+    """Return the arguments that are not the defaults, for a question."""
     return {name: value for name, value in args.items() if value not in (None, False, "")}
 
 

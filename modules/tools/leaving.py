@@ -16,18 +16,18 @@ _UNCONFINED = "no sandbox confines it"
 
 
 async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
-    """Return the sandbox for a command: the current one, or with what the arguments `network` and `outside` add.
+    """Return the sandbox for a command.
 
-    A model's command that needs more than its sandbox runs only if a rule of the policy allows it, or a user. Code that
-    calls a tool itself decides itself.
+    It is the current one, with what the arguments `network` and `outside` add. In a run, a command that needs more than its sandbox runs only if a rule of the policy allows it, or a user: its
+    text may be a model's, whichever tool calls it. Code outside of a run decides itself.
 
     Raises PermissionError if the command is not allowed.
     """
     call = current_tool_call.get()
-    is_by_model = in_run() if call is None else call.name.rpartition("__")[2] == tool
-    sandbox = current_sandbox("auto" if is_by_model else "local")
-    if is_by_model:
-        shown = _shown(tool if call is None else call.name, args)
+    is_in_run = call is not None or in_run()
+    sandbox = current_sandbox("auto" if is_in_run else "local")
+    if is_in_run:
+        shown = _shown(tool, args)
         decision = {} if call is None else ContextFact("decisions", default={}).resolve().get(call_text(call), {})
         name, missing = await perform_as("sandbox", {}, _recorded(sandbox, args), idempotent=True)
         reasons = [missing]
@@ -47,9 +47,9 @@ async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
 
 
 def what_leaves(sandbox: Sandbox, args: Mapping[str, Any], answered: tuple[str, ...] = ()) -> str | None:
-    """Return what a command needs beyond a sandbox, as a reason to ask; None if it needs nothing.
+    """Return what a command needs beyond a sandbox, or None.
 
-    `answered` are the arguments that rules allow. A sandbox that the user chose for having no walls is not left.
+    The text is a reason to ask. `answered` are the arguments that rules allow. A sandbox that the user chose for having no walls is not left.
     """
     if isinstance(sandbox, UnconfinedSandbox):
         found = [f"{_UNCONFINED} ({sandbox.why})"] if "outside" not in answered else []
@@ -70,7 +70,7 @@ def _confines(sandbox: Sandbox, name: str) -> bool:
 
 
 def _is_allowed(decision: Mapping[str, Any], why: str) -> bool:
-    """Return whether a rule, or a user whom a rule asks, has allowed a call that needs more than its sandbox.
+    """Return whether a decision allows a call to leave its sandbox.
 
     The user has seen the call, but not that no sandbox is available, unless that was the question.
     """
@@ -88,6 +88,9 @@ def _recorded(sandbox: Sandbox, args: Mapping[str, Any]) -> Callable[[], Awaitab
 
 
 def _shown(name: str, args: Mapping[str, Any]) -> ToolCall:
-    """Return the call for a question; its id is the same in every fork of the run."""
+    """Return the call for a question.
+
+    Its id is the same in every fork of the run.
+    """
     call = ToolCall.of("", name, dict(args))
     return ToolCall.of(blake2b(call_text(call).encode(), digest_size=8).hexdigest(), name, dict(args))

@@ -138,7 +138,9 @@ class Acting:
         return CurrentTurn(state.task, self.step, state.system, state.messages, self.turn.message, session)
 
     async def _denied(self, decisions: dict[str, Any]) -> dict[str, str]:
-        """Return the results of the calls that hooks deny, by id; add the policy's decisions to `decisions`.
+        """Return the results of the calls that hooks deny, by id.
+
+        The policy's decisions are added to `decisions`.
 
         If a reaction ends the run, no call runs and every call gets a result.
         """

@@ -36,7 +36,10 @@ def action_for(call: ToolCall) -> Action:
 
 
 def call_text(call: ToolCall) -> str:
-    """Return a call's name and exact arguments as a text, whatever the order of the arguments."""
+    """Return a call's name and exact arguments as a text.
+
+    The order of the arguments does not matter.
+    """
     args = json.dumps(plain(action_for(call).args), ensure_ascii=False, sort_keys=True)
     return f"{call.name}({args})"
 

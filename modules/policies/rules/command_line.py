@@ -32,7 +32,10 @@ _PROGRAM = re.compile(r"[\w./:@,+%-]+")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word; `is_pattern` says that bash replaces it by the names of files or by a home folder."""
+    """A word.
+
+    `is_pattern` says that bash replaces it by the names of files or by a home folder.
+    """
 
     text: str
     is_pattern: bool = False
@@ -56,7 +59,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """The commands of a plain line, or the reason why it is not plain."""
+    """The commands of a plain line, or why it is not plain."""
 
     commands: tuple[Command, ...] = ()
     why_not_plain: str | None = None
@@ -74,7 +77,10 @@ def parse_command_line(text: str) -> CommandLine:
 
 
 def _commands(text: str) -> Iterator[Command]:
-    """Yield the commands of a line; raise ValueError if it is not plain."""
+    """Yield the commands of a line.
+
+    Raises ValueError if it is not plain.
+    """
     words: list[Word] = []
     writes: list[str] = []
     has_redirect = needs_more = has_command = False

@@ -30,11 +30,14 @@ class CommandPattern:
 
     @cached_property
     def _fixed(self) -> list[str]:
-        """The words that a text must have to mention the command; short options can be written in many ways."""
+        """The words that a text must have to mention the command.
+
+        Short options are not among them, because they can be written in many ways.
+        """
         return [word.casefold() for word in self.words if not re.search(r"[*?\[]|^-(?!-)", word)]
 
     def covers(self, command: Command) -> bool:
-        """Return whether a rule that allows covers a command of a plain line.
+        """Return whether a rule that allows covers a command.
 
         A final `*` covers nothing for programs that run others, options and operands for programs that only read, and
         operands for all other programs.
@@ -52,7 +55,7 @@ class CommandPattern:
         return is_reader(command.program) or not any(map(_may_steer, command.words[len(named) :]))
 
     def why_found(self, line: CommandLine, text: str, *, depth: int = 0) -> str | None:
-        """Return why a rule that denies or asks covers a line, or None."""
+        """Return why a rule that denies covers a line, or None."""
         for command in line.commands:
             if self._may_be(command):
                 return f"it runs {str(command)!r:.200}"
@@ -94,14 +97,17 @@ def runs_others(line: CommandLine) -> bool:
 
 
 def _is_named(wanted: str, word: Word) -> bool:
-    """Return whether a word of a command is what a pattern names in its place."""
+    """Return whether a word is what a pattern names in its place."""
     if word.is_pattern:
         return word.text == wanted
     return fnmatchcase(word.text, wanted) and (wanted.startswith("-") or not word.text.startswith("-"))
 
 
 def _may_steer(word: Word) -> bool:
-    """Return whether an argument can be more than an operand: an option, a setting, a device, a file of arguments."""
+    """Return whether an argument can be more than an operand.
+
+    It can be an option, a setting, a device, or a file of arguments.
+    """
     text = word.text
     if text.startswith(("-", "+", "@")) or "=" in text or (word.is_pattern and text[:1] in ("*", "?")):
         return True
@@ -109,7 +115,10 @@ def _may_steer(word: Word) -> bool:
 
 
 def _follow(operands: list[str], args: list[str]) -> bool:
-    """Return whether the arguments start with the pattern's operands; each option may have a value."""
+    """Return whether the arguments start with the pattern's operands.
+
+    Each option may have a value.
+    """
     if not operands:
         return True
     for at, text in enumerate(args):
@@ -121,7 +130,10 @@ def _follow(operands: list[str], args: list[str]) -> bool:
 
 
 def _has_flag(flag: str, args: list[str]) -> bool:
-    """Return whether a command has an option; `-rf` stands for `-r -f` and `--recursive --force`, too."""
+    """Return whether a command has an option.
+
+    `-rf` stands for `-r -f` and `--recursive --force`, too.
+    """
     if flag.startswith("--"):
         name = flag.split("=")[0]
         long = [text.split("=")[0].casefold() for text in args if text.startswith("--") and len(text) > 2]

@@ -1,4 +1,4 @@
-"""Programs by what their arguments can do: run other commands, or nothing but read."""
+"""Programs whose arguments run other commands, and programs that only read."""
 
 import posixpath
 import re
@@ -39,12 +39,18 @@ _READERS = _names(
 
 
 def is_runner(program: str) -> bool:
-    """Return whether the arguments or the input of a program are commands or code, whatever its path and version."""
+    """Return whether a program's arguments or input are commands or code.
+
+    Its path and version do not matter.
+    """
     name = posixpath.basename(program).casefold()
     bare = re.sub(r"[\d.]+$", "", name)
     return not _RUNNERS.isdisjoint((name, bare)) or name in _CHANGE_THE_SHELL
 
 
 def is_reader(program: str) -> bool:
-    """Return whether no option of a program runs a command, or writes a file that is no operand."""
+    """Return whether a program only reads.
+
+    No option of it runs a command, or writes a file that is no operand.
+    """
     return program in _READERS

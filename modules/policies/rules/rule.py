@@ -137,7 +137,10 @@ class Rule:
         return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
 
     def allows_leaving(self, name: str) -> bool:
-        """Return whether the rule lets a tool leave its sandbox, as `bash(network=true)` does."""
+        """Return whether the rule lets a tool leave its sandbox.
+
+        An example is `bash(network=true)`.
+        """
         return self.covers_tool(name) and self.argument in LEAVING and self.pattern == "true"
 
     def covers_tool(self, name: str) -> bool:
@@ -205,7 +208,10 @@ def _is_below(root: Path, name: str) -> bool:
 
 
 def _may_write(rules: list[Rule], root: Path, name: str) -> bool:
-    """Return whether a redirect may write a file: below the workspace, not guarded, and allowed by a rule."""
+    """Return whether a redirect may write a file.
+
+    It must be below the workspace, not guarded, and allowed by a rule.
+    """
     real = os.path.realpath(root / name)
     if not _is_below(root, name) or why_guarded(root, os.path.relpath(real, root)) is not None:
         return False

@@ -100,7 +100,10 @@ class ToolRules(BaseModel):
         return self._by_sandbox(made) or RuleVerdict("allow", "no rule is about this call")
 
     def _by_sandbox(self, call: Call) -> RuleVerdict | None:
-        """Return the verdict on a command that needs more than its sandbox; None for all other calls."""
+        """Return the verdict on a command that leaves its sandbox.
+
+        Returns None for all other calls.
+        """
         if call.name not in _COMMANDS:
             return None
         sandbox = current_sandbox("auto")

@@ -119,9 +119,9 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
 
 
 async def is_approved(call: ToolCall, why: str, *, session: str | None = None) -> bool:
-    """Ask a person to approve a call, unless an equal call was approved for the session.
+    """Ask a person to approve a call.
 
-    Without `session`, it is the run. Another process asks again.
+    An equal call that was approved for the session is approved. Without `session`, it is the run. Another process asks again.
     """
     key = (session or _run(), call_text(call))
     if _allowed.get(key):

@@ -18,12 +18,12 @@ from pathlib import Path
 from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .guarded_files import Guard, guarded, stored_in
-from .hidden_paths import FOLDERS, hidden_paths
 from .limits import ALL_WALLS, Limits, Wall
 from .local import LocalSandbox
-from .scratch import Scratch
-from .toolchains import toolchains
+from .paths.guarded_files import Guard, guarded, stored_in
+from .paths.hidden_paths import FOLDERS, hidden_paths
+from .paths.scratch import Scratch
+from .paths.toolchains import toolchains
 from .unavailable import SandboxUnavailableError
 from .variables import variables_for
 
@@ -126,9 +126,9 @@ class BubblewrapSandbox(LocalSandbox):
 
 
 def _own(place: str, folder: Path, root: str, mounts: Iterable[str]) -> list[str]:
-    """Return the mounts of a folder of the run over a place, and of the folders in it that contain mounts.
+    """Return the mounts of a folder of the run over a place.
 
-    A folder that is a mount cannot be replaced. Otherwise an earlier command could put a link in its place, by which
+    The folders in it that contain mounts are mounted, too. A folder that is a mount cannot be replaced. Otherwise an earlier command could put a link in its place, by which
     bubblewrap would leave the folder while it mounts.
     """
     binds = ["--bind", str(folder), place]
@@ -161,7 +161,10 @@ _RESOLVER = os.path.realpath("/etc/resolv.conf")
 
 
 def _home_below(hidden: set[str]) -> str | None:
-    """Return the home, if it is hidden as a whole; then it is the place of the run's own home."""
+    """Return the home, if it is hidden as a whole.
+
+    Then it is the place of the run's own home.
+    """
     home = os.path.realpath(os.path.expanduser("~"))
     return home if _below(home, hidden) else None
 

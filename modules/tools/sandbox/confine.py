@@ -1,6 +1,6 @@
-"""The program that confines itself with Landlock and seccomp, and then becomes a command.
+"""A program that confines itself and then becomes a command.
 
-It runs in a process of its own and imports nothing of refold. The kernel's documents are landlock(7) and seccomp(2);
+It confines itself with Landlock and seccomp, in a process of its own, and imports nothing of refold. The kernel's documents are landlock(7) and seccomp(2);
 numbers of system calls are those of asm-generic/unistd.h, or of x86_64.
 """
 
@@ -22,14 +22,16 @@ _INTERNET = (2, 10, 16)
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock that the kernel has; 0 or less if it has none."""
+    """Return the version of the kernel's Landlock; 0 or less without it."""
     if sys.platform != "linux" or os.uname().machine not in _MACHINES:
         return 0
     return int(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))
 
 
 def confine(read: list[str], write: list[str], *, network: bool) -> None:
-    """Confine this process, and all that it starts, to paths, and to no sockets but those of the internet.
+    """Confine this process, and all that it starts.
+
+    It reaches the paths, and no sockets but those of the internet.
 
     Args:
         read: The paths to read, with all below.
@@ -61,7 +63,10 @@ def confine(read: list[str], write: list[str], *, network: bool) -> None:
 
 
 def _filter(network: bool) -> bytes:
-    """Return a program of BPF that refuses socket(2) and io_uring, by which a socket could be made as well."""
+    """Return a program of BPF that refuses socket(2).
+
+    It refuses io_uring as well, which could make sockets.
+    """
     arch, socket = _MACHINES[os.uname().machine]
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     families = _INTERNET if network else ()

@@ -13,10 +13,10 @@ from pathlib import Path
 from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .guarded_files import guarded
 from .limits import ALL_WALLS, Limits, Wall
 from .local import LocalSandbox
-from .scratch import Scratch
+from .paths.guarded_files import guarded
+from .paths.scratch import Scratch
 from .variables import variables_for
 
 IMAGE = "python:3.12-slim"

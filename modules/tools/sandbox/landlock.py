@@ -15,13 +15,13 @@ from ..files.workspace import Workspace
 from .bubblewrap import memory_file
 from .command import Start
 from .confine import landlock_version
-from .guarded_files import guarded
-from .hidden_paths import hidden_paths
 from .limits import Limits, Wall
 from .local import LocalSandbox
-from .put_back import Keeper
-from .scratch import Scratch
-from .toolchains import toolchains
+from .paths.guarded_files import guarded
+from .paths.hidden_paths import hidden_paths
+from .paths.put_back import Keeper
+from .paths.scratch import Scratch
+from .paths.toolchains import toolchains
 from .unavailable import SandboxUnavailableError
 from .variables import variables_for
 
@@ -31,7 +31,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 
 class LandlockSandbox(LocalSandbox):
-    """Runs commands that can write the workspace and the run's own files, without sockets.
+    """Runs commands that write the workspace only, without sockets.
 
     It is weaker than bubblewrap: commands see the processes of this machine, /tmp is at `TMPDIR`, they can change the
     mode of a user's other files, and parts of the workspace that others run as code are put back only after the
@@ -138,7 +138,7 @@ def _readable(folder: str, hidden: set[str]) -> Iterator[str]:
 
 
 def _link(home: Path, place: Path, target: str) -> None:
-    """Make a link to a toolchain in the run's home, unless something is there."""
+    """Make a link to a toolchain, unless something is there."""
     path = home / place
     if os.path.lexists(path) or any(each.is_symlink() for each in path.parents if each.is_relative_to(home)):
         return

@@ -18,7 +18,7 @@ from ..files.atomic_change import Change, change_files
 from ..files.workspace import Workspace
 from .command import Command, Start
 from .limits import Finished, Limits, Wall
-from .scratch import Scratch, current_scratch
+from .paths.scratch import Scratch, current_scratch
 
 _ATTEMPTS = 3
 """The number of attempts to set up a sandbox, because a path may vanish before it is hidden."""

@@ -13,8 +13,8 @@ from .docker import DockerSandbox
 from .landlock import LandlockSandbox
 from .limits import Finished, Limits
 from .local import LocalSandbox
+from .paths.scratch import Scratch, outside_of_runs
 from .protocol import Sandbox
-from .scratch import Scratch, outside_of_runs
 from .unavailable import SandboxUnavailableError
 from .unconfined import UnconfinedSandbox
 
@@ -104,7 +104,7 @@ def current_sandbox(otherwise: str = "local") -> Sandbox:
     """Return the current sandbox.
 
     It is that of `use_sandbox`; otherwise the run's environment, if that runs commands itself; otherwise the one that
-    `otherwise` names: `local` for commands of your code, `auto` for those of a model.
+    `otherwise` names: `local` for code outside of a run, `auto` for commands in a run.
     """
     chosen = _chosen.get()
     if chosen is not None:

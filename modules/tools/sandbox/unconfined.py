@@ -12,7 +12,9 @@ log = logging.getLogger("refold")
 
 
 class UnconfinedSandbox(LocalSandbox):
-    """Runs commands without walls; each command of a model needs a rule or a user's approval.
+    """Runs commands without walls.
+
+    Each command of a model needs a rule or a user's approval.
 
     Args:
         workspace: The commands' folder.

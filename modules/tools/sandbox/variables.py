@@ -34,7 +34,10 @@ def variables_for(root: Path, *, network: bool) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _identity(root: Path) -> dict[str, str]:
-    """Return the name and address of the user as git knows them; commands do not see git's configuration in home."""
+    """Return the user's name and address as git knows them.
+
+    Commands do not see git's configuration in home.
+    """
     found: dict[str, str] = {}
     for name in ("name", "email"):
         try:

@@ -1,4 +1,7 @@
-"""The folders of a workspace with certain names, of which only those that have changed are read again."""
+"""The folders of a workspace with certain names.
+
+Only folders that have changed are read again.
+"""
 
 import os
 import time
@@ -20,7 +23,10 @@ _MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A folder as it was read; `changed_at` is 0 if a later change could have the same time."""
+    """A folder as it was read.
+
+    `changed_at` is 0 if a later change could have the same time.
+    """
 
     changed_at: int
     marked: frozenset[str]
@@ -32,7 +38,7 @@ _lock = Lock()
 
 
 def marked_folders(root: Path, is_marked: Callable[[str], bool]) -> Mapping[Path, Set[str]]:
-    """Return the folders of a workspace that have marked names, with these names.
+    """Return the folders that have marked names, with these names.
 
     Insides of repositories are left out. A folder is read again only if its time of change (st_ctime) differs; no
     program can set that time.

@@ -1,4 +1,4 @@
-"""The parts of a home that commands need: programs and their libraries, and no credentials."""
+"""The parts of a home that commands need, without credentials."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _ABOVE_PRIVATE = frozenset({".", ".local", ".local/share", ".cargo", ".m2", ".gr
 
 
 def toolchains(home: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the folders of a home to show, each with its place with links resolved.
+    """Return the folders of a home to show, with links resolved.
 
     They are those of `PATH` and the known ones, if they exist.
     """

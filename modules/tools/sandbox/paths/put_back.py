@@ -1,4 +1,4 @@
-"""Guarded files of a workspace, put back as they were after a command that could write them."""
+"""Guarded files of a workspace, put back after a command."""
 
 import os
 import secrets
@@ -15,14 +15,14 @@ _NOT_KEPT = frozenset({"objects", "index", "logs"})
 
 @dataclass(frozen=True)
 class _Kept:
-    """An entry of a guarded path: its kind and mode, and its content or the target of a link."""
+    """An entry's kind, mode, and content or target of a link."""
 
     mode: int
     data: bytes | str | None
 
 
 class Keeper:
-    """The entries at and below guarded paths, as they were before a command.
+    """The entries of guarded paths, as they were before a command.
 
     Use it as a context manager: it holds the paths open, so that a path that was moved is found again.
     """

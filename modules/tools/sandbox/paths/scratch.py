@@ -1,4 +1,4 @@
-"""The scratch folder of a run: /tmp and home of its commands, from one call to the next."""
+"""The scratch folder of a run: /tmp and home of its commands."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -9,12 +9,15 @@ from tempfile import mkdtemp
 from threading import Lock
 from weakref import finalize
 
-from ....engine import at_run_end, call_info
-from ....errors import NoRunError
+from .....engine import at_run_end, call_info
+from .....errors import NoRunError
 
 
 class Scratch:
-    """A private folder with `tmp` and `home`, which is made at its first use and removed with its owner."""
+    """A private folder with `tmp` and `home`.
+
+    It is made at its first use, and removed with its owner.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ....engine import trace_home
-from ..files.paths.guarded import guarded_folders, set_aside
-from ..files.workspace import Workspace
+from .....engine import trace_home
+from ...files.paths.guarded import guarded_folders, set_aside
+from ...files.workspace import Workspace
 
 _STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
 """The ends and beginnings of names in a store that is a folder."""
@@ -52,7 +52,10 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
 
 
 def stored_in(root: Path) -> set[Path]:
-    """Return the paths in a workspace that keep the running run's trace, with those of its neighbors."""
+    """Return the paths in a workspace that keep the run's trace.
+
+    Those of other runs in the same store are included.
+    """
     home = trace_home()
     if home is None or not home.is_relative_to(root):
         return set()
