@@ -18,8 +18,9 @@ _UNCONFINED = "no sandbox confines it"
 async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
     """Return the sandbox for a command.
 
-    It is the current one, with what the arguments `network` and `outside` add. In a run, a command that needs more than its sandbox runs only if a rule of the policy allows it, or a user: its
-    text may be a model's, whichever tool calls it. Code outside of a run decides itself.
+    It is the current one, with what the arguments `network` and `outside` add. In a run, a command that needs more than
+    its sandbox runs only if a rule of the policy allows it, or a user: its text may be a model's, whichever tool calls
+    it. Code outside of a run decides itself.
 
     Raises PermissionError if the command is not allowed.
     """
@@ -49,7 +50,8 @@ async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
 def what_leaves(sandbox: Sandbox, args: Mapping[str, Any], answered: tuple[str, ...] = ()) -> str | None:
     """Return what a command needs beyond a sandbox, or None.
 
-    The text is a reason to ask. `answered` are the arguments that rules allow. A sandbox that the user chose for having no walls is not left.
+    The text is a reason to ask. `answered` are the arguments that rules allow. A sandbox that the user chose for having
+    no walls is not left.
     """
     if isinstance(sandbox, UnconfinedSandbox):
         found = [f"{_UNCONFINED} ({sandbox.why})"] if "outside" not in answered else []

@@ -121,7 +121,8 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
 async def is_approved(call: ToolCall, why: str, *, session: str | None = None) -> bool:
     """Ask a person to approve a call.
 
-    An equal call that was approved for the session is approved. Without `session`, it is the run. Another process asks again.
+    An equal call that was approved for the session is approved. Without `session`, it is the run. Another process asks
+    again.
     """
     key = (session or _run(), call_text(call))
     if _allowed.get(key):

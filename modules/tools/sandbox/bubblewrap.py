@@ -128,8 +128,8 @@ class BubblewrapSandbox(LocalSandbox):
 def _own(place: str, folder: Path, root: str, mounts: Iterable[str]) -> list[str]:
     """Return the mounts of a folder of the run over a place.
 
-    The folders in it that contain mounts are mounted, too. A folder that is a mount cannot be replaced. Otherwise an earlier command could put a link in its place, by which
-    bubblewrap would leave the folder while it mounts.
+    The folders in it that contain mounts are mounted, too. A folder that is a mount cannot be replaced. Otherwise an
+    earlier command could put a link in its place, by which bubblewrap would leave the folder while it mounts.
     """
     binds = ["--bind", str(folder), place]
     held: dict[str, None] = {}

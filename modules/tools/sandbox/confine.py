@@ -1,7 +1,7 @@
 """A program that confines itself and then becomes a command.
 
-It confines itself with Landlock and seccomp, in a process of its own, and imports nothing of refold. The kernel's documents are landlock(7) and seccomp(2);
-numbers of system calls are those of asm-generic/unistd.h, or of x86_64.
+It confines itself with Landlock and seccomp, in a process of its own, and imports nothing of refold. The kernel's
+documents are landlock(7) and seccomp(2); numbers of system calls are those of asm-generic/unistd.h, or of x86_64.
 """
 
 import ctypes
