@@ -192,7 +192,7 @@ async def test_a_run_that_is_resumed_where_no_sandbox_is_asks(
 
 @pytest.mark.wide
 def test_a_run_that_asks_to_leave_can_be_cut_off_anywhere() -> None:
-    commands = [{"cmd": "echo a", "outside": True}, {"cmd": "echo b"}]
+    commands: list[dict[str, Any]] = [{"cmd": "echo a", "outside": True}, {"cmd": "echo b"}]
     check_resume(agent(commands).module, "go", lambda request: "approve", stores=["file"], boundaries=5)
 
 

@@ -1,16 +1,26 @@
 """The scratch folder of a run: /tmp and home of its commands."""
 
+import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
+from glob import escape as glob_escape
+from glob import glob
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from threading import Lock
 from weakref import finalize
 
 from .....engine import at_run_end, call_info
 from .....errors import NoRunError
+
+_PREFIX = "refold-scratch-"
+
+
+def scratch_folders() -> list[str]:
+    """Return all scratch folders of this user's runs, in any process."""
+    return glob(f"{glob_escape(os.path.realpath(gettempdir()))}/{_PREFIX}*")
 
 
 class Scratch:
@@ -28,7 +38,7 @@ class Scratch:
         """The folder."""
         with self._lock:
             if self._made is None:
-                folder = Path(mkdtemp(prefix="refold-scratch-"))
+                folder = Path(mkdtemp(prefix=_PREFIX))
                 self._made = folder, finalize(self, rmtree, folder, ignore_errors=True)
                 for name in ("tmp", "home"):
                     (folder / name).mkdir()

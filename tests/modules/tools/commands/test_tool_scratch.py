@@ -82,6 +82,22 @@ async def test_runs_at_the_same_time_share_nothing(tmp_path: Path, temp: Path) -
     assert list(temp.iterdir()) == []
 
 
+async def test_a_command_does_not_see_those_of_others_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Path("/opt" if os.access("/opt", os.W_OK) else "/srv") / f"refold-temp-{os.getpid()}"
+    (place / "ws").mkdir(parents=True)
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        one, two = BubblewrapSandbox(place / "ws"), BubblewrapSandbox(place / "ws")
+        await one.exec(["sh", "-c", "echo secret > /tmp/f; echo secret > ~/f"])
+        done = await two.exec(
+            ["sh", "-c", f"cat {place}/refold-scratch-*/*/f; ls {place}/refold-scratch-*; cat /tmp/f"]
+        )
+        assert "secret" not in done.output
+        assert (await one.exec(["cat", "/tmp/f"])).output == "secret\n"
+    finally:
+        shutil.rmtree(place)
+
+
 async def test_outside_of_a_run_they_belong_to_the_block(tmp_path: Path, temp: Path) -> None:
     (tmp_path / "ws").mkdir()
     with use_workspace(tmp_path / "ws"):
