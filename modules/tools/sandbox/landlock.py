@@ -107,14 +107,16 @@ class LandlockSandbox(LocalSandbox):
             file.seek(0)
             program = str(Path(__file__).with_name("confine.py"))
             start = [sys.executable, "-I", "-S", program, str(file.fileno()), *argv]
-            yield Start(
-                start,
-                child_env({**known, **env}),
-                pass_fds=[file.fileno()],
-                processes=self.limits.processes,
-                notes=guards.notes,
-            )
-            changed = keeper.put_back()
+            try:
+                yield Start(
+                    start,
+                    child_env({**known, **env}),
+                    pass_fds=[file.fileno()],
+                    processes=self.limits.processes,
+                    notes=guards.notes,
+                )
+            finally:
+                changed = keeper.put_back()
             if changed:
                 names = ", ".join(str(each.relative_to(root)) for each in changed[:5])
                 guards.notes.append(f"[{names} would be run as code outside the sandbox, and was put back as it was]")

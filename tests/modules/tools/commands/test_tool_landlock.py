@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
+import anyio.from_thread
 import pytest
 
 from refold.modules.tools import (
@@ -93,6 +95,19 @@ async def test_what_others_run_as_code_is_put_back(place: Path, cmd: str) -> Non
     assert "was put back as it was" in done.output
     shown = subprocess.run(["git", "log", "--format=%s"], cwd=workspace, capture_output=True, text=True, check=True)
     assert shown.stdout == "1\n"
+
+
+@pytest.mark.anyio
+async def test_what_a_command_changes_that_is_cut_short_is_put_back(place: Path) -> None:
+    before = contents(place / "ws/.git")
+    sandbox, cmd = LandlockSandbox(place / "ws"), "echo x >> .git/config; echo begun; sleep 60"
+    done = await sandbox.exec(["bash", "-c", cmd], timeout=5)
+    assert done.timed_out
+    assert contents(place / "ws/.git") == before
+    with anyio.CancelScope() as scope:
+        await sandbox.exec(["bash", "-c", cmd], on_output=lambda _: anyio.from_thread.run_sync(scope.cancel))
+    assert scope.cancelled_caught
+    assert contents(place / "ws/.git") == before
 
 
 @pytest.mark.anyio
