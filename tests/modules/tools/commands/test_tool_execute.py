@@ -55,10 +55,9 @@ async def test_code_may_name_a_folder_elsewhere_where_there_are_no_walls_and_a_m
 
     calls = [ToolCall.of("1", "where", {}), ToolCall.of("2", "execute", {"cmd": ["pwd"], "cwd": str(other)})]
     agent = Agent(name="x", model=ScriptedGenerator([calls, "done"]), tools=[where, execute])
-    with use_workspace(work):
+    with use_workspace(work), use_sandbox("local"):
         trajectory = await agent.run("go")
-        with use_sandbox("local"):
-            assert await execute(["pwd"], cwd=str(work)) == f"{work}\n"
+        assert await execute(["pwd"], cwd=str(work)) == f"{work}\n"
     own, modelled = [str(message.content) for message in trajectory.messages if message.role == "tool"]
     assert own == f"{other}\n"
     assert "OutsideWorkspaceError" in modelled
