@@ -118,7 +118,7 @@ class LandlockSandbox(LocalSandbox):
             finally:
                 changed = keeper.put_back()
             if changed:
-                names = ", ".join(str(each.relative_to(root)) for each in changed[:5])
+                names = ", ".join(os.path.relpath(each, root) for each in changed[:5])
                 guards.notes.append(f"[{names} would be run as code outside the sandbox, and was put back as it was]")
 
 

@@ -42,28 +42,34 @@ class Keeper:
     def put_back(self) -> list[Path]:
         """Restore what has changed; return the changed entries.
 
-        A guarded path whose parent was moved, or replaced by a link, is left alone.
+        A guarded path that was moved is moved back. If its folder was moved or replaced, it is restored where it is.
         """
         changed: list[Path] = []
-        tops = [top for top in self._tops if os.path.realpath(top.parent) == str(top.parent)]
-        for top in tops:
-            now = os.readlink(f"/proc/self/fd/{self._fds[top]}")
-            if now != str(top) and os.path.lexists(now):
+        for top in self._tops:
+            now = Path(os.readlink(f"/proc/self/fd/{self._fds[top]}"))
+            place = now if os.path.lexists(now) else top
+            has_folder = top.parent.is_dir() and os.path.realpath(top.parent) == str(top.parent)
+            if has_folder and place != top:
                 if os.path.lexists(top):
                     _set_aside(top)
-                os.rename(now, top)
+                os.rename(place, top)
                 changed.append(top)
-            for path in reversed([*_entries(top)]):
-                found, before = _read(path), self._kept.get(path)
-                if before is None or found is None or stat.S_IFMT(found.mode) != stat.S_IFMT(before.mode):
-                    with suppress(OSError):
-                        _set_aside(path) if path == top else _remove(path)
-                    changed.append(path)
-        for path, before in self._kept.items():
-            if any(path.is_relative_to(top) for top in tops) and _read(path) != before:
-                _write(path, before)
-                changed.append(path)
+            if has_folder or place != top:
+                changed += self._restore(top, top if has_folder else place)
         return changed
+
+    def _restore(self, top: Path, place: Path) -> Iterator[Path]:
+        kept = {place / path.relative_to(top): kept for path, kept in self._kept.items() if path.is_relative_to(top)}
+        for path in reversed([*_entries(place)]):
+            now, before = _read(path), kept.get(path)
+            if before is None or now is None or stat.S_IFMT(now.mode) != stat.S_IFMT(before.mode):
+                with suppress(OSError):
+                    _set_aside(path) if path == place else _remove(path)
+                yield path
+        for path, before in kept.items():
+            if _read(path) != before:
+                _write(path, before)
+                yield path
 
 
 def _entries(top: Path) -> Iterator[Path]:

@@ -113,9 +113,20 @@ async def test_what_a_command_changes_that_is_cut_short_is_put_back(place: Path)
 @pytest.mark.anyio
 async def test_nothing_is_put_back_through_a_link(place: Path) -> None:
     (place / "elsewhere").mkdir()
-    cmd = f"mv sub gone; ln -s {place}/elsewhere sub; true"
-    await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])
+    cmd = f"mv sub gone; echo x >> gone/.git/config; rm gone/.git/HEAD; ln -s {place}/elsewhere sub"
+    before = contents(place / "ws/sub/.git")
+    done = await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])
     assert list((place / "elsewhere").iterdir()) == []
+    assert [*contents(place / "ws/gone/.git").values()] == [*before.values()], "it is restored where it is"
+    assert "gone/.git/config" in done.output
+    for cmd in (
+        "mv gone sub2; rm -r sub2/.git",
+        "rm -rf sub2",
+        "mkdir x; mv .git $TMPDIR/g; echo x >> $TMPDIR/g/config",
+    ):
+        before = contents(place / "ws/.git")
+        assert (await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])).ok
+        assert contents(place / "ws/.git") == before
 
 
 def test_it_takes_the_place_of_bubblewrap_and_never_less(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
