@@ -15,17 +15,17 @@ LEAVING = ("network", "outside")
 _UNCONFINED = "no sandbox confines it"
 
 
-async def sandbox_for(tool: str, args: Mapping[str, Any]) -> Sandbox:
+async def sandbox_for(tool: str, args: Mapping[str, Any], *, is_by_code: bool = False) -> Sandbox:
     """Return the sandbox for a command.
 
     It is the current one, with what the arguments `network` and `outside` add. In a run, a command that needs more than
     its sandbox runs only if a rule of the policy allows it, or a user: its text may be a model's, whichever tool calls
-    it. Code outside of a run decides itself.
+    it. Code outside of a run decides itself, and so does code that names the program (`is_by_code`).
 
     Raises PermissionError if the command is not allowed.
     """
     call = current_tool_call.get()
-    is_in_run = call is not None or in_run()
+    is_in_run = not is_by_code and (call is not None or in_run())
     sandbox = current_sandbox("auto" if is_in_run else "local")
     if is_in_run:
         shown = _shown(tool, args)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..agent.tools import current_tool_call, tool
+from ..agent.tools import current_tool, tool
 from .commands import run_command
 from .files.workspace import Workspace
 from .leaving import sandbox_for
@@ -47,8 +47,9 @@ async def execute(
         raise ValueError("cmd must be a list of texts: the program, and its arguments")
     hidden = sorted({secret for secret in secrets or () if secret}, key=len, reverse=True)
     given = {"cmd": [_without(part, hidden) for part in cmd], "cwd": cwd, "env": env, "input": input, "why": why}
-    found = await sandbox_for("execute", {**given, "network": network, "outside": outside})
-    sandbox: Sandbox = _Hiding(_for(found, cwd), hidden)
+    is_by_code = current_tool.get() is not None and current_tool.get().fn is not execute.fn
+    found = await sandbox_for("execute", {**given, "network": network, "outside": outside}, is_by_code=is_by_code)
+    sandbox: Sandbox = _Hiding(_for(found, cwd, is_by_code=is_by_code), hidden)
     try:
         return await run_command(sandbox, "execute", cmd, timeout, None if cwd is None else str(cwd), env, input)
     except Exception as error:
@@ -72,16 +73,15 @@ def _without(text: str, hidden: Sequence[str]) -> str:
     return text
 
 
-def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
+def _for(sandbox: Sandbox, cwd: str | None, *, is_by_code: bool) -> Sandbox:
     """Return the sandbox for `cwd`.
 
     It is the current sandbox, except for a tool's code that requests a folder outside the workspace while the sandbox
     has no walls. That code gains nothing, because it could start the program itself. A model's own call stays in the
     workspace.
     """
-    call = current_tool_call.get()
-    asked_by_model = call is not None and call.name.rpartition("__")[2] == "execute"
-    if cwd is None or asked_by_model or type(sandbox) is not LocalSandbox:
+    is_in_call = current_tool.get() is not None
+    if cwd is None or (is_in_call and not is_by_code) or type(sandbox) is not LocalSandbox:
         return sandbox
     folder = Path(cwd)
     outside = folder.is_absolute() and folder.is_dir() and not folder.resolve().is_relative_to(sandbox.workspace.root)

@@ -12,6 +12,7 @@ from .context import (
     EnvVar,
     NoContextError,
     ToolContext,
+    current_tool,
     current_tool_call,
     tool_context,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "as_tools",
     "by_wire_name",
     "call_text",
+    "current_tool",
     "current_tool_call",
     "discover_tools_on_obj",
     "offload_tool_output",

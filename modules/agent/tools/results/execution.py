@@ -17,7 +17,7 @@ from .....errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage as AgentUsage
 from ...generators.usage_scope import Spending
-from ..context import current_tool_call
+from ..context import current_tool, current_tool_call
 from ..schema import Parameters, adapter_for, arguments_text, call_arguments
 from .errors import (
     ArgumentsRefused,
@@ -66,7 +66,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
     Raises the errors that `catch` does not cover.
     """
-    token = current_tool_call.set(call)
+    token, mark = current_tool_call.set(call), current_tool.set(tool)
     try:
         with Spending() as inside:
             try:
@@ -76,6 +76,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
+        current_tool.reset(mark)
         current_tool_call.reset(token)
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
@@ -85,7 +86,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
 
     Raises the errors that `catch` does not cover.
     """
-    token = current_tool_call.set(call)
+    token, mark = current_tool_call.set(call), current_tool.set(tool)
     try:
         with Spending() as inside:
             try:
@@ -96,6 +97,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
                 outcome = _failed(tool, error)
             outcome = outcome.having_used(_used(inside))
     finally:
+        current_tool.reset(mark)
         current_tool_call.reset(token)
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
