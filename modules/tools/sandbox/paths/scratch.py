@@ -38,7 +38,7 @@ class Scratch:
         """The folder."""
         with self._lock:
             if self._made is None:
-                folder = Path(mkdtemp(prefix=_PREFIX))
+                folder = Path(mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
                 self._made = folder, finalize(self, rmtree, folder, ignore_errors=True)
                 for name in ("tmp", "home"):
                     (folder / name).mkdir()
