@@ -13,6 +13,7 @@ from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget, RunUsage, Usage
 from .effects.call import CallInfo
 from .effects.perform import (
+    at_run_end,
     bind,
     call_info,
     charge,
@@ -104,6 +105,7 @@ __all__ = [
     "WaitRequest",
     "ask",
     "ask_sync",
+    "at_run_end",
     "averify",
     "bind",
     "call_info",

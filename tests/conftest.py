@@ -108,8 +108,7 @@ WIDE = (
     "modules/agent/tools/test_tool_faults.py",
     "modules/capabilities/test_capability_[ik]*.py",
     "modules/policies/test_guard_runs.py",
-    "modules/policies/test_policy_bypasses.py",
-    "modules/policies/test_policy_commands.py",
+    "modules/policies/test_policy_[bc]*.py",
     "modules/agent/tools/test_mode_hostile.py",
 )
 """Files whose tests are marked `wide`: most take a second or more of CPU, and they add cases to what other tests say,

@@ -28,7 +28,7 @@ import asyncio
 import threading
 from asyncio import events
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from random import Random
 from typing import Any, Protocol
@@ -116,6 +116,10 @@ class Host(Protocol):
     @property
     def writer(self) -> TraceWriter | None:
         """The writer of the run's trace, or None for a recorded run."""
+
+    @property
+    def closing(self) -> ExitStack | None:
+        """What is called at the run's end; None for a recorded run."""
 
     def begin(self, frame: "Frame", spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Any:
         """Prepare a call: look up its outcome, or prepare its intent."""

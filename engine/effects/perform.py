@@ -91,6 +91,20 @@ def in_run() -> bool:
     return frame_variable.get() not in (None, OUTSIDE)
 
 
+def at_run_end(callback: Callable[[], object]) -> None:
+    """Call a function once the running run ends in this process.
+
+    A run that is suspended ends in this process, too.
+
+    Use it to remove what a tool has made for the run. Raises NoRunError if no run is live here.
+    """
+    frame = frame_or_none()
+    closing = None if frame is None else frame.host.closing
+    if closing is None:
+        raise NoRunError("no run is live here; call at_run_end() in a hook, an effect or a tool of a run")
+    closing.callback(callback)
+
+
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run `fn` once in this thread and record it, from sync code.
 

@@ -13,7 +13,7 @@ record is written last. All of this is shielded from cancellation.
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -95,8 +95,8 @@ def _log(result: RunResult[Any]) -> None:
 @contextmanager
 def opened(plan: RunPlan) -> Iterator[Runner]:
     """Open the run's trace, write its first records, and yield its runner."""
-    with plan.open() as writer:
-        run = LiveRun(plan, writer)
+    with plan.open() as writer, ExitStack() as closing:
+        run = LiveRun(plan, writer, closing)
         runner = Runner(run)
         if plan.reopened is None:
             run.write("header", 0, plan.header())

@@ -20,6 +20,7 @@ thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
@@ -69,7 +70,7 @@ INLINE_ARGS = 2 * 1024
 class LiveRun:
     """Everything that belongs to one run alone."""
 
-    def __init__(self, plan: RunPlan, writer: TraceWriter) -> None:
+    def __init__(self, plan: RunPlan, writer: TraceWriter, closing: ExitStack) -> None:
         at, options, parent = plan.position, plan.options, plan.parent
         self.plan = plan
         self.run_id = plan.run_id
@@ -78,6 +79,7 @@ class LiveRun:
         self.first_step = 0
         self.tools: dict[str, tuple[Callable[..., Any], EffectSpec]] = {}
         self.writer = writer
+        self.closing = closing
         self.clock = options.clock
         self.redactor = plan.redactor.copy() if plan.redactor is not None else None
         """The secrets known so far, as a copy: the run learns more."""

@@ -1,20 +1,13 @@
 """A policy's answers to a call: denial, or a person's approval."""
 
 import json
-from typing import Any, Literal
+from typing import Any
 
-from ...engine import call_info
-from ...errors import NoRunError
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.reactions import Reaction, RetryWithFeedback
-from ..tools.human import approve_call
-from .memory import Remembered
+from ..tools.human import is_approved
 from .people import with_people
-from .rules import call_text
-
-_allowed = Remembered[bool]()
-"""The calls that a person has allowed for the rest of a session."""
 
 
 def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
@@ -36,16 +29,9 @@ async def asked(
         return denied(event, why_not, **told)
     if not somebody:
         return denied(event, f"operator approval required, and no person can give it: {why}", **told)
-    key = (session or _run(), call_text(event.tool_call))
-    if _allowed.get(key):
-        said: Literal["approve", "deny", "allow_session"] = "allow_session"
-    else:
-        with with_people():
-            said = await approve_call(event.tool_call, why)
-    if said == "deny":
-        return denied(event, f"a person did not allow it: {why}", human_approved=False, **told)
-    if said == "allow_session":
-        _allowed.keep(key, True)
+    with with_people():
+        if not await is_approved(event.tool_call, why, session=session):
+            return denied(event, f"a person did not allow it: {why}", human_approved=False, **told)
     event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
     return None
 
@@ -70,10 +56,3 @@ def said_twice(call: ToolCall) -> str | None:
             except (ValueError, RecursionError):
                 break
     return f"{twice[0]!r} occurs twice in the arguments; write it once" if twice else None
-
-
-def _run() -> str:
-    try:
-        return call_info().run_id
-    except NoRunError:
-        return ""

@@ -88,7 +88,7 @@ class _Gate:
             case.allow(f"{call.name} is always allowed", source="always_allow")
             return None
         verdict = await verdict_of(self.rules, call) if self.rules is not None else None
-        if verdict is not None and (verdict.rule is not None or verdict.action == "deny"):
+        if verdict is not None and (verdict.rule is not None or verdict.action != "allow"):
             return None  # the rules' own hook carries out their verdict
         if (why_not := said_twice(call)) is not None:
             return self._deny(case, why_not, source="arguments")

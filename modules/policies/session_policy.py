@@ -109,11 +109,12 @@ class SessionPolicy(BaseModel):
         verdict = await verdict_of(self.rules, event.tool_call) if self.rules is not None else None
         if verdict is None or (verdict.rule is None and verdict.action == "allow"):
             return None
+        told = {"source": "rules"} | ({} if verdict.leaves is None else {"leaves": verdict.leaves})
         if verdict.action == "deny":
-            return denied(event, verdict.why, source="rules")
+            return denied(event, verdict.why, **told)
         if verdict.action == "ask":
-            return await asked(event, verdict.why, source="rules", somebody=not self.is_autonomous)
-        event.policy_decision = {"kind": "allow", "source": "rules", "reason": verdict.why}
+            return await asked(event, verdict.why, somebody=not self.is_autonomous, **told)
+        event.policy_decision = {"kind": "allow", "reason": verdict.why, **told}
         return None
 
 

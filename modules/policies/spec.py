@@ -11,8 +11,8 @@ from .registry import resolve_policy
 from .session_policy import SessionPolicy
 
 _HEAD = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*(:|\s|$)(.*)", re.DOTALL)
-_RULES = ("deny", "ask", "allow", "otherwise", "trusted")
-_LISTS = ("rules.deny", "rules.ask", "rules.allow", "rules.trusted", "always_allow", "always_deny")
+_RULES = ("deny", "ask", "allow", "otherwise")
+_LISTS = ("rules.deny", "rules.ask", "rules.allow", "always_allow", "always_deny")
 
 
 def policy_from_text(text: str) -> SessionPolicy:

@@ -7,7 +7,9 @@ from typing import Any
 from ...engine import emit
 from ...errors import CallClosedError, RunClosedError
 from ..agent.tools import current_tool_call, tool
-from .sandbox import Sandbox, current_sandbox
+from .leaving import sandbox_for
+from .sandbox import Sandbox
+from .sandbox.variables import hint_for
 
 OUTPUT_EVENT = "tool_output"
 """The event with output of a running command: `tool`, `call` and `text`.
@@ -27,10 +29,14 @@ async def bash(
     cwd: str | None = None,
     env: dict[str, str] | None = None,
     input: str | None = None,
+    network: bool = False,
+    outside: bool = False,
+    why: str = "",
 ) -> str:
     """Run a bash command and return its output, stdout and stderr interleaved.
 
-    Each call starts a new shell. Background processes that it leaves are killed when it ends.
+    Each call starts a new shell. Background processes that it leaves are killed when it ends. The command runs in a
+    sandbox without network that can write the workspace, home and /tmp.
 
     Args:
         cmd: The command.
@@ -38,8 +44,12 @@ async def bash(
         cwd: The folder to run it in, inside the workspace.
         env: Variables to add to its environment.
         input: Text for its stdin, otherwise empty.
+        network: Whether it needs the network. A user may be asked.
+        outside: Whether it must run outside of the sandbox, as git commit must. A user may be asked.
+        why: The reason for network or outside, for that user.
     """
-    sandbox = current_sandbox()
+    given = {"cmd": cmd, "cwd": cwd, "env": env, "input": input, "network": network, "outside": outside, "why": why}
+    sandbox = await sandbox_for("bash", _named(given))
     return await run_command(sandbox, "bash", ["bash", "-c", cmd], timeout, cwd, env, input)
 
 
@@ -50,6 +60,9 @@ async def python(
     timeout: int = 120,
     cwd: str | None = None,
     env: dict[str, str] | None = None,
+    network: bool = False,
+    outside: bool = False,
+    why: str = "",
 ) -> str:
     """Run Python code in a separate process and return its output.
 
@@ -60,9 +73,18 @@ async def python(
         timeout: The largest number of seconds it may take.
         cwd: The folder to run it in, inside the workspace.
         env: Variables to add to its environment.
+        network: Whether it needs the network. A user may be asked.
+        outside: Whether it must run outside of the sandbox. A user may be asked.
+        why: The reason for network or outside, for that user.
     """
-    sandbox = current_sandbox()
+    given = {"code": code, "cwd": cwd, "env": env, "network": network, "outside": outside, "why": why}
+    sandbox = await sandbox_for("python", _named(given))
     return await run_command(sandbox, "python", [*sandbox.python, "-X", "utf8", "-u", "-"], timeout, cwd, env, code)
+
+
+def _named(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not the defaults, for a question."""
+    return {name: value for name, value in args.items() if value not in (None, False, "")}
 
 
 async def run_command(
@@ -93,6 +115,9 @@ async def run_command(
     output = done.output
     if done.left_behind:
         output += f"\n[{done.left_behind} process(es) left in the background were killed]"
+    if not done.ok and sandbox.walls:
+        hint = hint_for(output, network="network" not in sandbox.walls)
+        output += f"\n[{hint}]" if hint is not None else ""
     if done.timed_out:
         seconds = sandbox.limits.timeout(timeout)
         raise TimeoutError(f"Command timed out after {seconds:g} s and was killed; its output until then:\n{output}")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..agent.tools import current_tool_call, tool
+from ..agent.tools import current_tool, tool
 from .commands import run_command
 from .files.workspace import Workspace
-from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall, current_sandbox
+from .leaving import sandbox_for
+from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall
 
 HIDDEN = "***"
 """The replacement of a secret."""
@@ -25,6 +26,9 @@ async def execute(
     env: dict[str, str] | None = None,
     input: str | None = None,
     secrets: list[str] | None = None,
+    network: bool = False,
+    outside: bool = False,
+    why: str = "",
 ) -> str:
     """Run a program without a shell and return its interleaved output.
 
@@ -35,11 +39,17 @@ async def execute(
         env: Variables to add to its environment.
         input: Text for its stdin, otherwise empty.
         secrets: Values in cmd that must not show in its output, in logs or in traces.
+        network: Whether it needs the network. A user may be asked.
+        outside: Whether it must run outside of the sandbox. A user may be asked.
+        why: The reason for network or outside, for that user.
     """
     if not cmd or not all(isinstance(part, str) for part in cmd):
         raise ValueError("cmd must be a list of texts: the program, and its arguments")
     hidden = sorted({secret for secret in secrets or () if secret}, key=len, reverse=True)
-    sandbox: Sandbox = _Hiding(_for(current_sandbox(), cwd), hidden)
+    given = {"cmd": [_without(part, hidden) for part in cmd], "cwd": cwd, "env": env, "input": input, "why": why}
+    is_by_code = current_tool.get() is not None and current_tool.get().fn is not execute.fn
+    found = await sandbox_for("execute", {**given, "network": network, "outside": outside}, is_by_code=is_by_code)
+    sandbox: Sandbox = _Hiding(_for(found, cwd, is_by_code=is_by_code), hidden)
     try:
         return await run_command(sandbox, "execute", cmd, timeout, None if cwd is None else str(cwd), env, input)
     except Exception as error:
@@ -63,16 +73,15 @@ def _without(text: str, hidden: Sequence[str]) -> str:
     return text
 
 
-def _for(sandbox: Sandbox, cwd: str | None) -> Sandbox:
+def _for(sandbox: Sandbox, cwd: str | None, *, is_by_code: bool) -> Sandbox:
     """Return the sandbox for `cwd`.
 
     It is the current sandbox, except for a tool's code that requests a folder outside the workspace while the sandbox
     has no walls. That code gains nothing, because it could start the program itself. A model's own call stays in the
     workspace.
     """
-    call = current_tool_call.get()
-    asked_by_model = call is not None and call.name.rpartition("__")[2] == "execute"
-    if cwd is None or asked_by_model or type(sandbox) is not LocalSandbox:
+    is_in_call = current_tool.get() is not None
+    if cwd is None or (is_in_call and not is_by_code) or type(sandbox) is not LocalSandbox:
         return sandbox
     folder = Path(cwd)
     outside = folder.is_absolute() and folder.is_dir() and not folder.resolve().is_relative_to(sandbox.workspace.root)

@@ -25,7 +25,7 @@ from ..events.facts import DENIED_MARK, generation_facts, is_tool_error, tool_en
 from ..generators.usage_scope import spending
 from ..hooks.steps import Steps
 from ..reactions import DENIED, Reaction, RetryWithFeedback
-from ..tools import ToolOutcome, tool_context
+from ..tools import ToolOutcome, call_text, tool_context
 from ..tools.results.errors import catches
 from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
@@ -56,9 +56,17 @@ async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decisi
     return Observation(results)
 
 
-async def _carried_out(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> tuple[ActionResult, ...]:
-    """Run the calls of a decision concurrently, within the policy's surroundings."""
-    with tool_context(setup.context_of(state)):
+async def _carried_out(
+    setup: Setup, tools: Any, state: AgentState, decision: Decision, decisions: Mapping[str, Any] | None = None
+) -> tuple[ActionResult, ...]:
+    """Run the calls of a decision concurrently, within the policy's surroundings.
+
+    `decisions` are the policy's decisions by `call_text`, which tools find among the facts.
+    """
+    context = setup.context_of(state)
+    if decisions:
+        context = replace(context, facts={**context.facts, "decisions": decisions})
+    with tool_context(context):
         if setup.policy is None:
             return (await run_actions(tools, decision, own_task=True)).results
         with setup.policy.surroundings():
@@ -112,23 +120,27 @@ class Acting:
 
     async def _results(self) -> tuple[ActionResult, ...]:
         denied: dict[str, str] = {}
+        decisions: dict[str, Any] = {}
         if self.dispatch.wants(ToolStart):
             with in_turn(self._current()):
-                denied = await self._denied()
+                denied = await self._denied(decisions)
         actions = self.decision.actions
         allowed = tuple(action for action in actions if action.id not in denied)
         done: dict[str, ActionResult] = {}
         if allowed:
             decision = self.decision if not denied else replace(self.decision, actions=allowed)
-            done = {result.id: result for result in await _carried_out(self.setup, self.tools, self.state, decision)}
+            results = await _carried_out(self.setup, self.tools, self.state, decision, decisions)
+            done = {result.id: result for result in results}
         return tuple(done.get(a.id or "") or _not_done(a.id or "", a.name, denied[a.id or ""]) for a in actions)
 
     def _current(self) -> CurrentTurn:
         state, session = self.state, self.state.agent.session_id
         return CurrentTurn(state.task, self.step, state.system, state.messages, self.turn.message, session)
 
-    async def _denied(self) -> dict[str, str]:
+    async def _denied(self, decisions: dict[str, Any]) -> dict[str, str]:
         """Return the results of the calls that hooks deny, by id.
+
+        The policy's decisions are added to `decisions`.
 
         If a reaction ends the run, no call runs and every call gets a result.
         """
@@ -136,6 +148,8 @@ class Acting:
         for i, call in enumerate(self.turn.calls):
             event = ToolStart(**self.dispatch.facts, tool_call=call)
             reaction = await self.dispatch.tell(event, call.id)
+            if event.policy_decision is not None:
+                decisions[call_text(call)] = event.policy_decision
             if reaction is None:
                 continue
             denied[call.id] = denial(reaction)

@@ -1,6 +1,6 @@
 """Tools: functions that models can call, with schemas and results."""
 
-from .actions import action_for
+from .actions import action_for, call_text
 from .as_tools import actions_of, as_tools, by_wire_name
 from .context import (
     AgentInput,
@@ -12,6 +12,7 @@ from .context import (
     EnvVar,
     NoContextError,
     ToolContext,
+    current_tool,
     current_tool_call,
     tool_context,
 )
@@ -61,6 +62,8 @@ __all__ = [
     "actions_of",
     "as_tools",
     "by_wire_name",
+    "call_text",
+    "current_tool",
     "current_tool_call",
     "discover_tools_on_obj",
     "offload_tool_output",

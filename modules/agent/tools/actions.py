@@ -6,6 +6,7 @@ from typing import Any
 
 from ....engine import Action
 from ....errors import DecisionError
+from ..chat.json_forms import plain
 from ..chat.tool_calls import ToolCall
 from .results.output import clean
 
@@ -32,6 +33,15 @@ def action_for(call: ToolCall) -> Action:
     except (ValueError, RecursionError, DecisionError):
         pass
     return Action(name, {RAW_ARGUMENTS: clean(text)}, call.id or None)
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a call's name and exact arguments as a text.
+
+    The order of the arguments does not matter.
+    """
+    args = json.dumps(plain(action_for(call).args), ensure_ascii=False, sort_keys=True)
+    return f"{call.name}({args})"
 
 
 def text_of_args(args: Mapping[str, Any]) -> str:

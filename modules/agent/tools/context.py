@@ -45,6 +45,8 @@ class ToolContext:
 _context: ContextVar[ToolContext | None] = ContextVar("refold_tool_context", default=None)
 current_tool_call: ContextVar[ToolCall | None] = ContextVar("refold_current_tool_call", default=None)
 """The call that the running tool answers."""
+current_tool: ContextVar[Any] = ContextVar("refold_current_tool", default=None)
+"""The tool that answers it."""
 
 
 class tool_context:

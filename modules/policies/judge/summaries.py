@@ -11,7 +11,7 @@ from ....engine import emit
 from ...agent.chat.messages import Message
 from ...agent.generators import GeneratorError, generate, listening
 from ...agent.tools.results.truncation import cut_middle
-from ..memory import Remembered
+from ...tools.human.remembered import Remembered
 from .judge import ProcessJudge
 
 UNAVAILABLE = "<tool output: summary unavailable>"

@@ -38,7 +38,6 @@ class Call:
 
     name: str
     args: Mapping[str, Any]
-    trusted: tuple[str, ...] = ()
 
     @property
     def bare(self) -> str:

@@ -4,22 +4,23 @@ For example `bash(git push *)`, `write(/etc/**)`, `fetch(domain:example.org)`, `
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...tools import current_workspace
+from ...tools.files.paths.guarded import why_guarded
+from ...tools.leaving import LEAVING
 from ...tools.web.addresses import clean_host, is_below
 from .call import CHANGING, CODES, COMMANDS, FETCHING, PATHS, READING, Call, plain_name, url_forms
-from .command_pattern import CommandPattern
+from .command_line import Command, parse_command_line
+from .command_pattern import CommandPattern, runs_others
 from .path_pattern import PathPattern
-from .programs.python_code import doubt_of_python
-from .shell.command_line import READ_THROUGH, line_of
-from .shell.plain_commands import Line
-from .shell.variables import is_harmless, steers
 
 _WRITTEN = re.compile(r"\s*(?P<name>[^\s()]+)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
 _NAMED = re.compile(r"(?![A-Z0-9_]+=)([A-Za-z_][A-Za-z0-9_-]*)=(.*)", re.DOTALL)
@@ -102,9 +103,8 @@ class Rule:
             value = call.args.get(self.argument)
             return None if value is None else _text(value, pattern)
         if call.bare == "python" and self.name.casefold() == "bash":
-            codes = call.of(CODES)
-            found = [doubt_of_python(each) if isinstance(each, str) else "the code is not a text" for each in codes]
-            return _first(found) if codes else "the code is not a text"
+            code = " ".join(map(str, call.of(CODES)))
+            return "the code mentions it" if CommandPattern(pattern).is_mentioned(code) else None
         if pattern.startswith("domain:"):
             domain = pattern.removeprefix("domain:").strip()
             return _first([*(_text(each, f"*{domain}*") for each in call.commands), _host(call, domain)])
@@ -122,13 +122,12 @@ class Rule:
     def _command(self, call: Call, given: Any, pattern: str) -> str | None:
         if not isinstance(given, str):
             return "the command is not a text"
-        line = _line(call, given)
-        wanted = CommandPattern(pattern)
-        found = [command for command in line.commands if wanted.may_be(command)]
-        if found:
-            return f"it runs {str(found[0])!r:.200}"
-        doubts = line.all_doubts
-        return f"{doubts[0]}, so it is unknown what the command runs" if doubts else None
+        wanted, line = CommandPattern(pattern), parse_command_line(given)
+        env, fed = call.args.get("env"), call.args.get("input")
+        more = " ".join(map(str, env.values())) if isinstance(env, Mapping) else str(env or "")
+        if wanted.is_mentioned(more) or (fed and runs_others(line) and wanted.is_mentioned(f"{given} {fed}")):
+            return "its env or input mentions it"
+        return wanted.why_found(line, given)
 
     def surely_holds(self, call: Call) -> bool:
         """Return whether the rule surely covers the call.
@@ -136,6 +135,13 @@ class Rule:
         It must cover every part of a command line.
         """
         return self.covers_tool(call.name) and (self.pattern is None or self._surely(call, self.pattern))
+
+    def allows_leaving(self, name: str) -> bool:
+        """Return whether the rule lets a tool leave its sandbox.
+
+        An example is `bash(network=true)`.
+        """
+        return self.covers_tool(name) and self.argument in LEAVING and self.pattern == "true"
 
     def covers_tool(self, name: str) -> bool:
         """Return whether the rule covers the tool of exactly this name."""
@@ -158,43 +164,64 @@ class Rule:
 
 
 def covers_line(rules: list[Rule], call: Call) -> bool:
-    """Return whether rules that allow cover a whole command line together.
+    """Return whether rules that allow cover a plain command line together.
 
-    Each command of the line must be covered by one of the rules.
+    Each command must be covered by one of the rules, and each file that a redirect writes by a rule about `write`. A
+    first `cd` to a folder of the workspace needs no rule.
     """
     given = call.commands[0] if len(call.commands) == 1 else None
-    patterns = [rule.pattern for rule in rules if rule.pattern is not None and rule.covers_tool(call.name)]
+    patterns = [
+        rule.pattern
+        for rule in rules
+        if rule.pattern is not None and rule.covers_tool(call.name) and rule.argument in (None, *COMMANDS)
+    ]
     if not isinstance(given, str) or not patterns or not call.is_readable:
         return False
-    is_bare = not call.args.get("env") and not call.args.get("input")
-    if is_bare and given.strip() in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
-        return True
-    line = _line(call, given)
-    wanted = [CommandPattern(pattern) for pattern in patterns]
-    real = [each for each in line.commands if each.program.casefold() not in READ_THROUGH]
-    if line.doubts or line.cautions or not real:
+    if call.args.get("env") or call.args.get("input"):
         return False
-    return all(any(each.is_surely(command) for each in wanted) for command in real)
+    if given.strip(" \t\n") in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
+        return True
+    first, *more = parse_command_line(given).commands or (None,)
+    if first is None:
+        return False
+    root = current_workspace().root
+    moves = bool(more) and _moves_within(root, first)
+    wanted = [CommandPattern(pattern) for pattern in patterns]
+    return all(
+        any(each.covers(command) for each in wanted)
+        and not (moves and command.writes)
+        and all(_may_write(rules, root, each) for each in command.writes)
+        for command in (more if moves else (first, *more))
+    )
+
+
+def _moves_within(root: Path, command: Command) -> bool:
+    """Return whether a command is `cd` to a folder of the workspace."""
+    if command.program != "cd" or len(command.words) != 2 or command.writes:
+        return False
+    folder = command.words[1]
+    return not folder.is_pattern and not folder.text.startswith(("-", "+")) and _is_below(root, folder.text)
+
+
+def _is_below(root: Path, name: str) -> bool:
+    return bool(name) and Path(os.path.realpath(root / name)).is_relative_to(root)
+
+
+def _may_write(rules: list[Rule], root: Path, name: str) -> bool:
+    """Return whether a redirect may write a file.
+
+    It must be below the workspace, not guarded, and allowed by a rule.
+    """
+    real = os.path.realpath(root / name)
+    if not _is_below(root, name) or why_guarded(root, os.path.relpath(real, root)) is not None:
+        return False
+    write = Call("write", {"path": name})
+    return any(rule.surely_holds(write) for rule in rules)
 
 
 def is_command(call: Call) -> bool:
     """Return whether the call runs a command line."""
     return bool(call.commands)
-
-
-def _line(call: Call, given: str) -> Line:
-    """Return the commands of the call's command line.
-
-    The effects of the other arguments are included.
-    """
-    line = line_of(given, is_fed=bool(call.args.get("input")), trusted=call.trusted)
-    env = call.args.get("env") or {}
-    if not isinstance(env, Mapping):
-        return Line(line.commands, ["it sets env to what is not an object", *line.doubts], line.cautions)
-    pairs = [(str(name), value if isinstance(value, str) else None) for name, value in env.items()]
-    steering = [f"it sets {name}, which may steer what programs do" for name, value in pairs if steers(name, value)]
-    unknown = [f"it sets {name}" for name, _ in pairs if not is_harmless(name)]
-    return Line(line.commands, [*steering, *line.doubts], [*unknown, *line.cautions])
 
 
 def _text(value: Any, pattern: str) -> str | None:

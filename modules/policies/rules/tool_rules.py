@@ -3,7 +3,6 @@
 The rules are checked in this order.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,25 +11,30 @@ from typing import Any, Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from ...agent.chat.json_forms import plain
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
+from ...tools.leaving import LEAVING, what_leaves
+from ...tools.sandbox import current_sandbox
 from .call import Call
 from .rule import Rule, covers_line, is_command
 
 RuleAction = Literal["allow", "ask", "deny"]
+_COMMANDS = frozenset({"bash", "python", "execute"})
+"""The tools whose commands a sandbox confines."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
     """The rules' verdict on a call, and the reason.
 
-    `rule` is the rule that decided; None if `otherwise` decided.
+    `rule` is the rule that decided; None if `otherwise` decided. `leaves` is what a command needs beyond its sandbox,
+    if that decided.
     """
 
     action: RuleAction
     why: str
     rule: str | None = None
+    leaves: str | None = None
 
 
 class ToolRules(BaseModel):
@@ -48,8 +52,8 @@ class ToolRules(BaseModel):
         deny: calls that are denied; a tool that is denied whatever its arguments is not offered to the model.
         ask: calls that a person must approve.
         allow: calls that are allowed without asking.
-        otherwise: the verdict on a call that no rule covers.
-        trusted: programs that are judged only by their names as written in command lines, such as `./gradlew`.
+        otherwise: the verdict on a call that no rule covers. "sandbox" allows commands that their sandbox confines,
+            asks about the others, and allows all other tools.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,8 +61,7 @@ class ToolRules(BaseModel):
     deny: Sequence[str] = ()
     ask: Sequence[str] = ()
     allow: Sequence[str] = ()
-    otherwise: RuleAction = "allow"
-    trusted: tuple[str, ...] = ()
+    otherwise: RuleAction | Literal["sandbox"] = "sandbox"
 
     @field_validator("deny", "ask", "allow", mode="before")
     @classmethod
@@ -81,7 +84,7 @@ class ToolRules(BaseModel):
 
     def verdict(self, call: ToolCall) -> RuleVerdict:
         """Return the rules' verdict on a call."""
-        made = Call(call.name, action_for(call).args, self.trusted)
+        made = Call(call.name, action_for(call).args)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
                 if (why := rule.may_hold(made)) is not None:
@@ -92,14 +95,34 @@ class ToolRules(BaseModel):
                 return RuleVerdict("allow", f"the rule {rule.text} holds", rule.text)
         if is_command(made) and covers_line(allowing, made):
             return RuleVerdict("allow", "the rules that allow cover each part", "allow")
-        return RuleVerdict(self.otherwise, "no rule is about this call")
+        if self.otherwise != "sandbox":
+            return RuleVerdict(self.otherwise, "no rule is about this call")
+        return self._by_sandbox(made) or RuleVerdict("allow", "no rule is about this call")
+
+    def _by_sandbox(self, call: Call) -> RuleVerdict | None:
+        """Return the verdict on a command that leaves its sandbox.
+
+        Returns None for all other calls.
+        """
+        if call.name not in _COMMANDS:
+            return None
+        sandbox = current_sandbox("auto")
+        args = call.args if call.is_readable else dict.fromkeys(LEAVING, True)
+        leaves = what_leaves(sandbox, args)
+        if leaves is None:
+            return None
+        allowing = [rule for rule in self._read["allow"] if rule.allows_leaving(call.name)]
+        missing = what_leaves(sandbox, args, tuple(str(rule.argument) for rule in allowing))
+        if missing is not None:
+            return RuleVerdict("ask", missing, leaves=leaves)
+        return RuleVerdict("allow", leaves, " and ".join(rule.text for rule in allowing), leaves)
 
     def refuses_besides(self, call: ToolCall, other: ToolCall) -> str | None:
         """Return the reason to refuse another form of a call, or None.
 
         Only rules that do not cover the call itself are checked: those that deny the other form, or ask about it.
         """
-        made, besides = (Call(each.name, action_for(each).args, self.trusted) for each in (call, other))
+        made, besides = (Call(each.name, action_for(each).args) for each in (call, other))
         for rule in (*self._read["deny"], *self._read["ask"]):
             if rule.pattern is not None and rule.may_hold(made) is None and (why := rule.may_hold(besides)) is not None:
                 return why
@@ -112,12 +135,3 @@ async def verdict_of(rules: ToolRules, call: ToolCall) -> RuleVerdict:
     A worker thread finds the verdict, as rules may look at files.
     """
     return await to_thread.run_sync(rules.verdict, call)
-
-
-def call_text(call: ToolCall) -> str:
-    """Return a call's name and exact arguments as a text.
-
-    The order of the arguments does not matter.
-    """
-    args = json.dumps(plain(action_for(call).args), ensure_ascii=False, sort_keys=True)
-    return f"{call.name}({args})"

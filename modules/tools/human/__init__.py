@@ -1,6 +1,6 @@
 """Questions to people: the tools, the prompts as data, and the handlers."""
 
-from .ask_tools import approve_call, ask_user, confirm
+from .ask_tools import approve_call, ask_user, confirm, is_approved
 from .handlers import (
     HumanPromptHandler,
     NobodyToAskError,
@@ -26,6 +26,7 @@ __all__ = [
     "approve_call",
     "ask_user",
     "confirm",
+    "is_approved",
     "reset_human_prompt_handler",
     "set_human_prompt_handler",
     "set_user_input_callback",

@@ -5,12 +5,15 @@ from typing import Annotated, Any, Literal
 from ....engine import call_info, effect, new_id
 from ....errors import NoRunError
 from ...agent.chat.tool_calls import ToolCall
-from ...agent.tools import action_for, current_tool_call, tool
+from ...agent.tools import action_for, call_text, current_tool_call, tool
 from .handlers import UserCancelledError, put
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion
+from .remembered import Remembered
 
 _YES = frozenset({"yes", "y", "1", "confirm", "ok", "sure", "true"})
 _NO = frozenset({"no", "n", "2", "cancel", "abort", "false"})
+_allowed = Remembered[bool]()
+"""The calls that a person has allowed for the rest of a session."""
 
 
 @tool
@@ -112,6 +115,28 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
     )
     action: Any = (await put(prompt)).action
     return action if action in ("approve", "allow_session") else "deny"
+
+
+async def is_approved(call: ToolCall, why: str, *, session: str | None = None) -> bool:
+    """Ask a person to approve a call.
+
+    An equal call that was approved for the session is approved. Without `session`, it is the run. Another process asks
+    again.
+    """
+    key = (session or _run(), call_text(call))
+    if _allowed.get(key):
+        return True
+    said = await approve_call(call, why)
+    if said == "allow_session":
+        _allowed.keep(key, True)
+    return said != "deny"
+
+
+def _run() -> str:
+    try:
+        return call_info().run_id
+    except NoRunError:
+        return ""
 
 
 def request_id_of(call: ToolCall | None) -> str:

@@ -2,6 +2,7 @@
 
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox
+from .landlock import LandlockSandbox
 from .limits import Finished, Limits, Wall
 from .local import LocalSandbox
 from .protocol import Sandbox
@@ -16,17 +17,20 @@ from .registry import (
 )
 from .self_check import check_sandbox
 from .unavailable import SandboxUnavailableError
+from .unconfined import UnconfinedSandbox
 
 __all__ = [
     "BubblewrapSandbox",
     "DockerSandbox",
     "EnvironmentSandbox",
     "Finished",
+    "LandlockSandbox",
     "Limits",
     "LocalSandbox",
     "Sandbox",
     "SandboxProvider",
     "SandboxUnavailableError",
+    "UnconfinedSandbox",
     "Wall",
     "check_sandbox",
     "current_sandbox",

@@ -1,6 +1,6 @@
 """A sandbox of Linux namespaces, made by bubblewrap.
 
-It has no network, a read-only root, and its own /tmp and processes.
+It has no network, a read-only root, and its own /tmp, home and processes.
 """
 
 import json
@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
@@ -17,17 +18,21 @@ from pathlib import Path
 from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .guarded_files import Guard, guarded
-from .hidden_paths import FOLDERS, hidden_paths
-from .limits import Limits, Wall
+from .limits import ALL_WALLS, Limits, Wall
 from .local import LocalSandbox
+from .paths.guarded_files import Guard, guarded, stored_in
+from .paths.hidden_paths import FOLDERS, hidden_paths
+from .paths.scratch import Scratch
+from .paths.toolchains import toolchains
 from .unavailable import SandboxUnavailableError
+from .variables import variables_for
 
 
 class BubblewrapSandbox(LocalSandbox):
-    """Runs commands with only the workspace and /tmp writable.
+    """Runs commands with only the workspace, /tmp and home writable.
 
-    /tmp and home are empty. Needs Debian's package `bubblewrap`, and user namespaces or root. Raises
+    /tmp and home start empty and are the run's own: files stay from one command to the next. Toolchains in home are
+    shown read-only. Needs Debian's package `bubblewrap`, and user namespaces or root. Raises
     SandboxUnavailableError for the workspace `/`, because it would leave all files writable.
 
     Args:
@@ -35,15 +40,21 @@ class BubblewrapSandbox(LocalSandbox):
             read-only, unless the workspace is not guarded: `Workspace(root, guard=False)`.
         limits: The limits of each command.
         show: Hidden paths to make visible, read-only: a socket, or a folder of home.
+        network: Whether commands have this machine's network.
     """
 
     name = "bubblewrap"
-    walls: frozenset[Wall] = frozenset({"network", "files", "processes", "tmp"})
 
     def __init__(
-        self, workspace: Workspace | str | Path, limits: Limits | None = None, *, show: Sequence[str | Path] = ()
+        self,
+        workspace: Workspace | str | Path,
+        limits: Limits | None = None,
+        *,
+        show: Sequence[str | Path] = (),
+        network: bool = False,
     ) -> None:
         super().__init__(workspace, limits)
+        self.network = network
         if isinstance(show, str):
             raise TypeError(f"show must be a list of paths, got the text {show!r}")
         self.show = [os.path.realpath(os.path.expanduser(each)) for each in show]
@@ -51,17 +62,34 @@ class BubblewrapSandbox(LocalSandbox):
             why = "the workspace is /, so all files could be written; name a folder as the workspace"
             raise SandboxUnavailableError(self.name, why)
 
+    @property
+    def walls(self) -> frozenset[Wall]:
+        """The barriers: all of them, or all but the network's."""
+        return ALL_WALLS - {"network"} if self.network else ALL_WALLS
+
+    def with_network(self) -> "BubblewrapSandbox":
+        """Return this sandbox with a network."""
+        other = copy(self)
+        other.network = True
+        return other
+
     @staticmethod
     def unavailable() -> str | None:
         """Return why bubblewrap does not work here, or None; tested once."""
         return _tried()
 
     @contextmanager
-    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
-        variables = child_env(env) | {"HOME": env.get("HOME", "/tmp"), "TMPDIR": env.get("TMPDIR", "/tmp")}
+    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str], scratch: Scratch) -> Iterator[Start]:
+        hidden = hidden_paths(os.environ, self.workspace.root) - set(self.show) - {str(self.workspace.root)}
+        home = _home_below(hidden)
+        known = variables_for(self.workspace.root, network=self.network)
+        variables = child_env({**known, "HOME": home or "/tmp", "TMPDIR": "/tmp", **env})
         sets = [part for name, value in variables.items() for part in ("--setenv", name, value)]
-        with guarded(self.workspace) as guards, _memory("options") as file, _memory("info") as info:
-            options = [*_ISOLATED, *self._mounts(guards.mounts), "--chdir", str(folder), "--clearenv", *sets]
+        with guarded(self.workspace) as guards, memory_file("options") as file, memory_file("info") as info:
+            mounts = [*self._mounts(hidden, home, scratch.path), *_guards(guards.mounts)]
+            mounts += _hidden(map(str, stored_in(self.workspace.root)))
+            walls = [*_ISOLATED, "--share-net"] if self.network else _ISOLATED
+            options = [*walls, *mounts, "--chdir", str(folder), "--clearenv", *sets]
             file.write(b"".join(os.fsencode(each) + b"\0" for each in options))
             file.seek(0)
             # options go through a file: other users can read the command line
@@ -76,21 +104,77 @@ class BubblewrapSandbox(LocalSandbox):
                 notes=guards.notes,
             )
 
-    def _mounts(self, guards: Iterable[Guard]) -> list[str]:
+    def _mounts(self, hidden: set[str], home: str | None, scratch: Path) -> list[str]:
         """Return the mounts of the root, the workspace and other paths.
 
-        The root is read-only. Hidden and guarded paths are mounted over the root and the workspace.
+        The root is read-only. Hidden paths are mounted over it, and the scratch folder over /tmp and home.
         """
         root = str(self.workspace.root)
-        hidden = hidden_paths(os.environ, self.workspace.root) - set(self.show) - {root}
         inside = {each for each in hidden if each.startswith(f"{root}/")}  # the workspace is mounted over these
         outside = _outermost(hidden - inside)
-        shown = [part for each in self.show for part in ("--ro-bind", each, each)]
-        binds = [*_ROOT, *_hidden(outside), *_OWN, *_python(outside), "--bind", root, root]
-        binds += [*_hidden(_outermost(inside)), *_python(inside), *shown]
-        for each in guards:
-            binds += ["--bind" if each.writable else "--ro-bind", str(each.path), str(each.path)]
-        return binds
+        shown = {each: each for each in self.show}
+        if self.network and _below(_RESOLVER, hidden):
+            shown[_RESOLVER] = _RESOLVER
+        tools = {} if home is None else toolchains(home, os.environ)
+        places = [root, *tools, *_python(hidden), *shown]
+        binds = [*_ROOT, *_hidden(outside), *_OWN, *_own("/tmp", scratch / "tmp", root, places)]
+        at_home = [] if home is None else [*_own(home, scratch / "home", root, places), *_read_only(tools)]
+        is_inside = home is not None and _below(home, inside)
+        binds += [*([] if is_inside else at_home), *_read_only(_python(outside)), "--bind", root, root]
+        binds += [*_hidden(_outermost(inside)), *(at_home if is_inside else []), *_read_only(_python(inside))]
+        return [*binds, *_read_only(shown)]
+
+
+def _own(place: str, folder: Path, root: str, mounts: Iterable[str]) -> list[str]:
+    """Return the mounts of a folder of the run over a place.
+
+    The folders in it that contain mounts are mounted, too. A folder that is a mount cannot be replaced. Otherwise an
+    earlier command could put a link in its place, by which bubblewrap would leave the folder while it mounts.
+    """
+    binds = ["--bind", str(folder), place]
+    held: dict[str, None] = {}
+    for mount in mounts:
+        if mount.startswith(f"{place}/") and (mount == root or not _below(mount, [root]) or _below(place, [root])):
+            parts = os.path.relpath(mount, place).split("/")
+            held |= dict.fromkeys("/".join(parts[:n]) for n in range(1, len(parts)))
+            last = folder.joinpath(*parts)
+            _make_folders(folder, parts[:-1])
+            if last.is_symlink():
+                last.unlink()
+    return binds + [part for each in held for part in ("--bind", str(folder / each), f"{place}/{each}")]
+
+
+def _make_folders(folder: Path, parts: Iterable[str]) -> None:
+    for part in parts:
+        folder = folder / part
+        if folder.is_symlink() or folder.is_file():
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+
+
+def _read_only(places: Mapping[str, str]) -> list[str]:
+    return [part for place, real in places.items() for part in ("--ro-bind", real, place)]
+
+
+_RESOLVER = os.path.realpath("/etc/resolv.conf")
+"""The file with the servers of names, which systemd keeps below /run."""
+
+
+def _home_below(hidden: set[str]) -> str | None:
+    """Return the home, if it is hidden as a whole.
+
+    Then it is the place of the run's own home.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
+    return home if _below(home, hidden) else None
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in folders)
+
+
+def _guards(guards: Iterable[Guard]) -> list[str]:
+    return [part for each in guards for part in ("--bind" if each.writable else "--ro-bind", *[str(each.path)] * 2)]
 
 
 # No --die-with-parent: the supervisor kills all processes and tells the model how many the command left behind.
@@ -99,7 +183,7 @@ _ROOT = ("--ro-bind", "/", "/")
 _OWN = ("--dev", "/dev", "--proc", "/proc")
 
 
-def _memory(name: str) -> BufferedRandom:
+def memory_file(name: str) -> BufferedRandom:
     """Return a nameless file whose descriptor a child may inherit."""
     return open(os.memfd_create(f"refold-{name}"), "w+b")
 
@@ -138,12 +222,11 @@ def _hidden(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def _python(hidden: Iterable[str]) -> list[str]:
-    """Return mounts for this Python's folders inside hidden ones."""
+def _python(hidden: Iterable[str]) -> dict[str, str]:
+    """Return this Python's folders inside hidden ones."""
     folders = dict.fromkeys(os.path.realpath(each) for each in (sys.prefix, sys.base_prefix, sys.exec_prefix))
     folders |= dict.fromkeys(os.path.abspath(each) for each in (sys.prefix, sys.base_prefix))
-    seen = [folder for folder in folders if folder.startswith(tuple(f"{each}/" for each in hidden))]
-    return [part for each in seen for part in ("--ro-bind", each, each)]
+    return {each: each for each in folders if each not in hidden and _below(each, hidden)}
 
 
 @lru_cache(maxsize=1)
@@ -155,4 +238,9 @@ def _tried() -> str | None:
         tried = subprocess.run(["bwrap", *walls, "--", "true"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not start: {error}"
-    return None if tried.returncode == 0 else f"bubblewrap has no namespaces here: {tried.stderr.strip()}"
+    if tried.returncode == 0:
+        return None
+    return (
+        f"bubblewrap has no namespaces here: {tried.stderr.strip()}; on Ubuntu, load the AppArmor profile of apt-get "
+        "install apparmor-profiles (bwrap-userns-restrict); in a container, let it make user namespaces"
+    )

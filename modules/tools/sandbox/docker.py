@@ -6,15 +6,18 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .guarded_files import guarded
-from .limits import Limits, Wall
+from .limits import ALL_WALLS, Limits, Wall
 from .local import LocalSandbox
+from .paths.guarded_files import guarded
+from .paths.scratch import Scratch
+from .variables import variables_for
 
 IMAGE = "python:3.12-slim"
 _INSIDE = "/workspace"
@@ -30,11 +33,29 @@ class DockerSandbox(LocalSandbox):
     """
 
     name = "docker"
-    walls: frozenset[Wall] = frozenset({"network", "files", "processes", "tmp"})
 
-    def __init__(self, workspace: Workspace | str | Path, limits: Limits | None = None, *, image: str = IMAGE) -> None:
+    def __init__(
+        self,
+        workspace: Workspace | str | Path,
+        limits: Limits | None = None,
+        *,
+        image: str = IMAGE,
+        network: bool = False,
+    ) -> None:
         super().__init__(workspace, limits)
         self.image = image
+        self.network = network
+
+    @property
+    def walls(self) -> frozenset[Wall]:
+        """The barriers: all of them, or all but the network's."""
+        return ALL_WALLS - {"network"} if self.network else ALL_WALLS
+
+    def with_network(self) -> "DockerSandbox":
+        """Return this sandbox with the engine's network."""
+        other = copy(self)
+        other.network = True
+        return other
 
     @staticmethod
     def unavailable(image: str = IMAGE) -> str | None:
@@ -66,14 +87,16 @@ class DockerSandbox(LocalSandbox):
         return replace(self.limits, memory_bytes=None, processes=None).wrapped(argv)
 
     @contextmanager
-    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
+    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str], scratch: Scratch) -> Iterator[Start]:
         name = f"refold-{secrets.token_hex(8)}"
         client = child_env({each: os.environ[each] for each in _ENGINE if each in os.environ})
         run = ["docker", "run", "--rm", "--interactive", "--init", "--name", name]
-        run += ["--pull", "never", "--network", "none", "--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL"]
+        run += ["--pull", "never", *([] if self.network else ["--network", "none"]), "--read-only", "--cap-drop", "ALL"]
         run += ["--security-opt", "no-new-privileges", "--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"]
+        run += ["--volume", f"{scratch.path / 'tmp'}:/tmp"]
         run += ["--volume", f"{self.workspace.root}:{_INSIDE}", "--workdir", self._inside(folder)]
-        for variable, value in ({n: v for n, v in child_env(None).items() if n not in _OWN} | env).items():
+        more = variables_for(self.workspace.root, network=self.network)
+        for variable, value in ({n: v for n, v in child_env(more).items() if n not in _OWN} | env).items():
             run += ["--env", f"{variable}={value}"]
         if self.limits.memory_bytes:
             run += ["--memory", str(self.limits.memory_bytes)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Wall = Literal["network", "files", "processes", "tmp"]
 """A barrier of a sandbox.
@@ -10,6 +10,7 @@ Wall = Literal["network", "files", "processes", "tmp"]
 "network": no network; "files": files outside the workspace cannot be written; "processes": outside processes cannot be
 seen; "tmp": a separate /tmp.
 """
+ALL_WALLS: Final[frozenset[Wall]] = frozenset({"network", "files", "processes", "tmp"})
 
 
 @dataclass(frozen=True)

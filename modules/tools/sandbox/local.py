@@ -19,6 +19,7 @@ from ..files.atomic_change import Change, change_files
 from ..files.workspace import Workspace
 from .command import Command, Start
 from .limits import Finished, Limits, Wall
+from .paths.scratch import Scratch, current_scratch
 
 _ATTEMPTS = 3
 """The number of attempts to set up a sandbox, because a path may vanish before it is hidden."""
@@ -32,11 +33,20 @@ class LocalSandbox:
     """
 
     name = "local"
-    walls: frozenset[Wall] = frozenset()
 
     def __init__(self, workspace: Workspace | str | Path, limits: Limits | None = None) -> None:
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.limits = limits or Limits()
+        self._scratch = Scratch()
+
+    @property
+    def walls(self) -> frozenset[Wall]:
+        """The barriers: none."""
+        return frozenset()
+
+    def with_network(self) -> "LocalSandbox":
+        """Return this sandbox with a network, which it has."""
+        return self
 
     @staticmethod
     def unavailable() -> str | None:
@@ -71,10 +81,11 @@ class LocalSandbox:
             raise NotADirectoryError(f"there is no folder {cwd}")
         given = stdin.encode("utf-8", "replace") if isinstance(stdin, str) else stdin
         command = Command(folder, given)
+        scratch = current_scratch(self._scratch)
 
         def work() -> Finished:
             for _ in range(_ATTEMPTS):
-                with self._prepared(self._limited(argv), folder, dict(env or {})) as start:
+                with self._prepared(self._limited(argv), folder, dict(env or {}), scratch) as start:
                     done = command.run(start, self.limits.timeout(timeout), self.limits.output_bytes, on_output)
                     if start.began(done):
                         break
@@ -95,9 +106,9 @@ class LocalSandbox:
         return self.limits.wrapped(argv)
 
     @contextmanager
-    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str]) -> Iterator[Start]:
+    def _prepared(self, argv: list[str], folder: Path, env: dict[str, str], scratch: Scratch) -> Iterator[Start]:
         """Yield the command that runs `argv` in `folder`; clean up afterwards.
 
-        `env` is added to the command's variables.
+        `env` is added to the command's variables. `scratch` has the command's /tmp and home, if the sandbox has any.
         """
         yield Start(argv, child_env(env), processes=self.limits.processes)

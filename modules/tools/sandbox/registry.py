@@ -10,10 +10,13 @@ from ....tasks import Environment, FolderEnvironment, current_environment
 from ..files.workspace import Workspace, current_workspace
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox
+from .landlock import LandlockSandbox
 from .limits import Finished, Limits
 from .local import LocalSandbox
+from .paths.scratch import Scratch, outside_of_runs
 from .protocol import Sandbox
 from .unavailable import SandboxUnavailableError
+from .unconfined import UnconfinedSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +32,10 @@ class SandboxProvider(Protocol):
         """Return why such a sandbox is unavailable on this machine, or None."""
 
 
-_providers: dict[str, Any] = {each.name: each for each in (LocalSandbox, BubblewrapSandbox, DockerSandbox)}
+_providers: dict[str, Any] = {
+    each.name: each for each in (LocalSandbox, BubblewrapSandbox, LandlockSandbox, DockerSandbox)
+}
+_CONFINING: tuple[Any, ...] = (BubblewrapSandbox, LandlockSandbox)
 _chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_sandbox", default=None)
 
 
@@ -46,11 +52,14 @@ def sandbox_names() -> list[str]:
 def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, **options: Any) -> Sandbox:
     """Return a sandbox by name.
 
-    Raises SandboxUnavailableError; it never falls back to a sandbox with fewer walls.
+    `auto` is the first of bubblewrap and landlock that is available, otherwise an `UnconfinedSandbox`. Raises
+    SandboxUnavailableError; apart from `auto`, it never falls back to a sandbox with fewer walls.
     """
+    if name == "auto":
+        return _auto(workspace, limits, **options)
     provider = _providers.get(name)
     if provider is None:
-        raise SandboxUnavailableError(name, f"the sandboxes are {', '.join(sandbox_names())}")
+        raise SandboxUnavailableError(name, f"the sandboxes are auto, {', '.join(sandbox_names())}")
     why = provider.unavailable()
     if why is not None:
         raise SandboxUnavailableError(name, why)
@@ -58,24 +67,44 @@ def make_sandbox(name: str, workspace: Workspace, limits: Limits | None = None, 
     return made
 
 
+def _auto(workspace: Workspace, limits: Limits | None, **options: Any) -> Sandbox:
+    reasons: list[str] = []
+    for provider in _CONFINING:
+        why = provider.unavailable()
+        try:
+            if why is None:
+                made: Sandbox = provider(workspace, limits, **options)
+                return made
+        except SandboxUnavailableError as error:
+            why = error.why
+        reasons.append(why)
+    return UnconfinedSandbox(workspace, limits, why="; ".join(reasons))
+
+
 @contextmanager
 def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Iterator[None]":
     """Run tools' commands in this kind of sandbox within the block.
 
-    Each tool keeps its own workspace. Raises SandboxUnavailableError if the sandbox is unavailable.
+    `local` confines nothing. Each tool keeps its own workspace. Raises SandboxUnavailableError if the
+    sandbox is unavailable.
     """
     make_sandbox(name, current_workspace(), limits, **options)
     token = _chosen.set(lambda workspace: make_sandbox(name, workspace, limits, **options))
+    scratch = Scratch()
+    mark = outside_of_runs.set(scratch)
     try:
         yield
     finally:
+        outside_of_runs.reset(mark)
         _chosen.reset(token)
+        scratch.remove()
 
 
-def current_sandbox() -> Sandbox:
+def current_sandbox(otherwise: str = "local") -> Sandbox:
     """Return the current sandbox.
 
-    It is that of `use_sandbox`; otherwise the run's environment, if that runs commands itself; otherwise this machine.
+    It is that of `use_sandbox`; otherwise the run's environment, if that runs commands itself; otherwise the one that
+    `otherwise` names: `local` for code outside of a run, `auto` for commands in a run.
     """
     chosen = _chosen.get()
     if chosen is not None:
@@ -83,9 +112,9 @@ def current_sandbox() -> Sandbox:
     try:
         environment = current_environment()
     except NoEnvironmentError:
-        return LocalSandbox(current_workspace())
+        return make_sandbox(otherwise, current_workspace())
     if isinstance(environment, FolderEnvironment):
-        return LocalSandbox(current_workspace())
+        return make_sandbox(otherwise, current_workspace())
     return EnvironmentSandbox(environment)
 
 

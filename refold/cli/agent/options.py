@@ -108,7 +108,10 @@ Policy = Annotated[
 Sandbox = Annotated[
     str | None,
     typer.Option(
-        "--sandbox", metavar="NAME", help="Where commands run: local, bubblewrap or docker.", rich_help_panel=_TOOLS
+        "--sandbox",
+        metavar="NAME",
+        help="What confines commands: auto (by default), bubblewrap, landlock, docker or local (nothing).",
+        rich_help_panel=_TOOLS,
     ),
 ]
 AgentWorkspace = Annotated[

@@ -37,7 +37,11 @@ def serve(
         typer.Option(metavar="DIR", help="The folder of file tools and commands; by default the current one."),
     ] = None,
     sandbox: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where commands run: local, bubblewrap or docker.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What confines commands: auto (by default), bubblewrap, landlock, docker or local (nothing).",
+        ),
     ] = None,
     traceback: o.Traceback = False,
 ) -> int:

@@ -78,7 +78,7 @@ def test_the_commands_do_what_they_say(say: Command) -> None:
     assert ran.returncode == 0, ran.stderr
     for name in ("/tools", "/history", "/trace", "/save FILE", "/policy NAME k=v", "/resume", "/reset", "/quit"):
         assert name in ran.stdout
-    assert "bash(cmd, timeout?, cwd?, env?, input?)  builtin" in ran.stdout
+    assert "bash(cmd, timeout?, cwd?, env?, input?, network?, outside?, why?)  builtin" in ran.stdout
     assert "no turn yet; traces go to runs" in ran.stdout
     assert "assistant Hello." in ran.stdout
     assert ran.stdout.splitlines()[-2:] == ["> /quit"] or ran.stdout.rstrip().endswith("> /quit")

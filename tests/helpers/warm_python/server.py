@@ -185,7 +185,6 @@ def import_all() -> None:
             importlib.import_module(module.name)
     for name in IMPORTED:
         importlib.import_module(name)
-    importlib.import_module("refold.modules.policies.rules.known").programs()
     gc.freeze()
 
 

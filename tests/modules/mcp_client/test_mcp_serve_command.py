@@ -177,7 +177,7 @@ async def test_over_http_the_command_of_a_client_that_hangs_up_is_ended(folder: 
         head = {"jsonrpc": "2.0", "method": method, "params": params}
         return head if number is None else {**head, "id": number}
 
-    with over_http(folder, "refold.modules.tools") as (url, _):
+    with over_http(folder, "refold.modules.tools", "--sandbox", "local") as (url, _):
         async with httpx2.AsyncClient(headers=headers) as client:
             who = {"name": "x", "version": "1"}
             call: dict[str, Any] = {

@@ -1,28 +1,34 @@
-"""Rules about commands: nothing hidden slips through one that denies, and what is harmless is not in its way."""
+"""Rules about commands: `allow` covers what it names alone; `deny` finds what is plain, and everyday lines pass."""
 
 import json
-import os
-import random
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from bypasses import lines
 from each_case import each_case
 
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools.actions import RAW_ARGUMENTS
 from refold.modules.policies import ToolRules
-from refold.modules.policies.rules.call import Call
-from refold.modules.policies.rules.programs.python_code import doubt_of_python
-from refold.modules.policies.rules.rule import Rule, covers_line
-from refold.modules.policies.rules.shell.command_line import line_of
+from refold.modules.tools import use_workspace
 
 COMMANDS = json.loads(Path(__file__).with_name("shell_commands.json").read_text())
 HOSTILE, HARMLESS = COMMANDS["hostile"], COMMANDS["harmless"]
-"""Lines that run `git push` in some hidden way, or may run it, for all that can be told; and lines that do not."""
+"""Lines that run `git push` in some hidden way; and lines that do not run it."""
+EVERYDAY = Path(__file__).with_name("everyday.txt").read_text().splitlines()
+"""Lines as projects in many languages have them in their Makefiles and READMEs."""
 
 NO_PUSH = ToolRules(deny=["bash(git push *)"])
+USUAL = ToolRules(
+    allow=[
+        *("bash(ls *)", "bash(cat *)", "bash(head *)", "bash(tail *)", "bash(wc *)", "bash(grep *)", "bash(echo *)"),
+        *("bash(pwd)", "bash(git status)", "bash(git diff *)", "bash(git log *)", "bash(git show *)", "bash(rg *)"),
+        *("bash(find *)", "bash(pytest *)", "bash(ruff check *)", "bash(ruff format *)", "bash(mypy *)"),
+        *("bash(npm test *)", "bash(make test)", "bash(cargo build *)", "bash(cargo test *)", "bash(cargo check *)"),
+        *("bash(go test *)", "bash(mkdir *)", "bash(which *)", "bash(sed *)"),
+    ],
+    otherwise="ask",
+)
+"""A list that allows 27 kinds of commands, as a person would write it."""
 
 
 def bash(cmd: str, **more: object) -> ToolCall:
@@ -33,515 +39,180 @@ def verdict(rules: ToolRules, cmd: str, **more: object) -> str:
     return rules.verdict(bash(cmd, **more)).action
 
 
-EVERYDAY = Path(__file__).with_name("everyday.txt").read_text().splitlines()
-"""Lines as projects in many languages have them in their Makefiles and READMEs."""
+def allows(pattern: str, cmd: str, **more: object) -> bool:
+    return verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd, **more) == "allow"
 
 
-def test_everyday_lines_are_hardly_ever_doubted() -> None:
-    doubted = [line for line in EVERYDAY if verdict(NO_PUSH, line) != "allow"]
-    assert len(EVERYDAY) > 800
-    assert len(doubted) <= len(EVERYDAY) * 5 // 100, doubted
+def denies(pattern: str, cmd: str, **more: object) -> bool:
+    return verdict(ToolRules(deny=[f"bash({pattern})"]), cmd, **more) == "deny"
 
 
-def test_there_are_enough_of_both() -> None:
+def test_no_hidden_command_is_allowed() -> None:
     assert len(set(HOSTILE)) > 450
+    assert [cmd for cmd in HOSTILE if verdict(USUAL, cmd) != "ask"] == []
+
+
+@pytest.mark.parametrize("rule", ["git grep *", "git fetch *", "git stash *", "pip install *", "ls *",
+"find *", "make *",
+                                  "npm test *", "env *", "tar *", "sort *", "xargs *", "git log *"])  # fmt: skip
+def test_no_drawn_line_is_allowed_by_a_rule_that_allows_something_else(rule: str) -> None:
+    allowed = [line for line in lines(11, 500, "rm", "-rf victim") if allows(rule, line)]
+    program = rule.split()[0]
+    assert [line for line in allowed if not line.startswith(f"{program} rm ")] == []
+
+
+def test_everyday_lines_are_not_refused() -> None:
+    assert len(EVERYDAY) > 800
+    assert [line for line in EVERYDAY if verdict(NO_PUSH, line) != "allow"] == []
+
+
+def test_lines_that_run_something_else_are_hardly_ever_refused() -> None:
+    """They have the words of the rule in a line that is not plain, such as `echo "git push" > f; $x`."""
     assert len(set(HARMLESS)) > 200
+    refused = [cmd for cmd in HARMLESS if verdict(NO_PUSH, cmd) != "allow" and "push" not in cmd]
+    assert refused == []
 
 
-def test_no_hidden_command_gets_through() -> None:
-    asks = ToolRules(ask=["bash(git push:*)"])
-    allows = ToolRules(allow=["bash(ls *)", "bash(echo *)", "bash(git log *)"], otherwise="ask")
-
-    def law(cmd: str) -> None:
-        assert (verdict(NO_PUSH, cmd), verdict(asks, cmd), verdict(allows, cmd)) == ("deny", "ask", "ask")
-
-    each_case(law, ((cmd,) for cmd in HOSTILE))
-
-
-def test_what_is_harmless_is_not_denied() -> None:
-    def law(cmd: str) -> None:
-        assert verdict(NO_PUSH, cmd) == "allow", NO_PUSH.verdict(bash(cmd)).why
-
-    each_case(law, ((cmd,) for cmd in HARMLESS))
-
-
-def test_none_of_the_hostile_lines_is_allowed_by_rules_for_the_harmless() -> None:
-    """An `allow` has to cover every part of a line."""
-    rules = ToolRules(allow=["bash(ls *)", "bash(git status)", "bash(git log *)", "bash(cat *)"], otherwise="deny")
-    good = [
-        "ls",
-        "ls -la",
-        "/bin/ls x",
-        "git status",
-        "ls; ls",
-        "ls && git status",
-        "cat f | cat",
-        "ls $x",
-        "ls *",
-        'git log "a b"',
-        "(ls)",
-        "bash -c 'ls x'",
-    ]
-    bad = [
-        "git status x",
-        "ls | wc",
-        "ls; rm x",
-        "ls > f",
-        "ls >> /etc/passwd",
-        "ls $(rm x)",
-        "cat `rm x`",
-        "LS=1 PATH=. ls",
-        "timeout 5 ls",
-        "xargs ls",
-        "env ls",
-        "ls &> f",
-        "git log $x",
-        "./ls",
-        "if ls; then rm x; fi",
-        "ls <(rm x)",
-    ]
-    assert {cmd: verdict(rules, cmd) for cmd in good} == dict.fromkeys(good, "allow")
-    assert {cmd: verdict(rules, cmd) for cmd in bad} == dict.fromkeys(bad, "deny")
-    assert verdict(rules, "ls 2>/dev/null") == "allow"
-    assert verdict(rules, "ls 2>&1") == "allow"
-    assert verdict(rules, "ls", env={"LD_PRELOAD": "x"}) == "deny"
-    assert verdict(rules, "git status", input="x") == "allow"
+ALLOWED = [
+    ("ls *", "ls"), ("ls *", "ls -la"), ("ls *", "ls; ls"), ("ls *", "ls 2>/dev/null"), ("ls *", "ls 2>&1"),
+    ("ls *", "ls *.py"), ("ls *", "ls # all of them"), ("ls *", "ls \\\n -a"), ("ls *", "cd . && ls"),
+    ("git log *", "git log HEAD~3"), ("git log --oneline *", "git log --oneline HEAD"),
+    ("git log --output=* *", "git log --output=F HEAD"), ("git log **", "git log --oneline -5"),
+    ("git commit -m *", "git commit -m 'a; b'"), ("mytool *", "mytool build"), ("sed -i **", "sed -i s/a/b/ f"),
+    ("find . -delete", "find . -delete"), ("npm test", "npm test"), ("make *", "make test"), ("make **", "make V=1"),
+    ("cp *", "cp a b"), ("python x.py", "python x.py"), ("python -m pytest **", "python -m pytest -q -k 'a or b'"),
+    ("make test && make lint", "make test && make lint"), ("for i in 1; do ls; done", "for i in 1; do ls; done"),
+]  # fmt: skip
+ASKED = [
+    # options and settings that the rule does not name
+    ("git log *", "git log --output=F"), ("git log *", "git log -c x"), ("git *", "git -c a=b log"),
+    ("git grep *", "git grep -nO'touch x;:' y"), ("git fetch *", "git fetch --upl=x ../other"),
+    ("sort *", "sort -o F x"), ("uniq *", "uniq -c a"), ("curl *", "curl -o f http://x"), ("find *", "find . -delete"),
+    ("find *", "find . -exec rm {} ;"), ("make *", "make SHELL=x"), ("make *", "make -f x"), ("gcc *", "gcc @args"),
+    ("pip install *", "pip install --index-url http://x y"), ("mytool *", "mytool ../../../dev/stdin"),
+    ("mytool *", "mytool /proc/self/fd/0"), ("mytool *", "mytool *"), ("vim *", "vim +x f"),
+    # programs that run others, or what they read
+    ("env *", "env ls"), ("xargs *", "ls | xargs ls"), ("timeout *", "timeout 5 ls"), ("python *", "python x.py"),
+    ("python3.11 *", "python3.11 x.py"), ("bash *", "bash x.sh"), ("awk *", "awk '{print}' x"),
+    ("sh *", "echo ls | sh"),
+    ("/usr/bin/env *", "/usr/bin/env ls"), ("tar *", "tar cIf 'touch x' a.tar ."), ("sudo *", "sudo ls"),
+    ("test *", "test -v 'a[$(ls)]'"), ("unset *", "unset 'a[$(ls)]'"), ("let *", "let 'a[$(ls)]'"),
+    # lines that are not plain, and parts that the rule does not name
+    ("ls *", "FOO=1 ls"), ("ls *", "ls > f"), ("ls *", "ls >> /etc/passwd"), ("ls *", "ls &> f"),
+    ("ls *", "ls $(rm x)"),
+    ("ls *", "ls `rm x`"), ("ls *", "ls $x"), ("ls *", "(ls)"), ("ls *", "ls &"), ("ls *", "ls <(rm x)"),
+    ("ls *", "ls {a,b}"), ("ls *", "if ls; then rm x; fi"), ("ls *", "ls | wc"), ("ls *", "ls; rm x"), ("ls *", "./ls"),
+    ("ls *", "ls && "), ("ls *", "ls\n\trm x"), ("ls *", "ls\v"), ("ls *", "ls <<A\nA\nrm x"), ("ls *", 'ls "$x"'),
+    ("ls *", "ls \\; rm x"), ("ls *", "ls #\nrm x"), ("ls *", ""), ("ls *", "[ -v x ]"),
+    ("git status", "git status x"), ("tool* *", "time x"), ("make test && make lint", "make test && make lint x"),
+    ("make test", "make test\v"),
+    # moving elsewhere
+    ("ls *", "cd .. && ls"), ("ls *", "cd ~ && ls"), ("ls *", "cd - && ls"), ("ls *", "cd -P && ls"),
+    ("ls *", "cd x*; ls"),
+    ("ls *", "cd a && cd b && ls"), ("ls *", "ls && cd a"), ("ls *", "cd a"), ("ls *", "cd . > f && ls"),
+]  # fmt: skip
 
 
-def test_what_programs_run_has_to_be_allowed_as_well() -> None:
-    rules = ToolRules(allow=["bash(timeout *)", "bash(ls *)", "bash(find *)", "bash(env *)"], otherwise="ask")
-    good = ["timeout 5 ls -la", "find . -name x", "find . -exec ls {} +", "env ls", "env LANG=C timeout 5 ls"]
-    bad = ["timeout 5 rm x", "find . -exec rm {} +", "env rm x", "timeout 5 bash x.sh", "xargs ls", "env A=1 ls"]
-    assert {cmd: verdict(rules, cmd) for cmd in good} == dict.fromkeys(good, "allow")
-    assert {cmd: verdict(rules, cmd) for cmd in bad} == dict.fromkeys(bad, "ask")
-    assert verdict(rules, "env") == "allow"
+def test_a_rule_allows_what_it_names_and_nothing_else(tmp_path: Path) -> None:
+    def is_allowed(pattern: str, cmd: str) -> None:
+        assert allows(pattern, cmd)
+
+    def is_asked(pattern: str, cmd: str) -> None:
+        assert not allows(pattern, cmd)
+
+    with use_workspace(tmp_path):
+        each_case(is_allowed, ALLOWED)
+        each_case(is_asked, ASKED)
 
 
-def test_a_rule_without_stars_allows_that_line_alone() -> None:
-    rules = ToolRules(allow=["bash(make test && make lint)"], otherwise="ask")
-    assert verdict(rules, "make test && make lint") == "allow"
-    assert verdict(rules, "make test && make lint x") == "ask"
-    assert verdict(rules, "make test && make lint", env={"A": "b"}) == "ask"
+def test_each_part_of_a_line_needs_a_rule() -> None:
+    assert verdict(USUAL, "git diff HEAD | head -50 && ls -la 2>&1; pwd") == "allow"
+    assert verdict(USUAL, "git diff HEAD | tee x") == "ask"
+
+
+def test_variables_and_input_of_a_call_are_not_covered() -> None:
+    for more in ({"env": {"LD_PRELOAD": "x"}}, {"env": {"NO_COLOR": "1"}}, {"input": "x"}, {"env": ["x"]}):
+        assert not allows("git status", "git status", **more)
+    assert allows("git status", "git status", env={}, input="")
+
+
+def test_a_redirect_to_a_file_needs_a_rule_for_write(tmp_path: Path) -> None:
+    rules = ToolRules(allow=["bash(ls *)", "write(out/**)", "write(.git/**)"], otherwise="ask")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "away").symlink_to("/tmp")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "link").symlink_to("/tmp/elsewhere")
+    with use_workspace(tmp_path):
+        assert verdict(rules, "ls > out/a.txt; ls >> out/b.txt") == "allow"
+        for cmd in ("ls > a.txt", "ls > out/../a", "ls > /out/a", "ls > away/x", "ls > out/link", "ls > .git/config",
+                    "cd out && ls > out/a"):  # fmt: skip
+            assert verdict(rules, cmd) == "ask", cmd
+
+
+def test_rules_about_other_tools_allow_no_command() -> None:
+    for rules in (ToolRules(allow=["read"], otherwise="ask"), ToolRules(allow=["read(x)", "fetch"], otherwise="ask")):
+        assert verdict(rules, "ls") == "ask"
 
 
 @pytest.mark.parametrize(
     ("pattern", "denied", "free"),
     [
         (
+            "git push *",
+            ["git push", "git  push x", "/usr/bin/git push", "git -C . push", "git -c a=b --no-pager push",
+             "g''it push",
+             "ls; git push", "ls | xargs git push", "bash -c 'git push'", "env git push", "sudo bash -c 'ls; git push'",
+             "echo $(git push)", "FOO=1 git push", "if true; then git push; fi", "git \\\n push",
+             "timeout 5 git 'push'"],
+            ["git status", "git stash push", "git log --grep push", "echo git; echo push", "git config push.default x",
+             "git commit -m 'push it'", "echo 'git push'", "ls $(pwd)", "echo $HOME", "cat <<A\nx\nA"],
+        ),
+        (
             "rm -rf *",
-            [
-                "rm -rf /",
-                "rm -fr x",
-                "rm -r -f x",
-                "rm x -rf",
-                "rm --recursive --force x",
-                "rm -Rf x",
-                "rm --rec --fo x",
-                "sudo rm -rf x",
-                'rm "$x"',
-                "find . -exec rm -rf {} +",
-                "rm -rfv x",
-            ],
+            ["rm -rf /", "rm -fr x", "rm -r -f x", "rm x -rf", "rm --recursive --force x", "rm -Rf x",
+             "rm --rec --fo x",
+             "sudo rm -rf x", "rm -rfv x", "bash -c 'rm -rf x'"],
             ["rm x", "rm -f x", "rm -r x", "rmdir x", "ls -rf", "git rm -r --cached x"],
         ),
         ("curl", ["curl x", "curl", "x=$(curl y)", "/usr/bin/curl -s z", "wget x | xargs curl"], ["wget x", "ls curl"]),
-        (
-            "npm publish",
-            ["npm publish", "npm publish --tag x", "npm --loglevel silent publish", 'npm "pub"lish'],
-            ["npm test", "npm run build", "npm install publish-x"],
-        ),
-        (
-            "docker run * --privileged",
-            [
-                "docker run --privileged x",
-                "docker run -it x --privileged",
-                "docker --context a run x -p 1 --privileged",
-            ],
-            ["docker ps", "docker run x"],
-        ),
+        ("npm publish", ["npm publish --tag x", "npm --loglevel silent publish", 'npm "pub"lish'], ["npm test"]),
+        ("docker run * --privileged", ["docker run -it x --privileged"], ["docker ps", "docker run x"]),
+        ("kubectl delete *-prod", ["kubectl delete web-prod",
+        "kubectl -n x delete y-prod"], ["kubectl delete web-test"]),
+        ("rm --force *", ["rm --f x"], ["rm -- x", "rm --version"]),
         ("*push*", ["git push", "x push y", "npm push"], ["git status", "ls"]),
-        ("git *", ["git status", "git", "x=1 git log"], ["ls", "grep git x"]),
-        (
-            "kubectl delete *",
-            ["kubectl delete pod x", "kubectl -n x delete pod y", "kubectl --namespace x delete y"],
-            ["kubectl get pods", "kubectl -n x describe y"],
-        ),
-        (
-            "kubectl delete *-prod",
-            ["kubectl delete web-prod", 'kubectl delete "web$x"', 'kubectl delete "$x"'],
-            ["kubectl delete web-test", 'kubectl get "web$x"'],
-        ),
-        ("cat key.pem", ["cat key.pem", 'cat "ke$x"', 'cat "$x"'], ["cat other.pem", 'cat "readme$x"']),
     ],
-)
-def test_patterns_of_commands(pattern: str, denied: list[str], free: list[str]) -> None:
-    rules = ToolRules(deny=[f"bash({pattern})"])
-    assert {cmd: verdict(rules, cmd) for cmd in denied} == dict.fromkeys(denied, "deny")
-    assert {cmd: verdict(rules, cmd) for cmd in free} == dict.fromkeys(free, "allow")
+)  # fmt: skip
+def test_a_rule_that_denies_finds_its_command(pattern: str, denied: list[str], free: list[str]) -> None:
+    assert [cmd for cmd in denied if not denies(pattern, cmd)] == []
+    assert [cmd for cmd in free if denies(pattern, cmd)] == []
 
 
-def test_programs_of_ones_own_are_trusted_by_name() -> None:
-    own = ToolRules(deny=["bash(git push *)"], trusted=["./gradlew"])
-    assert verdict(own, "./gradlew src/*.x") == "allow"
-    for cmd in ("./gradlew $x", "./gradlew *", './gradlew "a b;c"', "ls | ./gradlew", "xargs ./gradlew"):
-        assert verdict(own, cmd) == "deny"
-    assert verdict(NO_PUSH, "./gradlew build") == "deny"
-    rules = ToolRules(deny=["bash(git push *)"], trusted=["./gradlew"])
-    assert verdict(rules, "./gradlew build") == "allow"
-    assert verdict(rules, "./gradlew git push") == "deny"
-
-
-def test_it_says_what_it_stands_on() -> None:
+def test_the_reason_names_what_was_found() -> None:
     assert NO_PUSH.verdict(bash("ls; git -C x push")).why == "bash(git push *): it runs 'git -C x push'"
-    assert "the program $x is known only at run time" in NO_PUSH.verdict(bash("$x y")).why
-    assert "a quote is not closed" in NO_PUSH.verdict(bash("echo 'x")).why
+    assert NO_PUSH.verdict(bash("$(git push)")).why == (
+        "bash(git push *): it has '$(git push)', and its text has 'git' and 'push'"
+    )
 
 
-def test_arguments_that_cannot_be_read_match() -> None:
+def test_other_arguments_of_a_call_and_python_code_are_searched() -> None:
+    assert denies("git push *", "make", env={"X": "git push"})
+    assert denies("git push *", "bash", input="git push")
+    assert not denies("git push *", "cat", input="git push")
+    code = {"ls": "allow", "subprocess.run(['git', 'push'])": "deny"}
+    assert {text: NO_PUSH.verdict(ToolCall.of("c", "python", {"code": text})).action for text in code} == code
+
+
+def test_arguments_that_cannot_be_read_are_denied_and_never_allowed() -> None:
     for arguments in ('{"cmd": ', '{"cmd": ["git", "push"]}', '{"cmd": 3}', '{"cmd": "ls", "cmd": "git push"}'):
-        assert NO_PUSH.verdict(ToolCall.of("c", "bash", arguments)).action == "deny"
+        call = ToolCall.of("c", "bash", arguments)
+        assert NO_PUSH.verdict(call).action == "deny"
+        assert USUAL.verdict(call).action == "ask"
 
 
-def test_long_and_deep_lines_are_doubted_at_once() -> None:
-    for cmd in (
-        "(" * 5_000,
-        "$(" * 5_000,
-        "echo " + "x" * 50_000,
-        "{ " * 3_000,
-        "`" * 4_001,
-        "if " * 4_000,
-        "a|" * 5_000,
-    ):
-        assert verdict(NO_PUSH, cmd) == "deny"
-
-
-CODE = [
-    "print(1)",
-    "import math; print(math.pi)",
-    "import json\nprint(json.dumps([x for x in range(3)]))",
-    "from collections import Counter\nprint(Counter('abc').most_common())",
-    "print('{:.2f}'.format(3.14159))",
-]
-BAD_CODE = [
-    "import os",
-    "import subprocess as s",
-    "__import__('os')",
-    "eval('1')",
-    "exec('1')",
-    "open('x')",
-    "import importlib",
-    "().__class__.__base__.__subclasses__()",
-    "getattr(1, 'x')",
-    "from os import system",
-    "import os.path",
-    "import ctypes",
-    "import json; json.codecs",
-    "import random; random._os.system('x')",
-    "import statistics; statistics.sys",
-    "globals()",
-    "from random import _os",
-    "import dataclasses; dataclasses.sys.modules['os']",
-    "(",
-    "import pty",
-    "breakpoint()",
-    "import collections; collections._sys",
-    "import heapq; heapq.__builtins__",
-    "f'{().__class__}'",
-    "import re; re.enum.sys",
-    "import uuid; uuid.os.system('x')",
-    "import operator; operator.attrgetter('x')",
-    "match 1:\n case int(__class__=c): pass",
-    "import enum; enum.bltns.eval('1')",
-    "import pickle",
-    "import typing; typing.get_type_hints",
-    "import datetime as d; d.sys",
-    "import calendar; calendar.sys",
-    "import difflib; difflib.doctest",
-    "import string; string.Formatter().vformat('x', (), {})",
-    "list(map(eval, ['1']))",
-    "if 0: eval = 1\nlist(map(eval, ['1']))",
-    "def f(): pass",
-    "class A: pass",
-    "lambda: 1",
-    "import math as m",
-    "import functools",
-    "x = '{0.x}'; x.format(1)",
-    "'{0.x}'.format(1)",
-    "'{0[x]}'.format(1)",
-    "str.format('{0.x}', 1)",
-    "with 1: pass",
-    "try: pass\nexcept: pass",
-    "(x := 1)",
-    "print(*[1], **{})\nexit()",
-    "[print][0](1)",
-    "list(map(execfile, ['x']))",
-]
-
-
-@pytest.mark.parametrize("code", CODE)
-def test_code_that_computes_is_no_command(code: str) -> None:
-    assert doubt_of_python(code) is None
-    assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "allow"
-
-
-def test_code_that_may_start_programs_is_held_for_one_that_is_denied() -> None:
-    def law(code: str) -> None:
-        assert NO_PUSH.verdict(ToolCall.of("c", "python", {"code": code})).action == "deny"
-
-    each_case(law, ((code,) for code in BAD_CODE))
-
-
-PIECES = [
-    *("git push", "git", " ", "push", "gi", "t", "'", '"', "\\", "$'", "`", "$(", ")", "(", "{ ", "}", ";", "&&", "|"),
-    *(
-        "\n",
-        "echo ",
-        "#",
-        "<<A\n",
-        "\nA\n",
-        "x=",
-        "$x",
-        "! ",
-        "<",
-        "f",
-        "-c ",
-        "sh ",
-        "bash ",
-        "env ",
-        "xargs ",
-        "eval ",
-    ),
-    *(
-        "if ",
-        "then ",
-        "fi",
-        "for i in ",
-        "do ",
-        "done",
-        "[[ ",
-        " ]]",
-        "\\\n",
-        "&",
-        "2>&1",
-        ">f",
-        "<(",
-        "timeout 1 ",
-        "-u ",
-    ),
-    *(
-        "$((",
-        "))",
-        "1",
-        "-",
-        "*",
-        "{",
-        "time ",
-        "exec ",
-        "true",
-        "$",
-        '"$x"',
-        "<<<",
-        "=",
-        "\t",
-        "\\;",
-        "$'\\x67it'",
-        "-- ",
-    ),
-]
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash tells what a line really runs")
-def test_bash_itself_runs_nothing_that_was_not_seen(tmp_path: Path) -> None:
-    """Lines put together at random, with a `git` that tells when it is run: none that was let through has run it."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    git = folder / "git"
-    git.write_text('#!/bin/sh\nfor a in "$@"; do case $a in push) echo x > "$RAN";; esac; done\n')
-    git.chmod(0o755)
-    for name in ("env", "sh", "cat", "xargs", "true", "timeout", "bash"):
-        (folder / name).symlink_to(str(shutil.which(name)))
-    told = tmp_path / "ran"
-    env = {"PATH": str(folder), "RAN": str(told), "HOME": str(tmp_path)}
-    rng = random.Random(5)
-    passed = [line for line in (_line(rng) for _ in range(4_000)) if verdict(NO_PUSH, line) == "allow"]
-    assert len(passed) > 50
-    for line in passed[:100]:
-        work = tmp_path / "work"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        subprocess.run(
-            ["bash", "-c", line], env=env, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, timeout=250
-        )
-        assert not told.exists(), line
-    subprocess.run(["bash", "-c", "git push"], env=env, check=True)
-    assert told.exists(), "it would have been told"
-    assert os.environ.get("RAN") is None
-
-
-def _line(rng: random.Random) -> str:
-    line = "".join(rng.choice(PIECES) for _ in range(rng.randint(2, 8)))
-    place = rng.randint(0, len(line))
-    return line[:place] + rng.choice(["git push", " git push ", ";git push\n", "git\tpush", ""]) + line[place:]
-
-
-@pytest.mark.parametrize("piece", ["env ", "timeout 1 ", "xargs -I{} ", "a ", "-x ", "sh -c ", "x=1 ", "find -exec "])
-def test_long_lines_are_read_in_no_time(piece: str) -> None:
-    for head in ("", "env ", "find . -exec ", "xargs "):
-        line = line_of((head + piece * 4_000)[:19_990])
-        assert len(line.commands) <= 1_001
-        assert line.doubts or piece in ("a ", "-x ", "x=1 ")
-
-
-def test_many_options_are_no_maze() -> None:
+def test_long_and_deep_lines_are_not_plain() -> None:
+    for cmd in ("(" * 5_000, "$(" * 5_000, "ls " + "x" * 50_000, "{ " * 3_000, "`" * 4_001, "a|" * 5_000, "'" * 9_999):
+        assert verdict(USUAL, cmd) == "ask"
     options = "-P " * 900
-    assert verdict(NO_PUSH, f"git {options} push") == "deny"
-    assert verdict(NO_PUSH, f"git {options} status {options}") == "allow"
-    assert verdict(ToolRules(deny=["bash(ls * x * y * push *)"]), f"ls {options} x a y b") == "allow"
-
-
-def test_reading_a_line_is_quick_the_second_time() -> None:
-    before = line_of.cache_info().hits
-    for _ in range(5):
-        verdict(NO_PUSH, "echo something that is not said elsewhere")
-    assert line_of.cache_info().hits - before == 4
-
-
-@pytest.mark.parametrize(
-    ("pattern", "cmd"),
-    [
-        ("npm publish *", "npm publ"),
-        ("npm publish *", "npm pub"),
-        ("npm publish *", "npm publis --tag x"),
-        ("npm publish *", "npm -w a publish"),
-        ("npm publish *", "npm pkg set scripts.p='npm publish'; npm run p"),
-        ("npm publish *", "node /usr/lib/node_modules/npm/bin/npm-cli.js publish"),
-        ("npm publish *", "node lib/npm-cli.js publish"),
-        ("npm publish *", "node ../node_modules/npm/bin/npm-cli.js publ"),
-        ("rm -rf *", "busybox rm -rf x"),
-        ("rm -rf *", "sudo rm -r --forc x"),
-        ("rm -rf *", "git grep -nO'rm -rf x;:' y"),
-        ("curl *", "env --s='curl x'"),
-        ("terraform apply *", "terraform -chdir=x apply"),
-        ("terraform apply *", "terragrunt apply"),
-    ],
-)
-def test_ways_round_other_rules(pattern: str, cmd: str) -> None:
-    assert verdict(ToolRules(deny=[f"bash({pattern})"]), cmd) == "deny"
-
-
-ASKED = [
-    ("git log *", "git log --output=F"),
-    ("git log *", "git log --outp=F"),
-    ("git diff *", "git diff --output=../F"),
-    ("git shortlog *", "git shortlog --output=x"),
-    ("git stash *", "git stash show --output=x"),
-    ("git grep *", "git grep -nO'touch x;:' y"),
-    ("git fetch *", "git fetch --upl=x ../other"),
-    ("git *", "git config alias.x '!y'"),
-    ("sort *", "sort -o F x"),
-    ("sort *", "sort -ro F x"),
-    ("sort *", "sort -oF x"),
-    ("sort *", "sort --output=F x"),
-    ("uniq *", "uniq a b"),
-    ("xxd *", "xxd a b"),
-    ("tee *", "tee x"),
-    ("tree *", "tree -o x"),
-    ("curl *", "curl -o f http://x"),
-    ("curl *", "curl -sO http://x"),
-    ("find *", "find . -fprint F"),
-    ("find *", "find . -delete"),
-    ("find *", "find . -exec rm {} ;"),
-    ("awk *", "awk '{print > \"F\"}' x"),
-    ("awk *", "awk '{ if ($1) print $2 >> $3 }' x"),
-    ("sed *", "sed -i s/a/b/ x"),
-    ("sed *", "sed -ni s/a/b/ x"),
-    ("sed *", "sed -n 's/a/b/w F' x"),
-    ("pip install *", "PIP_INDEX_URL=http://x pip install -r requirements.txt"),
-    ("pip install *", "pip install --index-url http://x y"),
-    ("pip install *", "pip install -t /x y"),
-    ("ls *", "FOO=1 ls"),
-    ("ls *", "ls > f"),
-    ("make *", "make SHELL=x"),
-    ("make *", "make CFLAGS=x"),
-    ("make *", "make -f x"),
-    ("make *", "make -C .. x"),
-    ("npm test *", "npm test --script-shell=x"),
-    ("env *", "env --s='touch x'"),
-    ("python *", "python -c 'import os'"),
-    ("python *", "python -m timeit x"),
-    ("black *", "black --config x y"),
-    ("tool* *", "tool-nobody-knows x"),
-    ("mytool *", "mytool 'x; y'"),
-]
-ALLOWED = [
-    ("git log *", "git log --oneline -5"),
-    ("git log --output=* *", "git log --output=F HEAD"),
-    ("git commit *", "git commit -m x"),
-    ("git log *", "LANG=C git log"),
-    ("ls *", "ls -la"),
-    ("ls *", "x=1; ls $x"),
-    ("mytool *", "mytool build"),
-    ("sed -i *", "sed -i s/a/b/ f"),
-    ("sort *", "sort -k2 x"),
-    ("uniq *", "uniq -c a"),
-    ("tee out.log", "tee out.log"),
-    ("tee *", "tee /dev/null"),
-    ("find *", "find . -name x"),
-    ("find . -delete", "find . -delete"),
-    ("awk *", "awk '$1 > 5 { print $2 }' x"),
-    ("npm test", "npm test"),
-    ("npm test *", "npm test -- --watch"),
-    ("pip install *", "pip install -r requirements.txt"),
-    ("make *", "make test V=1"),
-    ("pytest *", "pytest -q"),
-    ("cp *", "cp a b"),
-    ("python *", "python x.py"),
-]
-
-
-def test_what_a_rule_does_not_say_is_asked_for() -> None:
-    def law(pattern: str, cmd: str) -> None:
-        assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "ask"
-
-    each_case(law, ASKED)
-
-
-def test_what_a_rule_says_is_allowed() -> None:
-    def law(pattern: str, cmd: str) -> None:
-        assert verdict(ToolRules(allow=[f"bash({pattern})"], otherwise="ask"), cmd) == "allow"
-
-    each_case(law, ALLOWED)
-
-
-def test_variables_of_the_call_count_as_those_of_the_line() -> None:
-    allowing = ToolRules(allow=["bash(pip install *)"], otherwise="ask")
-    for name in ("PIP_INDEX_URL", "PIP_CONFIG_FILE", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "SOMETHING"):
-        assert verdict(allowing, "pip install x", env={name: "http://x"}) == "ask", name
-    assert verdict(allowing, "pip install x", env={"NO_COLOR": "1"}) == "allow"
-    assert verdict(NO_PUSH, "git log", env={"GIT_PAGER": "./x"}) == "deny"
-    assert verdict(NO_PUSH, "git log", env={"X_TOOL": "git push"}) == "deny"
-    assert verdict(NO_PUSH, "git log", env={"X_TOOL": "1"}) == "allow"
-    assert verdict(NO_PUSH, "git log", env=["x"]) == "deny"
-
-
-def test_rules_about_other_tools_allow_no_command() -> None:
-    for rules in (ToolRules(allow=["read"], otherwise="ask"), ToolRules(allow=["read(x)", "fetch"], otherwise="ask")):
-        assert verdict(rules, "rm -rf /") == "ask"
-        assert verdict(rules, "ls") == "ask"
-
-
-def test_arguments_that_cannot_be_read_are_covered_by_no_rule() -> None:
-    rules = [Rule.of("bash(ls *)")]
-    assert covers_line(rules, Call("bash", {"cmd": "ls"}))
-    assert not covers_line(rules, Call("bash", {"cmd": "ls", RAW_ARGUMENTS: "{"}))
-
-
-def test_as_many_commands_as_are_read() -> None:
-    assert verdict(NO_PUSH, "ls;" * 1_000) == "allow"
-    assert verdict(NO_PUSH, "ls;" * 1_001) == "deny"
-
-
-def test_two_dashes_are_no_option() -> None:
-    assert verdict(ToolRules(deny=["bash(rm --force *)"]), "rm -- x") == "allow"
-    assert verdict(ToolRules(deny=["bash(rm --force *)"]), "rm --f x") == "deny"
-    assert verdict(NO_PUSH, "git -c") == "deny"
+    assert denies("git push *", f"git {options} push")
+    assert not denies("git push *", f"git {options} status {options}")

@@ -92,7 +92,7 @@ class TestArguments:
         assert verdict(allow, "mcp__sh__x", cmd="ls -l", command="rm -r x") == "ask"
         assert verdict(allow, "mcp__sh__x", cmd="ls -l") == "allow"
         code = ToolRules(deny=["bash(rm *)"])
-        assert verdict(code, "python", code="print(1)", Code="import os; os.remove('x')") == "deny"
+        assert verdict(code, "python", code="print(1)", Code="import os; os.system('rm x')") == "deny"
 
     def test_else_they_are_looked_at_as_json(self) -> None:
         rules = ToolRules(deny=["send(*mallory*)"])

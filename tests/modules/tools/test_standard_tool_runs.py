@@ -145,7 +145,8 @@ def test_every_standard_tool_runs_and_verifies(workspace: Path, page: str) -> No
 
 def test_output_is_in_the_trace_while_a_command_runs(workspace: Path) -> None:
     result = Engine(Caller([("bash", {"cmd": "echo one; sleep 0.2; printf two"})])).run("x")
-    (intent,) = [record for record in result.trace.records if record.kind == "intent"]
+    intent, sandbox = [record for record in result.trace.records if record.kind == "intent"]
+    assert sandbox["name"] == "sandbox"
     events = [record for record in result.trace.records if record.kind == "event"]
     assert [(each["data"]["tool"], each["data"]["text"]) for each in events] == [("bash", "one\n"), ("bash", "two")]
     assert {each["intent"] for each in events} == {intent.seq}

@@ -18,7 +18,7 @@ from .....errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage as AgentUsage
 from ...generators.usage_scope import Spending
-from ..context import current_tool_call
+from ..context import current_tool, current_tool_call
 from ..nested_json import unpacked
 from ..schema import Parameters, adapter_for, arguments_text, call_arguments
 from .errors import (
@@ -69,7 +69,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     Raises the errors that `catch` does not cover.
     """
     error: Exception | None = None
-    token = current_tool_call.set(call)
+    token, mark = current_tool_call.set(call), current_tool.set(tool)
     try:
         with Spending() as inside:
             try:
@@ -82,6 +82,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
             outcome = outcome.having_used(_used(inside))
     finally:
         error = None  # its traceback refers to this frame
+        current_tool.reset(mark)
         current_tool_call.reset(token)
     return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
 
@@ -92,7 +93,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     Raises the errors that `catch` does not cover.
     """
     error: Exception | None = None
-    token = current_tool_call.set(call)
+    token, mark = current_tool_call.set(call), current_tool.set(tool)
     try:
         with Spending() as inside:
             try:
@@ -106,6 +107,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
             outcome = outcome.having_used(_used(inside))
     finally:
         error = None  # its traceback refers to this frame
+        current_tool.reset(mark)
         current_tool_call.reset(token)
     if tool.offload and is_too_long(outcome):
         return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)

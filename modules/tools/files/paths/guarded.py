@@ -1,7 +1,8 @@
 """Parts of a workspace that others run as code, outside any sandbox.
 
-Git runs the programs named in `.git/config` and `.git/hooks` at the next `git status`; refold imports
-`.refold/capabilities`, and Python imports its environment. Tools may therefore only read these parts, unless the
+Git runs the programs named in `.git/config` and `.git/hooks` at the next `git status`; editors, shells and other agents
+run what their configuration names; refold imports `.refold/capabilities`, and Python imports its environment. Tools may
+therefore only read these parts, unless the
 workspace allows more (`Workspace(root, guard=False)`).
 """
 
@@ -9,19 +10,30 @@ import os
 import secrets
 import sys
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from .....errors import TaskError
+from .folders import marked_folders
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""A folder with these entries is a repository to git (setup.c: is_git_directory)."""
+_WORKTREE = frozenset({"HEAD", "commondir"})
+"""A folder with the one or the other entries is a repository to git (setup.c: is_git_directory)."""
+_GIT_NAMES = _REPOSITORY | _WORKTREE
+_RUN_BY_OTHERS = frozenset(
+    {
+        ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".envrc", ".mcp.json", ".claude",
+        ".cursor", ".codex", ".gemini", ".windsurf", ".husky", ".pre-commit-config.yaml", "lefthook.yml",
+        ".lefthook.yml", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile",
+        ".zlogin", ".gitconfig", ".direnvrc",
+    }
+)  # fmt: skip
+"""Configuration with commands that editors, shells, hooks of git and other agents run."""
+_MARKS = _RUN_BY_OTHERS | _GIT_NAMES | {".git", ".refold"}
 _STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
 """The ends and beginnings of names in a store that is a folder."""
-_NOT_SEARCHED = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Large folders without a user's own files."""
 
 
 class GuardedError(TaskError, PermissionError):
@@ -50,6 +62,8 @@ def why_guarded(root: Path, path: str) -> str | None:
     plain = [_plain(part) for part in parts]
     if ".git" in plain:
         return "is part of a git repository's own files, which git runs programs from"
+    if (name := next((part for part in plain if part in _RUN_BY_OTHERS), None)) is not None:
+        return f"is part of {name}, which other programs run commands from"
     if any(pair == (".refold", "capabilities") for pair in pairwise(plain)):
         return "is where refold loads capabilities from"
     whole = root.joinpath(*parts)
@@ -88,30 +102,32 @@ def is_of_store(root: Path, path: str, home: Path) -> bool:
 def guarded_folders(root: Path) -> set[Path]:
     """Return the existing guarded paths of a workspace.
 
-    They are folders, and files that point to a repository elsewhere.
+    They are folders, and files that are run, or that point to a repository elsewhere.
     """
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
-    for folder, names in _folders(root):
+    for folder, names in marked_folders(root, _is_marked).items():
         for name in names:
-            path = folder / name
-            if _plain(name) == ".git":
+            plain, path = _plain(name), folder / name
+            if plain == ".git":
                 found.add(path)
                 found.update(each for each in _led_to(path) if each != root and each.is_relative_to(root))
-            elif _plain(name) == ".refold" and (path / "capabilities").is_dir():
+            elif plain in _RUN_BY_OTHERS:
+                found.add(path)
+            elif plain == ".refold" and (path / "capabilities").is_dir():
                 found.add(path / "capabilities")
-        if folder != root and names >= _REPOSITORY:
+        if folder != root and _is_git_directory(names):
             found.add(folder)
     return {each for each in found if not each.is_symlink()}
 
 
 def set_aside(made: Collection[Path]) -> list[Path]:
-    """Rename parts of new guarded paths to disable them.
+    """Rename new guarded paths, or parts of them, to disable them.
 
-    For a repository it is HEAD, for capabilities the folder itself. Returns the paths whose parts were renamed.
+    For a repository it is HEAD, otherwise the path itself. Returns the paths whose parts were renamed.
     """
     renamed: list[Path] = []
     for path in made:
-        file = path if path.name == "capabilities" else path / "HEAD"
+        file = path / "HEAD" if (path / "HEAD").is_file() else path
         with suppress(OSError):
             file.rename(file.with_name(f"{file.name}.set-aside-{secrets.token_hex(4)}"))
             renamed.append(path)
@@ -123,7 +139,13 @@ def _plain(name: str) -> str:
 
     Some file systems ignore case and zero-width characters.
     """
+    if name.isascii():
+        return name.casefold()
     return "".join(each for each in name if unicodedata.category(each) != "Cf").casefold()
+
+
+def _is_marked(name: str) -> bool:
+    return name in _MARKS or _plain(name) in _MARKS
 
 
 def _is_repository(folder: Path, written: str) -> bool:
@@ -133,24 +155,11 @@ def _is_repository(folder: Path, written: str) -> bool:
     """
     if written not in _REPOSITORY and not (folder / "HEAD").exists():
         return False
-    there = {name for name in (*_REPOSITORY, "commondir") if name == written or (folder / name).exists()}
-    return there >= _REPOSITORY or there >= {"HEAD", "commondir"}
+    return _is_git_directory({name for name in _GIT_NAMES if name == written or (folder / name).exists()})
 
 
-def _folders(root: Path) -> Iterator[tuple[Path, Set[str]]]:
-    """Yield a workspace's folders with their names, without guarded insides."""
-    todo = [str(root)]
-    while todo:
-        folder = todo.pop()
-        try:
-            with os.scandir(folder) as entries:
-                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except OSError:
-            continue
-        yield Path(folder), names.keys()
-        is_repository = folder != str(root) and names.keys() >= _REPOSITORY
-        below = [] if is_repository else [name for name, is_folder in names.items() if is_folder]
-        todo += [f"{folder}/{name}" for name in below if name not in _NOT_SEARCHED and _plain(name) != ".git"]
+def _is_git_directory(names: Set[str]) -> bool:
+    return names >= _REPOSITORY or names >= _WORKTREE
 
 
 def _led_to(path: Path) -> Sequence[Path]:

@@ -10,7 +10,16 @@ from timing import clock_stands_until
 
 from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.tools import Finished, Limits, LocalSandbox, execute, use_sandbox, use_workspace
+from refold.modules.tools import (
+    BubblewrapSandbox,
+    Finished,
+    Limits,
+    LocalSandbox,
+    bash,
+    execute,
+    use_sandbox,
+    use_workspace,
+)
 from refold.modules.tools.program_tool import _Hiding
 from refold.modules.tools.sandbox import command as sandbox_command
 
@@ -62,6 +71,28 @@ async def test_code_may_name_a_folder_elsewhere_where_there_are_no_walls_and_a_m
     own, modelled = [str(message.content) for message in trajectory.messages if message.role == "tool"]
     assert own == f"{other}\n"
     assert "OutsideWorkspaceError" in modelled
+
+
+async def test_a_model_is_confined_whatever_name_the_tool_has(tmp_path: Path) -> None:
+    if BubblewrapSandbox.unavailable() is not None:
+        pytest.skip("bubblewrap is not there")
+    (tmp_path / "ws").mkdir()
+    outside = tmp_path / "outside"
+
+    @tool
+    async def shell(cmd: str) -> str:
+        """Run a command."""
+        return await bash(cmd)
+
+    renamed = execute.with_(name="run")
+    calls = [
+        ToolCall.of("1", "run", {"cmd": ["touch", str(outside)]}),
+        ToolCall.of("2", "shell", {"cmd": f"touch {outside}"}),
+    ]
+    agent = Agent(name="x", model=ScriptedGenerator([calls, "done"]), tools=[renamed, shell])
+    with use_workspace(tmp_path / "ws"):
+        await agent.run("go")
+    assert not outside.exists()
 
 
 async def test_secrets_are_in_no_output_event_or_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from refold.modules.tools import BubblewrapSandbox, Workspace, apply_patch, edit_file, use_workspace, write
 from refold.modules.tools.files.paths import guarded
 from refold.modules.tools.files.paths.guarded import GuardedError
-from refold.modules.tools.sandbox import hidden_paths as hiding
+from refold.modules.tools.sandbox.paths import hidden_paths as hiding
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from .scratch import scratch_folders
+
 if sys.platform != "win32":
     import pwd
 
@@ -39,6 +41,7 @@ def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
             found.update(f"{home.rstrip('/')}/{name}" for name in _SECRET)
         else:
             found.add(home)
+    found.update(each for each in scratch_folders() if not any(each.startswith(f"{top}/") for top in found))
     found.update(_unreadable())
     found.update(_sockets(environ))
     return {each for each in found if each != "/" and not os.path.islink(each) and os.path.exists(each)}

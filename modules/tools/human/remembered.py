@@ -8,8 +8,8 @@ from collections.abc import Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
-from ...engine import call_info
-from ...errors import NoRunError
+from ....engine import call_info
+from ....errors import NoRunError
 
 T = TypeVar("T")
 _MOST = 10_000

@@ -5,8 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files.paths.guarded import guarded_folders, set_aside
-from ..files.workspace import Workspace
+from .....engine import trace_home
+from ...files.paths.guarded import guarded_folders, set_aside
+from ...files.workspace import Workspace
+
+_STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
+"""The ends and beginnings of names in a store that is a folder."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
     if not workspace.guard:
         yield Guards()
         return
-    before = guarded_folders(workspace.root)
+    before = guarded_folders(workspace.root) | stored_in(workspace.root)
     guards = Guards(_mounts(workspace.root, before))
     try:
         yield guards
@@ -45,6 +49,20 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
                 f"[{path.relative_to(workspace.root)} would be run as code outside the sandbox, and was made "
                 "unusable; Workspace(root, guard=False) lets it be]"
             )
+
+
+def stored_in(root: Path) -> set[Path]:
+    """Return the paths in a workspace that keep the run's trace.
+
+    Those of other runs in the same store are included.
+    """
+    home = trace_home()
+    if home is None or not home.is_relative_to(root):
+        return set()
+    if home == root:
+        return {each for each in root.iterdir() if each.name.endswith(_STORED) or each.name.startswith(_STORED_AS)}
+    beside = (home.with_name(f"{home.name}{end}") for end in ("", "-wal", "-shm", "-journal"))
+    return {each for each in beside if each.exists()}
 
 
 def _mounts(root: Path, paths: Collection[Path]) -> list[Guard]:

@@ -1,0 +1,75 @@
+"""The scratch folder of a run: /tmp and home of its commands."""
+
+import os
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
+from glob import escape as glob_escape
+from glob import glob
+from pathlib import Path
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
+from threading import Lock
+from weakref import finalize
+
+from .....engine import at_run_end, call_info
+from .....errors import NoRunError
+
+_PREFIX = "refold-scratch-"
+
+
+def scratch_folders() -> list[str]:
+    """Return all scratch folders of this user's runs, in any process."""
+    return glob(f"{glob_escape(os.path.realpath(gettempdir()))}/{_PREFIX}*")
+
+
+class Scratch:
+    """A private folder with `tmp` and `home`.
+
+    It is made at its first use, and removed with its owner.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._made: tuple[Path, Callable[[], object]] | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        with self._lock:
+            if self._made is None:
+                folder = Path(mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+                self._made = folder, finalize(self, rmtree, folder, ignore_errors=True)
+                for name in ("tmp", "home"):
+                    (folder / name).mkdir()
+            return self._made[0]
+
+    def remove(self) -> None:
+        """Remove the folder; the next use makes another one."""
+        with self._lock:
+            if self._made is not None:
+                self._made[1]()
+            self._made = None
+
+
+_of_runs: dict[str, Scratch] = {}
+outside_of_runs: ContextVar[Scratch | None] = ContextVar("refold_scratch", default=None)
+"""The scratch folder of calls outside of a run, within `use_sandbox`."""
+
+
+def current_scratch(otherwise: Scratch) -> Scratch:
+    """Return the scratch folder of the running run.
+
+    Outside of a run, it is that of the `use_sandbox` block, else `otherwise`.
+    """
+    try:
+        run_id = call_info().run_id
+    except NoRunError:
+        return outside_of_runs.get() or otherwise
+    if run_id not in _of_runs:
+        at_run_end(partial(_forget, run_id))
+    return _of_runs.setdefault(run_id, Scratch())
+
+
+def _forget(run_id: str) -> None:
+    _of_runs.pop(run_id).remove()

@@ -1,0 +1,41 @@
+"""What takes the place of a sandbox where none is available."""
+
+import logging
+from functools import lru_cache
+from pathlib import Path
+
+from ..files.workspace import Workspace
+from .limits import Limits
+from .local import LocalSandbox
+
+log = logging.getLogger("refold")
+
+
+class UnconfinedSandbox(LocalSandbox):
+    """Runs commands without walls.
+
+    Each command of a model needs a rule or a user's approval.
+
+    Args:
+        workspace: The commands' folder.
+        limits: The limits of each command.
+        why: Why no sandbox is available, and how to get one.
+    """
+
+    name = "unconfined"
+
+    def __init__(
+        self, workspace: Workspace | str | Path, limits: Limits | None = None, *, why: str, **_: object
+    ) -> None:
+        super().__init__(workspace, limits)
+        self.why = why
+        _report_once(why)
+
+
+@lru_cache(maxsize=8)
+def _report_once(why: str) -> None:
+    log.warning(
+        "No sandbox is available: %s. refold asks about each command. To run them without a sandbox, use "
+        "use_sandbox('local') or --sandbox local.",
+        why,
+    )

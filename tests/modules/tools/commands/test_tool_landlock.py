@@ -1,0 +1,143 @@
+"""The sandbox for machines without user namespaces: what cannot be written or reached, and what is put back."""
+
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from refold.modules.tools import (
+    LandlockSandbox,
+    SandboxUnavailableError,
+    UnconfinedSandbox,
+    Workspace,
+    bash,
+    make_sandbox,
+    use_sandbox,
+    use_workspace,
+)
+from refold.modules.tools.sandbox import bubblewrap, confine
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that no sandbox hides, with a workspace that has a repository."""
+    why = LandlockSandbox.unavailable()
+    if why is not None:
+        pytest.skip(why)
+    folder = Path("/opt") if os.access("/opt", os.W_OK) else Path("/var/tmp")
+    made = folder / f"refold-landlock-{os.getpid()}-{random.randrange(10**9)}"
+    (made / "ws/sub").mkdir(parents=True)
+    (made / "ws/f").write_text("x")
+    for args in (["init", "-q"], ["add", "."], ["commit", "-qm", "1"], ["init", "-q", "sub"]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=b", *args], cwd=made / "ws", check=True)
+    yield made
+    shutil.rmtree(made)
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    files = [path for path in folder.rglob("*") if path.is_file() and not {"objects", "index", "logs"} & {*path.parts}]
+    return {str(path): (path.stat().st_mode, path.read_bytes()) for path in files}
+
+
+@pytest.mark.anyio
+async def test_commands_write_the_workspace_and_nothing_else(place: Path) -> None:
+    sandbox = LandlockSandbox(place / "ws")
+    code = "import ctypes; print(ctypes.CDLL(None).syscall(425, 1, 0))"
+    for cmd in (
+        f"echo x > {place}/x", f"truncate -s 0 {place}/kept", f"rm {place}/kept", f"mv {place}/kept {place}/ws",
+        f"ln {place}/kept {place}/ws/l", f"ln -s {place} l; echo x > l/y", "cat /etc/shadow", f"ls {Path.home()}",
+        f"kill {os.getpid()}", f"cat /proc/{os.getpid()}/environ", "echo x > /tmp/x", "echo > /proc/sys/vm/drop_caches",
+        "python3 -c 'import socket; socket.socket()'", "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'",
+        f"test $(python3 -c '{code}') != -1", "mount -t tmpfs x /mnt", "unshare -Ur mount -t tmpfs x /mnt",
+    ):  # fmt: skip
+        (place / "kept").write_text("kept")
+        done = await sandbox.exec(["bash", "-c", cmd])
+        assert not done.ok, cmd
+        assert sorted(each.name for each in place.iterdir()) == ["kept", "ws"], cmd
+        assert (place / "kept").read_text() == "kept"
+    with use_workspace(place / "ws"), use_sandbox("landlock"):
+        await bash("echo a > $TMPDIR/f; echo b > ~/g; echo c > new; git status")
+        assert await bash("cat $TMPDIR/f ~/g new") == "a\nb\nc\n"
+        with pytest.raises(RuntimeError, match="had no network"):
+            await bash("curl -sS http://192.0.2.1")
+        assert await bash("python3 -c 'import socket; socket.socket(); print(1)'", network=True) == "1\n"
+        with pytest.raises(RuntimeError):
+            await bash("python3 -c 'import socket; socket.socket(socket.AF_UNIX)'", network=True)
+
+
+ATTACKS = [
+    "echo x >> .git/config", "echo x > .git/hooks/post-commit; chmod +x .git/hooks/*", "rm .git/HEAD .git/config",
+    "echo $PWD/ev > .git/commondir", "mv .git .git2; mkdir -p .git/hooks; echo x > .git/hooks/post-commit",
+    "mv .git .git2; echo 'gitdir: ev' > .git; echo x >> .git2/config", "rm -r .git/hooks; ln -s /etc .git/hooks",
+    "mv .git .git2; ln -s .git2 .git; echo x >> .git/config", "rm .git/config; mkdir .git/config",
+    "chmod 777 .git/config .git/hooks", "echo x > sub/.git/config; rm .git/refs/heads/*", "mv sub/.git x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cmd", ATTACKS)
+@pytest.mark.anyio
+async def test_what_others_run_as_code_is_put_back(place: Path, cmd: str) -> None:
+    workspace = place / "ws"
+    before = contents(workspace / ".git"), contents(workspace / "sub/.git")
+    done = await LandlockSandbox(workspace).exec(["bash", "-c", cmd])
+    assert (contents(workspace / ".git"), contents(workspace / "sub/.git")) == before
+    assert "was put back as it was" in done.output
+    shown = subprocess.run(["git", "log", "--format=%s"], cwd=workspace, capture_output=True, text=True, check=True)
+    assert shown.stdout == "1\n"
+
+
+@pytest.mark.anyio
+async def test_what_a_command_changes_that_is_cut_short_is_put_back(place: Path) -> None:
+    before = contents(place / "ws/.git")
+    sandbox, cmd = LandlockSandbox(place / "ws"), "echo x >> .git/config; echo begun; sleep 60"
+    done = await sandbox.exec(["bash", "-c", cmd], timeout=5)
+    assert done.timed_out
+    assert contents(place / "ws/.git") == before
+    with anyio.CancelScope() as scope:
+        await sandbox.exec(["bash", "-c", cmd], on_output=lambda _: anyio.from_thread.run_sync(scope.cancel))
+    assert scope.cancelled_caught
+    assert contents(place / "ws/.git") == before
+
+
+@pytest.mark.anyio
+async def test_nothing_is_put_back_through_a_link(place: Path) -> None:
+    (place / "elsewhere").mkdir()
+    cmd = f"mv sub gone; echo x >> gone/.git/config; rm gone/.git/HEAD; ln -s {place}/elsewhere sub"
+    before = contents(place / "ws/sub/.git")
+    done = await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])
+    assert list((place / "elsewhere").iterdir()) == []
+    assert [*contents(place / "ws/gone/.git").values()] == [*before.values()], "it is restored where it is"
+    assert "gone/.git/config" in done.output
+    for cmd in (
+        "mv gone sub2; rm -r sub2/.git",
+        "rm -rf sub2",
+        "mkdir x; mv .git $TMPDIR/g; echo x >> $TMPDIR/g/config",
+    ):
+        before = contents(place / "ws/.git")
+        assert (await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])).ok
+        assert contents(place / "ws/.git") == before
+
+
+def test_it_takes_the_place_of_bubblewrap_and_never_less(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "_tried", lambda: "bubblewrap is not installed")
+    assert make_sandbox("auto", Workspace(place / "ws")).name == "landlock"
+    monkeypatch.setattr("refold.modules.tools.sandbox.landlock.landlock_version", lambda: 2)
+    found = make_sandbox("auto", Workspace(place / "ws"))
+    assert isinstance(found, UnconfinedSandbox)
+    assert found.why.startswith("bubblewrap is not installed; Landlock needs Linux 6.2")
+    assert confine.landlock_version() >= 3
+    monkeypatch.undo()
+    for root in ("/", "/var", str(Path.home())):
+        with pytest.raises(SandboxUnavailableError, match="Landlock cannot protect"):
+            LandlockSandbox(root)
