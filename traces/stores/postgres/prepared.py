@@ -27,25 +27,12 @@ class PreparedStatements:
         self._names: dict[bytes, bytes] = {}
         self._poll = select.poll()
         self._socket: int = self._pgconn.socket
-        self._is_open = False
-        """True if a statement was sent and its result not yet read."""
 
     def first(self, statement: bytes, values: Sequence[Value]) -> int:
         """Execute a statement and return the number in its first column.
 
         Raises psycopg's errors.
         """
-        self.send(statement, values)
-        self._is_open = False
-        value: bytes = self._result().get_value(0, 0)
-        return int(value)
-
-    def send(self, statement: bytes, values: Sequence[Value]) -> None:
-        """Send a statement without waiting for its result.
-
-        The server executes it even if this process dies now. `drain` must come before any other use of the connection.
-        """
-        self.drain()
         name = self._names.get(statement)
         if name is None:
             name = b"refold_%d" % len(self._names)
@@ -55,23 +42,8 @@ class PreparedStatements:
         sent = [each if isinstance(each, bytes) else str(each).encode() for each in values]
         formats = [Format.BINARY if isinstance(each, bytes) else Format.TEXT for each in values]
         self._pgconn.send_query_prepared(name, sent, formats)
-        self._is_open = True
-        self._flush()
-
-    def drain(self) -> None:
-        """Wait for the statement that was sent last.
-
-        Raises `OperationalError` if the connection was lost. The next append finds any other error, because its run is
-        where that statement left it.
-        """
-        if self._is_open:
-            self._is_open = False
-            try:
-                self._result()
-            except (psycopg.OperationalError, psycopg.InterfaceError):
-                raise
-            except psycopg.Error:
-                return
+        value: bytes = self._result().get_value(0, 0)
+        return int(value)
 
     def _flush(self) -> None:
         pgconn = self._pgconn

@@ -80,13 +80,7 @@ class SqlDatabase(Protocol):
         """Append lines to a run if its head still is `head`.
 
         Returns whether it was. `facts` change the run's row in the same transaction. With a `fence`, the lease's epoch
-        is compared, too.
-        """
-
-    def forget(self, number: int) -> None:
-        """Drop a run's kept lines, once the database has them.
-
-        The run's writer calls this when it is closed. Raises `StoreError`.
+        is compared, too. After a lost connection, the append is sent again.
         """
 
     def is_in_place(self) -> bool:
@@ -95,8 +89,8 @@ class SqlDatabase(Protocol):
     def write(self, work: Callable[[Session], R]) -> R:
         """Run `work` in a transaction that may write, and return its result.
 
-        The transaction is committed after `work`, or rolled back by an error. After a lost connection, work that was
-        not committed is repeated, so it must change nothing but the database.
+        The transaction is committed after `work`, or rolled back by an error. After a lost connection, `work` is
+        repeated, so it must change nothing but the database. Raises `StoreError` if the answer to the COMMIT is lost.
         """
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:

@@ -220,9 +220,6 @@ class SqliteDatabase:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
 
-    def forget(self, number: int) -> None:
-        """Do nothing: no lines are kept."""
-
     def sync_commits(self) -> None:
         """Wait for the disk at each commit from now on."""
         with self._lock:
