@@ -90,7 +90,7 @@ def test_a_writer_whose_newest_records_the_server_has_lost_says_so_and_the_run_i
 
 
 def test_many_lines_in_one_append_come_back_as_they_were_written(postgres_url: str) -> None:
-    """More lines than have a statement of their own are sent as arrays."""
+    """All lines of an append are one statement, whatever is in them."""
     store = open_store(postgres_url)
     source = open_store(postgres_url.replace("schema=", "schema=of_"))
     for each in (source, store):

@@ -11,8 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -20,9 +19,8 @@ import psycopg
 from ....errors import StoreError, TraceNotFoundError
 from ....secret_table import without_password
 from ..access import Access
-from ..sql.database import Facts, Head, Line, Row
+from ..sql.database import Facts, Head, Line, Row, advance
 from ..task_table import Lease
-from .prepared import PreparedStatements
 from .tables import MARK, VERSION
 
 log = logging.getLogger("refold")
@@ -49,36 +47,8 @@ They are sent with `synchronous_commit` off: a crash of the server loses the new
 all later ones, and the resumed run computes them again. An effect starts once its intent is on the disk: a call that
 has cost something is never forgotten.
 """
+_QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
 R = TypeVar("R")
-
-_FENCE = "AND EXISTS (SELECT 1 FROM tasks WHERE set_id = $10 AND key = $11 AND epoch = $12 AND status = 'running')"
-_FEW = 8
-"""Up to how many lines are sent as values; more are sent as arrays, so that one statement serves all numbers."""
-
-
-@cache
-def _append_statement(lines: int, *, fenced: bool, sync: bool) -> bytes:
-    """Return the statement that advances a head and adds lines.
-
-    It changes nothing if the head is not where it should be. With 0 lines, it takes them as arrays.
-    """
-    before = 12 if fenced else 9
-    rows = ", ".join(
-        f"(${n}::bigint, ${n + 1}::bigint, ${n + 2}::bytea)" for n in range(before + 1, before + 1 + 3 * lines, 3)
-    )
-    arrays = f"unnest(${before + 1}::bigint[], ${before + 2}::bigint[], ${before + 3}::bytea[])"
-    quick = "" if sync else ", quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-    return (
-        "WITH guard AS (UPDATE heads SET last_seq = $1, last_hash = $2, size = $3, steps = $4, changed = $5 "
-        f"WHERE number = $6 AND last_seq = $7 AND last_hash = $8 AND epoch = $9 {_FENCE if fenced else ''} "
-        "RETURNING 1), added AS (INSERT INTO records (id, ends_at, line) SELECT i, e, l FROM guard, "
-        f"{f'(VALUES {rows})' if lines else arrays} AS lines(i, e, l)){quick} SELECT (SELECT COUNT(*) FROM guard)"
-        + ("" if sync else ", (SELECT COUNT(*) FROM quick)")
-    ).encode()
-
-
-def _array(values: Iterable[object]) -> str:
-    return f"{{{','.join(map(str, values))}}}"
 
 
 class PostgresSession:
@@ -191,7 +161,6 @@ class PostgresDatabase:
             raise
         self._connection = connection
         self._backend = pid, start
-        self._prepared = PreparedStatements(connection)
         self._is_connected, self._has_given_up = True, False
 
     def _refuse_newer(self, mark: str | None) -> None:
@@ -272,13 +241,21 @@ class PostgresDatabase:
         self, head: Head, after: Head, lines: Sequence[Line], facts: Sequence[Facts], fence: Lease | None
     ) -> bool:
         """Append lines to a run; see `SqlDatabase`."""
-        sync = any(line.kind not in _LOSABLE for line in lines)
-        statement, values = _append_of(head, after, lines, fence, sync=sync)
+        is_losable = all(line.kind in _LOSABLE for line in lines)
+        guard = advance(head, after, fence)
+        quick, counted = (", " + _QUICK, ", (SELECT COUNT(*) FROM quick)") if is_losable else ("", "")
+        rows = ", ".join(["(?::bigint, ?::bigint, %b::bytea)"] * len(lines))
+        statement = (
+            f"WITH guard AS ({guard.sql} RETURNING 1), added AS (INSERT INTO records (id, ends_at, line) "
+            f"SELECT i, e, l FROM guard, (VALUES {rows}) AS lines(i, e, l)){quick} "
+            f"SELECT (SELECT COUNT(*) FROM guard){counted}"
+        )
+        values = [*guard.values, *(value for line in lines for value in (line.id, line.end, line.raw))]
 
         def attempt() -> bool:
             session = PostgresSession(self._connection)
             with self._connection.transaction() if facts else contextlib.nullcontext():
-                if self._prepared.first(statement, values) == 1:
+                if session.rows(statement, values)[0][0] == 1:
                     for fact in facts:
                         session.rows(fact.sql, fact.values)
                     return True
@@ -302,24 +279,6 @@ class PostgresDatabase:
         """Close the connection of a store that was dropped without being closed."""
         if hasattr(self, "_connection"):
             self.close()
-
-
-def _append_of(
-    head: Head, after: Head, lines: Sequence[Line], fence: Lease | None, *, sync: bool
-) -> tuple[bytes, list[Any]]:
-    """Return the statement of an append, and its values."""
-    values: list[Any] = [after.seq, after.hash, after.size, after.steps, after.changed]
-    values += [head.number, head.seq, head.hash, head.epoch]
-    if fence is not None:
-        values += [fence.set_id, fence.key, fence.epoch]
-    few = len(lines) <= _FEW
-    if few:
-        for line in lines:
-            values += [line.id, line.end, line.raw]
-    else:
-        values += [_array(line.id for line in lines), _array(line.end for line in lines)]
-        values.append(_array(f'"\\\\x{line.raw.hex()}"' for line in lines))
-    return _append_statement(len(lines) if few else 0, fenced=fence is not None, sync=sync), values
 
 
 def _is_refusal(error: psycopg.Error) -> bool:

@@ -8,6 +8,11 @@ from ..task_table import Lease
 
 Row = tuple[Any, ...]
 R = TypeVar("R")
+_ADVANCE = (
+    "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ?, changed = ? "
+    "WHERE number = ? AND last_seq = ? AND last_hash = ? AND epoch = ?"
+)
+_FENCE = " AND EXISTS (SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = 'running')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,22 @@ class Line(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A statement that changes the row of a run, with its values."""
+    """A statement that changes the rows of a run, with its values."""
 
     sql: str
     values: Sequence[Any]
+
+
+def advance(head: Head, after: Head, fence: Lease | None) -> Facts:
+    """Return the statement that moves a head.
+
+    It changes no row if another writer has moved the head, or if the lease is lost.
+    """
+    moved = (after.seq, after.hash, after.size, after.steps, after.changed)
+    values = (*moved, head.number, head.seq, head.hash, head.epoch)
+    if fence is None:
+        return Facts(_ADVANCE, values)
+    return Facts(_ADVANCE + _FENCE, (*values, fence.set_id, fence.key, fence.epoch))
 
 
 class Session(Protocol):
