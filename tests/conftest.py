@@ -75,7 +75,6 @@ WIDE = (
     "packaging/test_packaging.py",
     "run_sets/test_set_money.py",
     "stores/test_lost_answers.py",
-    "stores/test_object_store.py",
     "stores/test_postgres_store.py",
     "stores/test_store_commands.py",
     "tasks/test_task_commands.py",

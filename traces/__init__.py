@@ -2,8 +2,8 @@
 
 `Trace` is the class for reading. The rooms: `file` holds a trace as bytes, `json_patch` makes and applies patches,
 `states` folds patches into states, `analysis` answers questions about one trace or many, `index` makes these answers
-fast, `stores` keeps traces in databases and buckets, and `export` writes other formats. Nothing here imports user code,
-so a trace can be read where its module is not installed.
+fast, `stores` keeps traces in databases, and `export` writes other formats. Nothing here imports user code, so a trace
+can be read where its module is not installed.
 """
 
 from .analysis.blame import Blame

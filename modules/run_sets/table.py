@@ -14,6 +14,7 @@ import orjson
 from ...errors import UsageError
 from ...tasks import Task
 from ...traces.stores import NewTask, TaskRow, TaskTable, TraceStore
+from ...traces.stores.store_url import check_scheme, is_url
 from .code import Code
 from .ends import ENDED, ERRORED, WAITING
 from .errors import SetMismatchError
@@ -56,8 +57,9 @@ def set_id_of(where: str | Path, name: str | None) -> str:
             raise UsageError(f"the name of a set must be text without control characters, got {name!r:.80}")
         return name
     text = str(where)
-    if "://" in text:
-        raise UsageError("a database or bucket may hold many sets: give this one a name, name='...' or --name")
+    if is_url(text):
+        check_scheme(text)
+        raise UsageError("a database may hold many sets: give this one a name, name='...' or --name")
     own = Path(text).resolve().name.encode("utf-8", "replace").decode()  # a folder's name may be no text
     return own or "set"
 

@@ -33,7 +33,7 @@ Traces = Annotated[
     typer.Option(
         "--traces",
         metavar="DIR|URL",
-        help="The folder of traces, or the URL of a store (sqlite:///runs.db, postgresql://…, s3://…).",
+        help="The folder of traces, or the URL of a store (sqlite:///runs.db, postgresql://…).",
     ),
 ]
 Module = Annotated[

@@ -40,6 +40,8 @@ from .resume_contract import check_resume
 _LEASE = 60.0
 _OVER = -1.0
 """A lease length that has run out from the start, so that no test waits."""
+_TASKS = 40
+"""The number of tasks for which the workers race."""
 
 
 class SuiteState(StateSchema):
@@ -86,8 +88,6 @@ class StoreSuite:
 
     BOUNDARIES: int | None = 4
     """After how many records `check_resume` cuts; None means all."""
-    TASKS = 40
-    """The number of tasks for which the workers race."""
 
     def open(self, url: str) -> TraceStore:
         """Open the store at a URL."""
@@ -265,7 +265,7 @@ class StoreSuite:
 
     def test_each_task_is_claimed_once(self, store: TraceStore, other: TraceStore) -> None:
         """Let several workers claim at the same moment."""
-        store.tasks("set").add(NewTask(f"k{number:02}") for number in range(self.TASKS))
+        store.tasks("set").add(NewTask(f"k{number:02}") for number in range(_TASKS))
         claimed: list[str] = []
         failed: list[BaseException] = []
 
@@ -284,7 +284,7 @@ class StoreSuite:
         for worker in workers:
             worker.join()
         assert not failed
-        assert sorted(claimed) == [f"k{number:02}" for number in range(self.TASKS)]
+        assert sorted(claimed) == [f"k{number:02}" for number in range(_TASKS)]
 
     def test_a_lease_that_ran_out_is_claimed_again(self, store: TraceStore, other: TraceStore) -> None:
         """Raise the epoch, and refuse the previous holder."""

@@ -38,7 +38,6 @@ def _helpers_are_found() -> Iterator[None]:
         ("folder", ("driver", "worker"), 2, 10),
         ("sqlite", ("worker",), 1, 10),
         ("postgres", ("driver", "server"), 2, 10),
-        ("objects", ("driver",), 1, 4),
     ],
 )
 def test_every_task_ends_once_through_kills(

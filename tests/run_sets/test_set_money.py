@@ -675,7 +675,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("kind", ["folder", "sqlite", "postgres", "objects"])
+@pytest.mark.parametrize("kind", ["folder", "sqlite", "postgres"])
 def test_the_limit_holds_for_what_was_really_paid_through_kills_of_two_commands(kind: str, tmp_path: Path) -> None:
     with place(kind) as found:
         pay_through_kills(found.address(tmp_path), tmp_path)

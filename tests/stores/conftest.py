@@ -1,4 +1,4 @@
-"""Servers for the stores: one PostgreSQL and one object storage for all tests of a worker."""
+"""One PostgreSQL server for all tests of a worker."""
 
 from collections.abc import Iterator
 from itertools import count

@@ -3,15 +3,20 @@
 import json
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 from places import ROOT
+from toys.counting import Counting
 
-from refold import RunStatus
+from refold import Engine, RunStatus, Task
 from refold.cli import cli
+from refold.errors import UsageError
+from refold.modules.run_sets import run_set
+from refold.traces import Trace
 from refold.traces.file.append_only import FileStore
 from refold.traces.stores import NewTask, open_store
 from refold.traces.stores.retention import Keep
@@ -132,7 +137,7 @@ def test_commands_that_read_make_no_store(tmp_path: Path, capsys: pytest.Capture
 
 def test_wrong_places_are_told_plainly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for place, words in (
-        ("nosuch://x", "there is no store"),
+        ("nosuch://x", "There is no store"),
         ("sqlite://host/x.db", "sqlite:///relative.db"),
         (f"sqlite:///{tmp_path}", "cannot be opened"),
         ("sqlite:///a%00b", "zero byte"),
@@ -151,6 +156,33 @@ def test_wrong_places_are_told_plainly(tmp_path: Path, capsys: pytest.CaptureFix
     code, _, err = refold(capsys, "traces", "gc", str(tmp_path), "--keep", "5y")
     assert code != 0
     assert "last:100" in err
+
+
+@pytest.mark.parametrize("url", ["s3://u:hidden-word@bucket/runs", "S3://bucket", "gs://bucket", "az://bucket/runs"])
+def test_object_storage_is_refused_with_what_is_supported(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine, task = Engine(Counting()), Task(id="one", objective="go")
+    scheme = url.partition(":")[0].lower()
+    calls: list[Callable[[], object]] = [
+        lambda: open_store(url),
+        lambda: Engine(Counting(), traces=url),
+        lambda: engine.resume(url),
+        lambda: engine.verify(f"{url}#run"),
+        lambda: Trace.load(f"{url}#run"),
+        lambda: run_set(Counting(), [task], url),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match=rf"^There is no store for {scheme}:// URLs\. ") as raised:
+            call()
+        assert "a folder, sqlite:///FILE or postgresql://HOST/DATABASE. To fix: keep the runs in" in str(raised.value)
+        assert "hidden-word" not in str(raised.value)
+    commands = [["trace", "ls"], ["verify"], ["resume"], ["view"], ["traces", "copy", str(tmp_path)]]
+    for command in [*commands, ["traces", "gc", "--keep", "3d"], ["set", "ls"]]:
+        code, _, err = refold(capsys, *command, url)
+        assert (code, "There is no store for" in err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,35 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import need_package
 
 from refold import AgentModule, Decision, Engine, StateSchema, run_child
-from refold.errors import TraceTakenError, TraceWriteError
+from refold.errors import TraceWriteError
 from refold.testing.store_suite import _members, _write
 from refold.traces import Trace
 from refold.traces.file.writer import TraceWriter
-from refold.traces.stores import NewTask, RunRef, TraceStore, open_store
+from refold.traces.stores import RunRef, TraceStore, open_store
 from refold.traces.stores.beats import Beats
 from refold.traces.stores.retention import Keep, plan_removal, remove
-
-
-def in_memory() -> Any:
-    need_package("obstore")
-    from obstore.store import MemoryStore
-
-    from refold.traces.stores.objects.bucket import Bucket
-    from refold.traces.stores.objects.store import ObjectStore
-
-    return ObjectStore(Bucket(MemoryStore(), "memory://zombies"))
-
-
-@pytest.fixture
-def objects(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a store in which each lease has run out as soon as it is given."""
-    store = in_memory()
-    monkeypatch.setattr("refold.traces.stores.objects.store.SECONDS", 0.0)
-    monkeypatch.setattr(store, "_is_held", lambda at, doc: False)
-    return store
 
 
 def begun(store: TraceStore) -> TraceWriter:
@@ -48,67 +28,6 @@ def finish(store: TraceStore, events: int) -> bytes:
             writer.append("event", 0, 2.0, {"name": f"e{number}", "data": {}})
         writer.append("end", 0, 2.0, {"status": "completed", "stop_reason": "final"})
     return store.read("run")
-
-
-def test_a_lease_that_its_owner_changes_while_it_is_extended_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The heartbeat's list is older than the note of the run; the run would be given up, and its lease kept."""
-    store = in_memory()
-    table = store.tasks("set")
-    table.add([NewTask("one"), NewTask("two")])
-    leases = table.claim("me", 2, 60.0)
-    listed = table._all()
-    table.note_run(leases[0], "run")
-    table.finish(leases[1], "completed")
-    monkeypatch.setattr(table, "_all", lambda: listed)
-    assert table.extend("me", 60.0) == ["one"]
-    assert store.tasks("set").row("one").run_id == "run"
-
-
-@pytest.mark.parametrize("takeovers", [1, 3])
-@pytest.mark.parametrize("events", [0, 40])
-def test_a_zombie_finds_its_number_taken_after_segments_were_put_together(
-    objects: Any, monkeypatch: pytest.MonkeyPatch, events: int, takeovers: int
-) -> None:
-    """The successor has closed the run, and has put its segments together; nobody looks at the lease."""
-    monkeypatch.setattr("refold.traces.stores.objects.run_writer.ObjectRun._check_lease", lambda run: None)
-    zombies = [begun(objects)]
-    for _ in range(takeovers - 1):
-        zombie = TraceWriter.reopen(RunRef(objects, "run"))[0]
-        zombie.append("event", 0, 1.0, {"name": "alive", "data": {}})
-        zombies.append(zombie)
-    there = finish(objects, events)
-    for zombie in zombies:
-        with pytest.raises(TraceTakenError):
-            zombie.append("event", 0, 3.0, {"name": "zombie", "data": {}})
-        zombie.close()
-    assert objects.read("run") == there
-    assert finish(objects, 20).startswith(there)
-    Trace.load(RunRef(objects, "run")).check()
-
-
-@pytest.mark.parametrize("is_removed", [True, False])
-def test_a_zombie_looks_at_a_lease_that_may_have_run_out(
-    objects: Any, monkeypatch: pytest.MonkeyPatch, is_removed: bool
-) -> None:
-    """A run that was taken, and removed after its end, has no segment left that could refuse."""
-    zombie = begun(objects)
-    finish(objects, 1)
-    if is_removed:
-        objects.delete("run")
-    monkeypatch.setattr("refold.traces.stores.objects.run_writer.SECONDS", -1.0)
-    with pytest.raises(TraceTakenError):
-        zombie.append("event", 0, 3.0, {"name": "zombie", "data": {}})
-    zombie.close()
-    assert objects.has("run") is not is_removed
-    assert objects._bucket.entries("runs/run/segments/0") == [] or not is_removed
-
-
-def test_a_beat_that_comes_late_revives_no_closed_run(objects: Any) -> None:
-    writer = begun(objects)
-    run: Any = writer._store
-    writer.close()
-    run.beat()
-    assert b'"seconds":0.0' in objects._bucket.get("runs/run/lease").data
 
 
 def test_an_interrupted_zombie_takes_back_nothing_of_its_successor(
@@ -165,25 +84,6 @@ def test_a_forked_process_gives_signs_of_life_of_its_own_writers(monkeypatch: py
         os.kill(pid, 9)
         os.waitpid(pid, 0)
         beats.discard(mine)
-
-
-def test_two_workers_that_write_equal_documents_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two bookings of one cost are two, though the documents are equal."""
-    from refold.modules.run_sets.shared_budget import SharedBudget
-
-    store = in_memory()
-    first, second = (SharedBudget(store.tasks("set"), name, 1.0) for name in ("a", "b"))
-    first.add(0.0)
-    replace = store._bucket.replace
-
-    def after_another(name: str, data: bytes, tag: str) -> bool:
-        monkeypatch.setattr(store._bucket, "replace", replace)
-        second.add(0.25)
-        return bool(replace(name, data, tag))
-
-    monkeypatch.setattr(store._bucket, "replace", after_another)
-    first.add(0.25)
-    assert first.read()[1].spent == 0.5
 
 
 @pytest.mark.parametrize("place", ["{}/runs", "sqlite:///{}/runs.db"])

@@ -3,7 +3,6 @@
 import re
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -139,9 +138,8 @@ def remove(store: TraceStore, planned: Removal) -> Removal:
                 continue
             store.delete(row.run_id)
             gone.append(row)
-        except TraceNotFoundError:  # removed meanwhile, or in a removal that was interrupted: its row may be left
-            with suppress(TraceLockedError):
-                store.delete(row.run_id)
+        except TraceNotFoundError:  # removed meanwhile
+            continue
         except TraceLockedError:
             locked[row.run_id] = None
     return Removal(tuple(gone), planned.kept, planned.runs, tuple(locked))

@@ -15,7 +15,6 @@ from .url_text import path_in
 if TYPE_CHECKING:
     from .protocol import TraceStore
 
-SCHEMES = ("file", "sqlite", "postgresql", "postgres", "s3")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -34,7 +33,6 @@ def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "
     | a path, or `file:///path` | a folder of files |
     | `sqlite:///relative.db`, `sqlite:////absolute.db` | an SQLite database |
     | `postgresql://user:password@host/database` | a PostgreSQL database (extra `postgres`) |
-    | `s3://bucket/prefix` | object storage (extra `objects`) |
 
     Raises `UsageError` for any other URL, `TraceNotFoundError` if there is no store, and `StoreError` if it cannot be
     opened.
@@ -43,15 +41,14 @@ def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "
         return _folder(Path(place), access)
     if not isinstance(place, str):
         return place
-    scheme = place.partition("://")[0]
-    match scheme.lower():
+    match check_scheme(place):
         case "file":
             return _folder(_folder_path(place), access)
         case "sqlite":
             from .sqlite.store import SqliteStore
 
             return SqliteStore.at(_sqlite_path(place), access)
-        case "postgresql" | "postgres":
+        case _:
             try:
                 from .postgres.store import PostgresStore
             except ModuleNotFoundError as error:
@@ -59,16 +56,20 @@ def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "
                     raise
                 raise ExtraMissingError("the PostgreSQL store", "psycopg", "postgres") from None
             return PostgresStore.at(place, access)
-        case "s3":
-            try:
-                from .objects.store import ObjectStore
-            except ModuleNotFoundError as error:
-                if error.name != "obstore":
-                    raise
-                raise ExtraMissingError("the store in object storage", "obstore", "objects") from None
-            return ObjectStore.at(place, access)
-        case _:
-            raise UsageError(f"there is no store for {scheme}:// URLs; they may begin with {', '.join(SCHEMES)}")
+
+
+def check_scheme(url: str) -> str:
+    """Return the scheme of a store's URL, in lower case.
+
+    Raises `UsageError` if no store has it.
+    """
+    scheme = url.partition("://")[0].lower()
+    if scheme not in ("file", "sqlite", "postgresql", "postgres"):
+        raise UsageError(
+            f"There is no store for {scheme}:// URLs. Expected a folder, sqlite:///FILE or postgresql://HOST/DATABASE. "
+            "To fix: keep the runs in a folder, and copy the folder with the provider's own tool."
+        )
+    return scheme
 
 
 def run_at(named: object, access: Access = "write") -> RunRef | None:
@@ -80,6 +81,7 @@ def run_at(named: object, access: Access = "write") -> RunRef | None:
         return None
     assert isinstance(named, str)
     url, run_id = split_run(named)
+    check_scheme(url)
     if not run_id:
         raise UsageError(f"{without_password(named)} names a store without a run: add '#' and the run's id")
     return RunRef(open_store(url, access), run_id)

@@ -48,7 +48,7 @@ class Ray:
     `slots` is the number of actors, by default one for each free CPU; the set's `at_once` is shared among them. Each
     actor takes `num_cpus` and `resources`, by which Ray places it. `address` names a running cluster ("auto" finds
     one); without it, an initialized Ray is used, or Ray is started on this machine and stopped afterwards. All nodes
-    must reach the set's store: a folder serves one machine, a database or object storage serves several. If fewer slots
+    must reach the set's store: a folder or an SQLite file serves one machine, PostgreSQL serves several. If fewer slots
     are free, the set uses only these; there are never more slots than tasks left.
     """
 

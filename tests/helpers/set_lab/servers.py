@@ -10,11 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from needed import need_package
-from object_server import object_server
 from places import ROOT
 from postgres_server import PostgresServer
 
-STORES = ("folder", "sqlite", "postgres", "objects")
+STORES = ("folder", "sqlite", "postgres")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_DEDUP_LOGS": "0"}
 _SOON = {
     "health_check_initial_delay_ms": 1000,
@@ -52,9 +51,6 @@ def place(kind: str) -> Iterator[Place]:
         case "postgres":
             with PostgresServer() as server:
                 yield Place(kind, server.url("{}"), server)
-        case "objects":
-            with object_server() as pattern:
-                yield Place(kind, pattern)
         case _:
             yield Place(kind)
 

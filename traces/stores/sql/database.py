@@ -8,6 +8,11 @@ from ..task_table import Lease
 
 Row = tuple[Any, ...]
 R = TypeVar("R")
+_ADVANCE = (
+    "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ?, changed = ? "
+    "WHERE number = ? AND last_seq = ? AND last_hash = ? AND epoch = ?"
+)
+_FENCE = " AND EXISTS (SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = 'running')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,22 @@ class Line(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A statement that changes the row of a run, with its values."""
+    """A statement that changes the rows of a run, with its values."""
 
     sql: str
     values: Sequence[Any]
+
+
+def advance(head: Head, after: Head, fence: Lease | None) -> Facts:
+    """Return the statement that moves a head.
+
+    It changes no row if another writer has moved the head, or if the lease is lost.
+    """
+    moved = (after.seq, after.hash, after.size, after.steps, after.changed)
+    values = (*moved, head.number, head.seq, head.hash, head.epoch)
+    if fence is None:
+        return Facts(_ADVANCE, values)
+    return Facts(_ADVANCE + _FENCE, (*values, fence.set_id, fence.key, fence.epoch))
 
 
 class Session(Protocol):
@@ -80,13 +97,7 @@ class SqlDatabase(Protocol):
         """Append lines to a run if its head still is `head`.
 
         Returns whether it was. `facts` change the run's row in the same transaction. With a `fence`, the lease's epoch
-        is compared, too.
-        """
-
-    def forget(self, number: int) -> None:
-        """Drop a run's kept lines, once the database has them.
-
-        The run's writer calls this when it is closed. Raises `StoreError`.
+        is compared, too. After a lost connection, the append is sent again.
         """
 
     def is_in_place(self) -> bool:
@@ -95,8 +106,8 @@ class SqlDatabase(Protocol):
     def write(self, work: Callable[[Session], R]) -> R:
         """Run `work` in a transaction that may write, and return its result.
 
-        The transaction is committed after `work`, or rolled back by an error. After a lost connection, work that was
-        not committed is repeated, so it must change nothing but the database.
+        The transaction is committed after `work`, or rolled back by an error. After a lost connection, `work` is
+        repeated, so it must change nothing but the database. Raises `StoreError` if the answer to the COMMIT is lost.
         """
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:

@@ -124,12 +124,17 @@ class SqlRun:
     def _refuse(self) -> NoReturn:
         if self._lease is not None:
             check_lease(self._database, self._lease)
-        found = self._database.rows("SELECT epoch, owner FROM heads WHERE number = ?", [self.head.number])
+        found = self._database.rows("SELECT epoch, owner, last_seq FROM heads WHERE number = ?", [self.head.number])
         if not found:
             raise TraceWriteError(f"{self._name} is no longer there: it was removed while this process wrote it")
-        epoch, owner = found[0]
+        epoch, owner, last = found[0]
         if epoch != self.head.epoch:
             raise TraceTakenError(self._name, person_text(owner))
+        if last < self.head.seq:
+            raise TraceWriteError(
+                f"{self._name} has lost its newest records: the database stopped before they were on its disk; what is "
+                "there is complete: resume the run"
+            )
         raise TraceWriteError(f"{self._name} was changed by another program; nothing more is written or started")
 
     def flush(self) -> None:
@@ -189,8 +194,6 @@ class SqlRun:
         if self._pid != os.getpid():
             return
         self._beats.discard(self)
-        with contextlib.suppress(StoreError):
-            self._database.forget(self.head.number)
         with contextlib.suppress(TraceError, StoreError):
             self._database.write(
                 lambda session: session.rows(

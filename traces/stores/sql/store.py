@@ -1,6 +1,6 @@
 """A store in a database, shared by SQLite and PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from ...file.append_only import Store
 from ...file.blob import blob_reference
 from ...file.schema import is_run_id
 from ..beats import Beats
-from ..owner import SECONDS, has_died, new_owner, person_text
+from ..owner import SECONDS, end_owner, has_died, new_owner, person_text
 from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total
 from ..task_table import Lease
@@ -38,9 +38,9 @@ class SqlStore:
         if not is_run_id(run_id):
             raise TraceNotFoundError(f"{run_id!r} is not the id of a run")
         self._choose(durability)
-        owner, now = new_owner(), self._database.NOW
+        now = self._database.NOW
 
-        def work(session: Session) -> Head:
+        def work(session: Session, owner: str) -> Head:
             if self._lease is not None:
                 check_lease(session, self._lease)
                 if above is None:
@@ -55,14 +55,14 @@ class SqlStore:
                 raise TraceExistsError(f"{self.url}#{run_id}")
             return Head(rows[0][0], 1)
 
-        return SqlRun(self._database, run_id, self._database.write(work), owner, self._lease, self._beats)
+        return self._hold(run_id, work)
 
     def open(self, run_id: str, *, durability: Durability = "process") -> Store:
         """Hold a trace for writing; see `TraceStore`."""
         self._choose(durability)
-        owner, now = new_owner(), self._database.NOW
+        now = self._database.NOW
 
-        def work(session: Session) -> Head:
+        def work(session: Session, owner: str) -> Head:
             if self._lease is not None:
                 check_lease(session, self._lease)
             number, seq, digest, size, steps = self._free(session, run_id)
@@ -73,7 +73,17 @@ class SqlStore:
             )
             return Head(number, epoch, seq, digest, size, steps)
 
-        return SqlRun(self._database, run_id, self._database.write(work), owner, self._lease, self._beats)
+        return self._hold(run_id, work)
+
+    def _hold(self, run_id: str, work: Callable[[Session, str], Head]) -> SqlRun:
+        """Take a run by `work` for a new owner; return its writer."""
+        owner = new_owner()
+        try:
+            head = self._database.write(lambda session: work(session, owner))
+        except BaseException:
+            end_owner(owner)  # if the answer to the COMMIT was lost, nobody waits for this owner
+            raise
+        return SqlRun(self._database, run_id, head, owner, self._lease, self._beats)
 
     def _free(self, session: Session, run_id: str) -> tuple[Any, ...]:
         """Return the head of a run that this process may take.

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ....errors import StoreError, TraceNotFoundError
 from ..access import Access
-from ..sql.database import Facts, Head, Line, Row
+from ..sql.database import Facts, Head, Line, Row, advance
 from ..task_table import Lease
 from ..url_text import in_url
 from .ownership import MARKS, check_owner, connect_to_read, refuse_newer, restrict
@@ -37,13 +37,6 @@ _REMEDIES = {
     sqlite3.SQLITE_NOTADB: f"name another file, or {_DAMAGED}",
 }
 """What to do about SQLite's errors, by their primary code."""
-_ADVANCE = (
-    "UPDATE heads SET last_seq = ?, last_hash = ?, size = ?, steps = ?, changed = ? "
-    "WHERE number = ? AND last_seq = ? AND last_hash = ? AND epoch = ?"
-)
-_FENCED = (
-    f"{_ADVANCE} AND EXISTS (SELECT 1 FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = 'running')"
-)
 _ADD = "INSERT INTO records (id, ends_at, line) VALUES (?, ?, ?)"
 
 
@@ -192,17 +185,13 @@ class SqliteDatabase:
     ) -> bool:
         """Append lines to a run; see `SqlDatabase`."""
         self._after_fork()
-        values = (
-            (after.seq, after.hash, after.size, after.steps, after.changed)
-            + (head.number, head.seq, head.hash, head.epoch)
-            + (() if fence is None else (fence.set_id, fence.key, fence.epoch))
-        )
+        guard = advance(head, after, fence)
         with self._lock:
             execute = self._writer.execute
             try:
                 execute("BEGIN IMMEDIATE")
                 try:
-                    done = execute(_ADVANCE if fence is None else _FENCED, values).rowcount == 1
+                    done = execute(guard.sql, guard.values).rowcount == 1
                     if done:
                         for line in lines:
                             execute(_ADD, (line.id, line.end, line.raw))
@@ -219,9 +208,6 @@ class SqliteDatabase:
     def _roll_back(self) -> None:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
-
-    def forget(self, number: int) -> None:
-        """Do nothing: no lines are kept."""
 
     def sync_commits(self) -> None:
         """Wait for the disk at each commit from now on."""

@@ -29,8 +29,8 @@ def check_traces(paths: Sequence[TracePlace], as_json: bool) -> int:
 def repair_trace(place: TracePlace, truncate: bool, as_json: bool) -> int:
     """Cut off a trace's torn tail; return 0.
 
-    With `truncate`, cut off all lines from the first corrupt one. A database or a bucket keeps only complete records: a
-    run there has no torn tail, and a corrupt one cannot be cut.
+    With `truncate`, cut off all lines from the first corrupt one. A database keeps only complete records: a run there
+    has no torn tail, and a corrupt one cannot be cut.
     """
     path = place if isinstance(place, Path) else place.store.path_of(place.run_id)
     if path is None:

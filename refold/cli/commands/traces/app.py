@@ -7,7 +7,7 @@ import typer
 from ... import options as o
 
 traces_app = typer.Typer(help="Keep whole stores of traces: copy, gc.")
-Place = "A folder, or the URL of a store: sqlite:///runs.db, postgresql://…, s3://bucket/prefix."
+Place = "A folder, or the URL of a store: sqlite:///runs.db or postgresql://…."
 
 
 @traces_app.callback(invoke_without_command=True)
