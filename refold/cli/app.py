@@ -258,22 +258,20 @@ def replay(
     step: Annotated[int | None, typer.Option(metavar="K", help="Print only step K.", show_default=False)] = None,
     all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
     full: o.Full = False,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="One page at a time, even if the extra `tui` is installed.")
-    ] = False,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Step through a recorded run; ? shows the keys, q quits.
 
     With the extra `tui`, a terminal shows the steps, the step and the
-    state side by side. Without TRACE, replay the newest in the folder of
-    traces. Without a terminal, or with an option, steps are printed.
+    state side by side. Without it, without a terminal, or with an option,
+    steps are printed. Without TRACE, replay the newest in the folder of
+    traces.
     """
     from .commands.replay.command import replay_trace
     from .input.find_trace import find_run
 
-    return replay_trace(find_run(trace, traces), step, all, full, json, plain)
+    return replay_trace(find_run(trace, traces), step, all, full, json)
 
 
 @app.command()
@@ -318,7 +316,7 @@ def top(
     """Watch the runs of a folder, or the newest of a store.
 
     Each run is shown with its status, step, tokens, cost and rate. At a
-    terminal, the table is kept current, and q quits. Otherwise the table is
+    terminal, the table is kept current until Ctrl-C. Otherwise the table is
     printed at intervals; with --json, each run is one JSON object in a line.
     """
     from .commands.top import watch_runs

@@ -1,10 +1,12 @@
 """`refold top`: the runs of a folder, kept current."""
 
 import contextlib
+import signal
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,9 +17,7 @@ from ...traces.index.found_files import why_none
 from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.store_url import is_url
-from ..errors import INTERRUPTED
 from ..input.find_trace import no_folder
-from ..input.keys import keyboard
 from ..render.output import can_ask, console, is_terminal, say, table, write_json
 from ..render.phrases import status_text
 from ..render.text import brief, clean, count_text, seconds_text
@@ -53,7 +53,7 @@ def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
 
 def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> int:
     if can_ask() and not once and not as_json:
-        return _watch(runs, every)
+        _watch(runs, every)
     out = console()
     printed: list[list[str]] | None = None
     while True:
@@ -68,16 +68,13 @@ def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> in
         time.sleep(every)
 
 
-def _watch(runs: WatchedFolder, every: float) -> int:
+def _watch(runs: WatchedFolder, every: float) -> NoReturn:
     out = console()
-    with keyboard() as read, Live(console=out, screen=True, auto_refresh=False) as live:
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the screen from before comes back
+    with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
             live.update(_screen(runs, runs.look(), out.width, out.height), refresh=True)
-            key = read(every)
-            if key in ("q", "escape", "ctrl-d"):
-                return 0
-            if key == "ctrl-c":
-                return INTERRUPTED
+            time.sleep(every)
 
 
 def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
@@ -96,7 +93,7 @@ def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: 
             cell.no_wrap, cell.overflow = True, "ellipsis"
         grid.add_row(*(cells[number] for number in shown))
     more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
-    return Group(_head(runs, found), grid, more, Text("q quits", "dim"))
+    return Group(_head(runs, found), grid, more, Text("Ctrl-C quits", "dim"))
 
 
 def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], bool, int]:

@@ -119,9 +119,10 @@ def test_a_terminal_is_kept_current(terminal: Callable[..., Any], lab: Path, tra
     run = Writing(trace.parent / "another.trace.jsonl", 1000.0)
     screen.wait_for("another")
     run.writer.close()
-    screen.type("q")
-    assert screen.end() == 0
+    screen.type("\x03")
+    assert screen.end() == 130
     assert screen.mode() == screen.before
+    assert "\x1b[?1049l" in screen.written  # the screen from before is back
 
 
 def test_a_pipe_is_not_told_the_same_again(
