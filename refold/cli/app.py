@@ -339,8 +339,7 @@ def draw(
     target: Annotated[
         str, typer.Argument(metavar="MODULE:NAME", help="An AgentModule or an Agent: a class, an instance, a function.")
     ],
-    mermaid: Annotated[str | None, _target("As Mermaid; without another format, on stdout.")] = None,
-    svg: Annotated[str | None, _target("As an SVG picture.")] = None,
+    mermaid: Annotated[str, typer.Option(metavar="FILE", help="The file, or - for stdout.")] = "-",
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -349,7 +348,7 @@ def draw(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Draw a module's loop, its tools and its budget.
+    """Draw a module's loop, tools and budget, as Mermaid.
 
     The code is imported, and a class is instantiated without arguments; no hook
     is run.
@@ -357,7 +356,7 @@ def draw(
     from .commands.draw import draw as draw_module
 
     budget = o.budget_of(max_steps, max_seconds, max_tokens, max_cost)
-    return draw_module(target, {"mermaid": mermaid, "svg": svg}, budget, full=full, force=force)
+    return draw_module(target, mermaid, budget, full=full, force=force)
 
 
 @app.command()
