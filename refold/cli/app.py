@@ -376,7 +376,6 @@ def export(
     ] = False,
     compare: Annotated[bool, typer.Option("--compare", help="In the page, two runs compared.")] = False,
     markdown: Annotated[str | None, _target("A report to read or paste.")] = None,
-    perfetto: Annotated[str | None, _target("A timeline for ui.perfetto.dev, in Chrome's trace format.")] = None,
     otel: Annotated[
         str | None, _target("OpenTelemetry spans: OTLP as JSON, or sent to an OTLP/HTTP endpoint.", "FILE|URL")
     ] = None,
@@ -404,7 +403,6 @@ def export(
     wanted = {
         "html": html,
         "markdown": markdown,
-        "perfetto": perfetto,
         "otel": otel,
         "parquet": parquet,
         "chat": chat,

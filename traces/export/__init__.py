@@ -1,7 +1,7 @@
 """A run in the formats of other programs.
 
-An export reads only the run's trace. `markdown` writes a report for readers, `perfetto` a timeline, `otel` spans,
-`parquet` a table of the steps. `timeline` turns records into spans with times and parents, for the formats that need
+An export reads only the run's trace. `markdown` writes a report for readers, `otel` spans, `parquet` a
+table of the steps. `timeline` turns records into spans with times and parents, for the formats that need
 spans; `files` writes an export completely or not at all. Exports are written step by step: in addition to the file,
 one step is in memory at a time.
 
@@ -12,6 +12,5 @@ from .files import export_file
 from .markdown import write_markdown
 from .otel import write_otlp
 from .parquet import write_parquet
-from .perfetto import write_perfetto
 
-__all__ = ["export_file", "write_markdown", "write_otlp", "write_parquet", "write_perfetto"]
+__all__ = ["export_file", "write_markdown", "write_otlp", "write_parquet"]

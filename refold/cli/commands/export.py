@@ -134,12 +134,6 @@ def _markdown(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
         write_markdown(trace, out, full=options.full)
 
 
-def _perfetto(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
-    from ...traces.export.perfetto import write_perfetto
-
-    write_perfetto(traces, out)
-
-
 def _otel(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
     from ...traces.export.otel import write_otlp
 
@@ -164,7 +158,6 @@ def _chat(form: Form) -> Write:
 FORMATS: dict[str, Format] = {
     "html": Format(_html, several=True),
     "markdown": Format(_markdown),
-    "perfetto": Format(_perfetto, several=True),
     "otel": Format(_otel, several=True),
     "parquet": Format(_parquet, several=True),
     "chat": Format(_chat("chat"), several=True),
