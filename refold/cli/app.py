@@ -376,9 +376,7 @@ def export(
     ] = False,
     compare: Annotated[bool, typer.Option("--compare", help="In the page, two runs compared.")] = False,
     markdown: Annotated[str | None, _target("A report to read or paste.")] = None,
-    otel: Annotated[
-        str | None, _target("OpenTelemetry spans: OTLP as JSON, or sent to an OTLP/HTTP endpoint.", "FILE|URL")
-    ] = None,
+    otel: Annotated[str | None, _target("OpenTelemetry spans, sent to an OTLP/HTTP endpoint.", "URL")] = None,
     parquet: Annotated[str | None, _target("A table with a row for each step.")] = None,
     chat: Annotated[str | None, _target("An Agent's run: only roles and texts, a line for each run.")] = None,
     openai: Annotated[str | None, _target("An Agent's run: the messages, as OpenAI's API takes them.")] = None,
@@ -392,8 +390,8 @@ def export(
 ) -> int:
     """Write a run in the format of another program.
 
-    Each format takes a FILE, or - for stdout. Without TRACE, export the newest
-    in the folder of traces.
+    Each format takes a FILE, or - for stdout, or a URL. Without TRACE, export
+    the newest in the folder of traces.
     """
     from .commands.export import Options
     from .commands.export import export as export_runs

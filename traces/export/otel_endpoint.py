@@ -8,8 +8,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ...errors import ExportError, ExtraMissingError
 from ..trace import Trace
-from .otel import OtelSpan, otel_spans
-from .otel_names import SCHEMA_URL
 
 _BATCH = 256
 """How many spans one request carries: a few hundred kilobytes without content."""
@@ -25,6 +23,8 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import SpanExportResult
+
+        from .otel import otel_spans
     except ImportError:
         raise ExtraMissingError("sending spans", "opentelemetry-exporter-otlp-proto-http", "otel") from None
     parts = urlsplit(endpoint)
@@ -39,7 +39,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
     try:
         spans = iter(otel_spans(traces, content=content))
         while batch := list(islice(spans, _BATCH)):
-            result = exporter.export([_readable(span) for span in batch])
+            result = exporter.export(batch)
             if result is not SpanExportResult.SUCCESS:
                 reason = session.problem or f"got no spans: {logged.first}"
                 raise ExportError(f"{url} {reason}; {sent} spans were sent before")
@@ -94,28 +94,3 @@ class _Logged(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._first = self._first or " ".join(record.getMessage().split()).rstrip(".")
-
-
-def _readable(span: OtelSpan) -> Any:
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-    from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
-
-    def context(trace_id: int, span_id: int) -> SpanContext:
-        return SpanContext(trace_id, span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-
-    code = (StatusCode.UNSET, StatusCode.OK, StatusCode.ERROR)[span.status]
-    return ReadableSpan(
-        name=span.name,
-        context=context(span.trace_id, span.span_id),
-        parent=context(span.trace_id, span.parent_id) if span.parent_id is not None else None,
-        resource=Resource({"service.name": "refold"}),
-        attributes=span.attributes,
-        links=[Link(context(*span.link))] if span.link is not None else [],
-        kind=SpanKind.CLIENT if span.kind == 3 else SpanKind.INTERNAL,
-        instrumentation_scope=InstrumentationScope("refold", schema_url=SCHEMA_URL),
-        status=Status(code, span.message or None),
-        start_time=span.start,
-        end_time=span.end,
-    )

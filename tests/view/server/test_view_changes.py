@@ -65,9 +65,9 @@ def test_all_surfaces_count_the_same_changes(asking: Asking, shelf: Path, capsys
             if step_done is not None:
                 done[step_done.index] = step_done.changed
         otel = {
-            each.attributes["refold.step.index"]: each.attributes["refold.step.changes"]
-            for each in otel_spans([trace])
-            if each.attributes.get("refold.run.id") == trace.run_id and "refold.step.changes" in each.attributes
+            facts["refold.step.index"]: facts["refold.step.changes"]
+            for facts in (dict(each.attributes or {}) for each in otel_spans([trace]))
+            if facts.get("refold.run.id") == trace.run_id and "refold.step.changes" in facts
         }
         columns = {each["step"]: each["changed"] for each in rows_of(trace) if each["committed"]}
         for step in trace.steps:
