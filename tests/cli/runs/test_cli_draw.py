@@ -1,16 +1,16 @@
 """Diagrams show the module that is named; the names in them are text, whatever they are."""
 
 import re
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from places import ROOT
 
 from refold import AgentModule, Decision, RuntimeBudget, StateSchema
-from refold.cli.draw.loop_diagram import transitions
-from refold.cli.draw.mermaid import mermaid
-from refold.cli.draw.module_diagram import module_diagram
+from refold.cli.commands.draw import module_diagram
 
 HOSTILE = 'a"]; click x href "javascript:alert(1)"\n</text><script>alert(1)</script>`**b**` & #quot; \u202e\x1b[31m'
 
@@ -27,7 +27,7 @@ def drawn(tools: dict[str, Any], name: str = "m:M", **limits: Any) -> str:
 
     module = Some()
     module.tools = tools
-    return mermaid(module_diagram(module, RuntimeBudget(**limits), name))
+    return module_diagram(module, RuntimeBudget(**limits), name)
 
 
 def test_a_module_is_drawn_with_its_tools_and_limits(refold: Callable[..., Any], lab: Path) -> None:
@@ -69,7 +69,8 @@ def test_many_tools_are_counted() -> None:
 
 
 def test_the_loop_has_these_transitions() -> None:
-    found = {(source, target) for source, target, _ in transitions()}
+    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loop.py"))
+    found = {(source, target) for source, target, _ in names["transitions"]()}
     assert found == {
         *(("Check", "Decide"), ("Check", "End")),
         *(("Decide", "Act"), ("Decide", "Wait"), ("Decide", "Choose"), ("Decide", "Reduce")),
