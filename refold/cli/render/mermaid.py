@@ -28,7 +28,8 @@ class Box:
 def mermaid(title: str, boxes: Iterable[Box], arrows: Iterable[tuple[str, str, str]]) -> str:
     """Return a flowchart of boxes and arrows.
 
-    An arrow is a source, a target and a label. All text may come from strangers, and is escaped; refold makes the boxes' ids.
+    An arrow is a source, a target and a label. All text may come from strangers, and is escaped; refold makes the
+    boxes' ids.
     """
     return "\n".join(_lines(title, boxes, arrows)) + "\n"
 
