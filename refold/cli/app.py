@@ -315,7 +315,7 @@ def top(
 ) -> int:
     """Watch the runs of a folder, or the newest of a store.
 
-    Each run is shown with its status, step, tokens, cost and rate. At a
+    Each run is shown with its status, step, tokens, cost and time. At a
     terminal, the table is kept current until Ctrl-C. Otherwise the table is
     printed at intervals; with --json, each run is one JSON object in a line.
     """

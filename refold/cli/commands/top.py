@@ -23,9 +23,9 @@ from ..render.phrases import status_text
 from ..render.text import brief, clean, count_text, seconds_text
 from .watched_run import Standing, WatchedFolder
 
-_HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "steps/min", "time", "objective")
-_NUMBERS = (2, 4, 5, 6, 7)
-_DROPPED = ("objective", "steps/min", "reason", "cost", "doing", "tokens", "time")
+_HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "time", "objective")
+_NUMBERS = (2, 4, 5, 6)
+_DROPPED = ("objective", "reason", "cost", "doing", "tokens", "time")
 """The columns that a narrow screen omits, in this order, so that the runs remain distinguishable."""
 _FLEXIBLE = ("run", "objective")
 """The columns that are cut first."""
@@ -154,7 +154,6 @@ def _cells(each: Standing, width: int) -> list[Text]:
         Text(each.doing),
         Text(f"{each.tokens:,}" if each.tokens else ""),
         Text(f"{each.cost:.4f}" if each.cost else "?" if each.cost is None and each.tokens else ""),
-        Text(f"{each.rate:,.1f}" if each.rate else "", "dim"),
         Text(seconds_text(each.seconds) if each.seconds is not None else "", "dim"),
         Text(brief(summary.objective or "", 60)),
     ]

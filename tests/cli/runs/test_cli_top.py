@@ -56,7 +56,6 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
     now[0] = 1010.0
     later = the_one(runs)
     assert (later.summary.steps, later.tokens, later.cost, later.doing) == (3, 30, 1.5, "look")
-    assert later.rate == 18.0
     run("outcome", 3, intent=run.writer.trace().records[-1].seq, result=1)
     ending = {"status": "completed", "stop_reason": "final", "final_result": "x", "task_result": None, "error": None}
     run("end", 3, usage={"seconds": 7.5}, **ending)
