@@ -291,15 +291,13 @@ def test_trajectories_of_mutated_traces_and_files_are_answered(
     saved: dict[str, Any] = orjson.loads(orjson.dumps(Trajectory.of(whole).to_dict()))
     node, key = draw.choice([*places(saved)])
     node[key] = odd_value(draw)
-    file, rows = tmp_path / "saved.json", tmp_path / "rows.jsonl"
-    file.write_bytes(dump_deep(saved))
+    rows = tmp_path / "rows.jsonl"
     rows.write_bytes(dump_deep(saved) + b"\n" + dump_deep(odd_value(draw)) + b"\n")
     opened(lambda: load_trajectory_jsonl(rows))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AgentWarning)  # of an event whose class nobody knows
         opened(lambda: Trajectory.from_dict(saved))
-        for named in (path, file):
-            script = f"scripted:{whole.parents[1] / 'script.json'}"
-            where = ["--continue", str(named), "--traces", str(tmp_path / "runs")]
-            code = cli(["agent", "more", *where, "--model", script, "--max-steps", "1", "-q"])
-            assert code in _CODES, (named, capsys.readouterr())
+        script = f"scripted:{whole.parents[1] / 'script.json'}"
+        where = ["--continue", str(path), "--traces", str(tmp_path / "runs")]
+        code = cli(["agent", "more", *where, "--model", script, "--max-steps", "1", "-q"])
+        assert code in _CODES, capsys.readouterr()
