@@ -9,7 +9,6 @@ from .handlers import (
     reset_human_prompt_handler,
     set_human_prompt_handler,
     set_user_input_callback,
-    terminal_handler,
 )
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion, QuestionAnswer
 
@@ -29,5 +28,4 @@ __all__ = [
     "reset_human_prompt_handler",
     "set_human_prompt_handler",
     "set_user_input_callback",
-    "terminal_handler",
 ]
