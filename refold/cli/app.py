@@ -316,8 +316,8 @@ def top(
     """Watch the runs of a folder, or the newest of a store.
 
     Each run is shown with its status, step, tokens, cost and time. At a
-    terminal, the table is kept current until Ctrl-C. Otherwise the table is
-    printed at intervals; with --json, each run is one JSON object in a line.
+    terminal, the table is kept current until Ctrl-C. In a pipe, and with
+    --json, the present status is printed.
     """
     from .commands.top import watch_runs
 

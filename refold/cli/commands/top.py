@@ -40,7 +40,7 @@ _GAP = 2
 def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
     """Show the runs of a folder, or the newest of a store.
 
-    They are shown once, or until a person ends the command.
+    They are kept current at a terminal until a person ends the command; otherwise, they are shown once.
     """
     if is_url(place):
         with contextlib.closing(open_store(place, "read")) as store, Mirror(store) as mirror:
@@ -54,18 +54,12 @@ def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
 def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> int:
     if can_ask() and not once and not as_json:
         _watch(runs, every)
-    out = console()
-    printed: list[list[str]] | None = None
-    while True:
-        found = runs.look()
-        if as_json:
-            write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
-        elif (rows := [[cell.plain for cell in _cells(each, 60)] for each in found]) != printed:
-            printed = rows  # only new facts are written to a pipe or a log: repeated tables would fill it
-            _print(out, runs, found)
-        if once:
-            return 0
-        time.sleep(every)
+    found = runs.look()
+    if as_json:
+        write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
+    else:
+        _print(console(), runs, found)
+    return 0
 
 
 def _watch(runs: WatchedFolder, every: float) -> NoReturn:
@@ -141,7 +135,6 @@ def _print(out: Console, runs: WatchedFolder, found: Sequence[Standing]) -> None
     if found:
         rows = [_cells(each, 60 if not is_terminal() else 36) for each in found]
         table(out, _HEADINGS, rows, numbers=_NUMBERS, whole=[0])
-    out.file.flush()
 
 
 def _cells(each: Standing, width: int) -> list[Text]:
