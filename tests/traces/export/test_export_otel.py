@@ -198,22 +198,22 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
-def test_an_endpoint_that_refuses_is_an_error(family_trace: Trace, collector: Collector) -> None:
+def test_an_endpoint_that_refuses_is_an_error(
+    family_trace: Trace, collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
     collector.status = 400
-    with pytest.raises(ExportError, match=r"rejected the spans.*400"):
+    with pytest.raises(
+        ExportError, match="own/path took no spans, for the reason in the log; 0 spans were sent before"
+    ):
         send_spans([family_trace], f"{collector.url}/own/path")
     assert collector.paths == ["/own/path"]
-    collector.reason = "no right to write spans " * 30
-    with pytest.raises(ExportError) as refused:
-        send_spans([family_trace], collector.url)
-    assert collector.reason.strip() in str(refused.value)
+    assert "400" in caplog.text
     with pytest.raises(ExportError, match="not the address"):
         send_spans([family_trace], "http://")
 
 
-def test_an_endpoint_that_is_not_there_is_told_without_wrapping(family_trace: Trace) -> None:
+def test_an_endpoint_that_is_not_there_is_an_error(family_trace: Trace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/traces"
-    with pytest.raises(ExportError) as refused:
+    with pytest.raises(ExportError, match="took no spans"):
         send_spans([family_trace], url, timeout=0.1)
-    assert str(refused.value) == f"{url} gives no answer: Connection refused; 0 spans were sent before"
