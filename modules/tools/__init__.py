@@ -37,7 +37,6 @@ from .human import (
     reset_human_prompt_handler,
     set_human_prompt_handler,
     set_user_input_callback,
-    terminal_handler,
 )
 from .memory import Memory
 from .program_tool import execute
@@ -129,7 +128,6 @@ __all__ = [
     "searxng",
     "set_human_prompt_handler",
     "set_user_input_callback",
-    "terminal_handler",
     "think",
     "todo",
     "update_item",

@@ -258,22 +258,20 @@ def replay(
     step: Annotated[int | None, typer.Option(metavar="K", help="Print only step K.", show_default=False)] = None,
     all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
     full: o.Full = False,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="One page at a time, even if the extra `tui` is installed.")
-    ] = False,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Step through a recorded run; ? shows the keys, q quits.
 
     With the extra `tui`, a terminal shows the steps, the step and the
-    state side by side. Without TRACE, replay the newest in the folder of
-    traces. Without a terminal, or with an option, steps are printed.
+    state side by side. Without it, without a terminal, or with an option,
+    steps are printed. Without TRACE, replay the newest in the folder of
+    traces.
     """
     from .commands.replay.command import replay_trace
     from .input.find_trace import find_run
 
-    return replay_trace(find_run(trace, traces), step, all, full, json, plain)
+    return replay_trace(find_run(trace, traces), step, all, full, json)
 
 
 @app.command()
@@ -317,9 +315,9 @@ def top(
 ) -> int:
     """Watch the runs of a folder, or the newest of a store.
 
-    Each run is shown with its status, step, tokens, cost and rate. At a
-    terminal, the table is kept current, and q quits. Otherwise the table is
-    printed at intervals; with --json, each run is one JSON object in a line.
+    Each run is shown with its status, step, tokens, cost and time. At a
+    terminal, the table is kept current until Ctrl-C. In a pipe, and with
+    --json, the present status is printed.
     """
     from .commands.top import watch_runs
 
@@ -341,8 +339,7 @@ def draw(
     target: Annotated[
         str, typer.Argument(metavar="MODULE:NAME", help="An AgentModule or an Agent: a class, an instance, a function.")
     ],
-    mermaid: Annotated[str | None, _target("As Mermaid; without another format, on stdout.")] = None,
-    svg: Annotated[str | None, _target("As an SVG picture.")] = None,
+    mermaid: Annotated[str, typer.Option(metavar="FILE", help="The file, or - for stdout.")] = "-",
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -351,7 +348,7 @@ def draw(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Draw a module's loop, its tools and its budget.
+    """Draw a module's loop, tools and budget, as Mermaid.
 
     The code is imported, and a class is instantiated without arguments; no hook
     is run.
@@ -359,7 +356,7 @@ def draw(
     from .commands.draw import draw as draw_module
 
     budget = o.budget_of(max_steps, max_seconds, max_tokens, max_cost)
-    return draw_module(target, {"mermaid": mermaid, "svg": svg}, budget, full=full, force=force)
+    return draw_module(target, mermaid, budget, full=full, force=force)
 
 
 @app.command()
@@ -379,10 +376,7 @@ def export(
     ] = False,
     compare: Annotated[bool, typer.Option("--compare", help="In the page, two runs compared.")] = False,
     markdown: Annotated[str | None, _target("A report to read or paste.")] = None,
-    perfetto: Annotated[str | None, _target("A timeline for ui.perfetto.dev, in Chrome's trace format.")] = None,
-    otel: Annotated[
-        str | None, _target("OpenTelemetry spans: OTLP as JSON, or sent to an OTLP/HTTP endpoint.", "FILE|URL")
-    ] = None,
+    otel: Annotated[str | None, _target("OpenTelemetry spans, sent to an OTLP/HTTP endpoint.", "URL")] = None,
     parquet: Annotated[str | None, _target("A table with a row for each step.")] = None,
     chat: Annotated[str | None, _target("An Agent's run: only roles and texts, a line for each run.")] = None,
     openai: Annotated[str | None, _target("An Agent's run: the messages, as OpenAI's API takes them.")] = None,
@@ -396,8 +390,8 @@ def export(
 ) -> int:
     """Write a run in the format of another program.
 
-    Each format takes a FILE, or - for stdout. Without TRACE, export the newest
-    in the folder of traces.
+    Each format takes a FILE, or - for stdout, or a URL. Without TRACE, export
+    the newest in the folder of traces.
     """
     from .commands.export import Options
     from .commands.export import export as export_runs
@@ -407,7 +401,6 @@ def export(
     wanted = {
         "html": html,
         "markdown": markdown,
-        "perfetto": perfetto,
         "otel": otel,
         "parquet": parquet,
         "chat": chat,

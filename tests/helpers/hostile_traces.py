@@ -361,8 +361,6 @@ class Watch:
 
 READING: tuple[Callable[[Path, Path], list[object]], ...] = (
     lambda path, _: ["export", path, "--markdown", "-"],
-    lambda path, _: ["export", path, "--perfetto", "-"],
-    lambda path, other: ["export", path, other, "--otel", "-", "--content"],
     lambda path, _: ["export", path, "--jsonl", "-"],
     lambda path, _: ["trace", "show", path],
     lambda path, _: ["trace", "show", path, "--json"],

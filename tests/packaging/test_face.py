@@ -49,13 +49,6 @@ def test_every_error_is_importable_from_refold() -> None:
         assert getattr(refold, name) is getattr(errors, name)
 
 
-def test_errors_of_the_design_are_importable_under_their_names() -> None:
-    from refold import EffectNotAllowed, RunClosed  # type: ignore[attr-defined]
-
-    assert EffectNotAllowed is errors.EffectNotAllowedError
-    assert RunClosed is errors.RunClosedError
-
-
 def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     seen = 0

@@ -1,7 +1,8 @@
 """A run in the formats of other programs.
 
-An export reads only the run's trace. `markdown` writes a report for readers, `perfetto` a timeline, `otel` spans,
-`parquet` a table of the steps. `timeline` turns records into spans with times and parents, for the formats that need
+An export reads only the run's trace. `markdown` writes a report for readers, `otel` makes spans, which
+`otel_endpoint` sends, `parquet` a
+table of the steps. `timeline` turns records into spans with times and parents, for the formats that need
 spans; `files` writes an export completely or not at all. Exports are written step by step: in addition to the file,
 one step is in memory at a time.
 
@@ -10,8 +11,7 @@ Terms: a *span* is a piece of work with a start, an end and a parent: a run, a s
 
 from .files import export_file
 from .markdown import write_markdown
-from .otel import write_otlp
+from .otel_endpoint import send_spans
 from .parquet import write_parquet
-from .perfetto import write_perfetto
 
-__all__ = ["export_file", "write_markdown", "write_otlp", "write_parquet", "write_perfetto"]
+__all__ = ["export_file", "send_spans", "write_markdown", "write_parquet"]

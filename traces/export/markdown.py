@@ -18,8 +18,6 @@ from .values import LONG, SHORT, cut, in_line, moment, seconds_text, value_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "metadata")
 _MODES = ("act", "final", "wait", "branch")
-_ALL = 2**26
-"""How many characters of long values are written in full. Later values are cut, even in a full report."""
 _LARGE = 2**18
 """From this many characters on, the text of a value is kept for the next place with the same value."""
 _DATA = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[A-Za-z0-9+/=]{64,}")
@@ -48,8 +46,6 @@ class _Report:
         self.trace = trace
         self.limit = None if full else LONG
         self.most = None if full else _MOST
-        self._left = _ALL
-        self.cut_off = 0
         self._dumped: list[tuple[Any, str]] = []
 
     def head(self) -> Iterator[str]:
@@ -199,8 +195,6 @@ class _Report:
     def foot(self) -> Iterator[str]:
         if self.trace.torn_size:
             yield f"{self.trace.torn_size:,} bytes after the last complete record are torn, and left out here."
-        if self.cut_off:
-            yield f"{self.cut_off:,} long values are cut: the report has {_ALL:,} characters of long values."
 
     def _rest(self, number: int, what: str) -> Iterator[str]:
         if self.most is not None and number > self.most:
@@ -229,34 +223,21 @@ class _Report:
     def _json(self, value: Any) -> str:
         for known, text in self._dumped:
             if known is value:
-                return _fence(self._cut(text), "json")
+                return _fence(cut(text, self.limit), "json")
         text = self._readable(value_text(value, indent=1))
         if len(text) >= _LARGE:
             self._dumped = [*self._dumped[-3:], (value, text)]
-        return _fence(self._cut(text), "json")
+        return _fence(cut(text, self.limit), "json")
 
     def _text(self, text: str) -> str:
         if self.limit is not None and len(text) > self.limit + 40:  # the rest of a large text is not read
             begin = self._readable(printable(text[: self.limit], lines=True)).removesuffix("…")
             return _fence(f"{begin}… ({len(text):,} characters)", "text")
-        return _fence(self._cut(self._readable(printable(text, lines=True))), "text")
+        return _fence(self._readable(printable(text, lines=True)), "text")
 
     def _readable(self, text: str) -> str:
         """Return a text, without encoded data unless the report is full."""
         return _DATA.sub(r"\1…", text) if self.limit is not None else text
-
-    def _cut(self, text: str) -> str:
-        """Return a text, cut if necessary.
-
-        A full report cuts a long text only once the report would be too large.
-        """
-        if self.limit is not None or len(text) <= LONG:
-            return cut(text, self.limit)
-        if len(text) > self._left:
-            self.cut_off += 1
-            return cut(text, LONG)
-        self._left -= len(text)
-        return text
 
 
 def _short(value: Any, limit: int | None = SHORT) -> str:

@@ -1,6 +1,5 @@
 """Sends spans to an OTLP/HTTP endpoint, through the extra `otel`."""
 
-import logging
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
@@ -8,8 +7,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ...errors import ExportError, ExtraMissingError
 from ..trace import Trace
-from .otel import OtelSpan, otel_spans
-from .otel_names import SCHEMA_URL
 
 _BATCH = 256
 """How many spans one request carries: a few hundred kilobytes without content."""
@@ -20,102 +17,27 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
 
     The spans are sent as protobuf. If `endpoint` has no path, `/v1/traces` is added. Headers, such as keys, come from
     `OTEL_EXPORTER_OTLP_HEADERS`. Raises `ExtraMissingError` without the extra `otel`, and `ExportError` if the endpoint
-    rejects the spans.
+    takes no spans; the exporter logs why.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import SpanExportResult
+
+        from .otel import otel_spans
     except ImportError:
         raise ExtraMissingError("sending spans", "opentelemetry-exporter-otlp-proto-http", "otel") from None
     parts = urlsplit(endpoint)
     if not parts.hostname:
         raise ExportError(f"{endpoint} is not the address of an endpoint; write http://HOST:4318")
     url = urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else endpoint
-    session, logged = _noting_session(), _Logged()
-    logger = logging.getLogger(OTLPSpanExporter.__module__)
-    logger.addHandler(logged)
-    exporter: Any = OTLPSpanExporter(endpoint=url, timeout=timeout, session=session)
+    exporter: Any = OTLPSpanExporter(endpoint=url, timeout=timeout)
     sent = 0
     try:
         spans = iter(otel_spans(traces, content=content))
         while batch := list(islice(spans, _BATCH)):
-            result = exporter.export([_readable(span) for span in batch])
-            if result is not SpanExportResult.SUCCESS:
-                reason = session.problem or f"got no spans: {logged.first}"
-                raise ExportError(f"{url} {reason}; {sent} spans were sent before")
+            if exporter.export(batch) is not SpanExportResult.SUCCESS:
+                raise ExportError(f"{url} took no spans, for the reason in the log; {sent} spans were sent before")
             sent += len(batch)
     finally:
         exporter.shutdown()
-        logger.removeHandler(logged)
     return sent
-
-
-def _noting_session() -> Any:
-    """Return an HTTP session that keeps a failure's reason as `problem`.
-
-    The exporter's result only says that it failed, and its log wraps the system's words in those of three libraries.
-    """
-    import requests
-
-    class Noting(requests.Session):
-        problem = ""
-
-        def send(self, request: Any, **options: Any) -> Any:
-            try:
-                answer = super().send(request, **options)
-            except requests.RequestException as error:
-                self.problem = f"gives no answer: {_root(error)}"
-                raise
-            if not answer.ok:
-                self.problem = f"rejected the spans: {answer.status_code} {answer.reason}"
-            return answer
-
-    return Noting()
-
-
-def _root(error: BaseException) -> str:
-    """Return the message of the first error in a chain of causes."""
-    while (before := error.__cause__ or error.__context__) is not None:
-        error = before
-    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-
-
-class _Logged(logging.Handler):
-    """Keeps the first message that the exporter logs."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._first: str | None = None
-
-    @property
-    def first(self) -> str:
-        """The message, or words in its place."""
-        return self._first or "the exporter does not say why"
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._first = self._first or " ".join(record.getMessage().split()).rstrip(".")
-
-
-def _readable(span: OtelSpan) -> Any:
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-    from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
-
-    def context(trace_id: int, span_id: int) -> SpanContext:
-        return SpanContext(trace_id, span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-
-    code = (StatusCode.UNSET, StatusCode.OK, StatusCode.ERROR)[span.status]
-    return ReadableSpan(
-        name=span.name,
-        context=context(span.trace_id, span.span_id),
-        parent=context(span.trace_id, span.parent_id) if span.parent_id is not None else None,
-        resource=Resource({"service.name": "refold"}),
-        attributes=span.attributes,
-        links=[Link(context(*span.link))] if span.link is not None else [],
-        kind=SpanKind.CLIENT if span.kind == 3 else SpanKind.INTERNAL,
-        instrumentation_scope=InstrumentationScope("refold", schema_url=SCHEMA_URL),
-        status=Status(code, span.message or None),
-        start_time=span.start,
-        end_time=span.end,
-    )

@@ -9,7 +9,6 @@ from .handlers import (
     reset_human_prompt_handler,
     set_human_prompt_handler,
     set_user_input_callback,
-    terminal_handler,
 )
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion, QuestionAnswer
 
@@ -30,5 +29,4 @@ __all__ = [
     "reset_human_prompt_handler",
     "set_human_prompt_handler",
     "set_user_input_callback",
-    "terminal_handler",
 ]

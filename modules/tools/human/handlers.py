@@ -1,11 +1,9 @@
-"""Handlers that answer prompts: a function, a callback, the terminal.
+"""Handlers that answer prompts: a function, or a simpler callback.
 
 In a run, the engine's `on_wait` or the caller of `resume` can answer as well.
 """
 
 import inspect
-import sys
-import threading
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
 from typing import Any
@@ -14,7 +12,6 @@ import anyio.to_thread
 
 from ....engine import UNANSWERED, WaitRequest, ask
 from ....errors import ExternalError, NoRunError, UsageError
-from ....printable import printable
 from .answers import answer_of, response_of, schema_of, text_of, understood
 from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
 
@@ -23,7 +20,6 @@ UserInputCallback = Callable[[str, list[str] | None], str | Awaitable[str]]
 
 _handler: ContextVar[HumanPromptHandler | None] = ContextVar("refold_human_prompt_handler", default=None)
 _callback: ContextVar[UserInputCallback | None] = ContextVar("refold_user_input_callback", default=None)
-_terminal = threading.Lock()
 
 
 class UserCancelledError(ExternalError):
@@ -35,7 +31,7 @@ UserCancelled = UserCancelledError
 
 
 class NobodyToAskError(UsageError):
-    """Outside a run, there is neither a handler nor a terminal."""
+    """Outside a run, there is no handler."""
 
 
 def set_human_prompt_handler(handler: HumanPromptHandler | None) -> Token[HumanPromptHandler | None]:
@@ -67,7 +63,7 @@ async def put(prompt: HumanPrompt, understand: Callable[[Any], str] | None = Non
     In a run, this is an `ask` of the engine, answered once and journaled. With `understand`, which turns an answer into
     one of the labels, any text and true or false are answers, too.
 
-    Raises NobodyToAskError if there is neither a run, nor a handler, nor a terminal.
+    Raises NobodyToAskError if there is neither a run nor a handler.
     """
     answerer = _answerer(understand)
 
@@ -81,26 +77,18 @@ async def put(prompt: HumanPrompt, understand: Callable[[Any], str] | None = Non
             text_of(prompt), schema_of(prompt, free=understand is not None), details=document, on_wait=on_wait
         )
     except NoRunError:
-        return await _outside(prompt, answerer, understand)
+        return await _outside(prompt, answerer)
     return response_of(prompt, answer if understand is None or answer is None else understand(answer))
 
 
 async def _outside(
-    prompt: HumanPrompt,
-    answerer: Callable[[HumanPrompt], Awaitable[HumanInputResponse]] | None,
-    understand: Callable[[str], str] | None,
+    prompt: HumanPrompt, answerer: Callable[[HumanPrompt], Awaitable[HumanInputResponse]] | None
 ) -> HumanInputResponse:
     if answerer is None:
-        if not sys.stdin or not sys.stdin.isatty():
-            raise NobodyToAskError(
-                f"nobody can answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
-            )
-        response = await anyio.to_thread.run_sync(
-            _at_terminal, prompt, understand, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+        raise NobodyToAskError(
+            f"nobody can answer {prompt.question!r}: use set_human_prompt_handler(), or call this in a run"
         )
-    else:
-        response = await answerer(prompt)
-    return response_of(prompt, answer_of(prompt, response))
+    return response_of(prompt, answer_of(prompt, await answerer(prompt)))
 
 
 def _answerer(
@@ -137,33 +125,6 @@ async def _called(function: Callable[..., Any], *args: Any) -> Any:
         lambda: function(*args), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
     )
     return await value if inspect.isawaitable(value) else value
-
-
-async def terminal_handler(prompt: HumanPrompt) -> HumanInputResponse:
-    """Ask at the terminal, one prompt after another.
-
-    An empty line selects the suggestion; without a suggestion it cancels.
-    """
-    return await anyio.to_thread.run_sync(
-        _at_terminal, prompt, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-    )
-
-
-def _at_terminal(prompt: HumanPrompt, understand: Callable[[str], str] | None = None) -> HumanInputResponse:
-    with _terminal:
-        print(printable(text_of(prompt), lines=True), flush=True)
-        answers = []
-        for number, question in enumerate(prompt.questions, 1):
-            suggested = f" [{printable(question.default_option)}]" if question.default_option else ""
-            where = f"{number}" if len(prompt.questions) > 1 else ""
-            try:
-                said = input(f"{where}{suggested}> ").strip() or question.default_option
-            except EOFError:
-                said = None
-            if not said:
-                return HumanInputResponse(request_id=prompt.request_id, action="cancel")
-            answers.append(_typed(understand(said) if understand else understood(question, said), question.labels))
-    return _response(prompt, answers)
 
 
 def _typed(text: str, labels: list[str]) -> QuestionAnswer:

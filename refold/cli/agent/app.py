@@ -54,7 +54,7 @@ def agent(
     from ..commands.run import Manner, hushed
     from ..input.values import read_text_or_file
     from .build import make
-    from .chat.history import conversation
+    from .continue_run import conversation
     from .goal import Limits, run_goal
 
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))

@@ -13,7 +13,8 @@ from ...traces import Trace
 from ...traces.stores import RunRef, TraceStore
 from ..commands.resume_and_fork import Fork, Resume
 from ..commands.run import Manner, hushed
-from ..errors import INTERRUPTED
+from ..errors import INTERRUPTED, InputError
+from ..input.find_trace import find_run
 from ..render.output import console
 from .build import Made
 from .chat.session import Session, Turn
@@ -100,3 +101,11 @@ async def resumed(agent: Agent, path: Path | RunRef) -> Trajectory:
 def _source(path: Path | RunRef) -> Path | Trace:
     """Return the source to resume: a file, or a store's trace."""
     return Trace.load(path) if isinstance(path, RunRef) else path
+
+
+def conversation(named: str, traces: str) -> Trajectory:
+    """Return the conversation of a run, for `--continue`."""
+    trace = Trace.load(find_run(named, traces))
+    if "AgentState" not in str(trace.header.get("state")):
+        raise InputError(f"{named} is not the trace of an agent, so there is no conversation to continue")
+    return Trajectory.of(trace)

@@ -183,8 +183,8 @@ Continued = Annotated[
     str | None,
     typer.Option(
         "--continue",
-        metavar="TRACE|FILE",
+        metavar="TRACE",
         show_default=False,
-        help="Continue the conversation of a run, or of a file written by /save.",
+        help="Continue the conversation of a run.",
     ),
 ]

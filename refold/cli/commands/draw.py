@@ -1,30 +1,43 @@
 """`refold draw`: a module's loop, tools and budget as a diagram."""
 
+import inspect
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from ...engine import RuntimeBudget
-from ...engine.module import module_of
+from ...engine import AgentModule, RuntimeBudget
+from ...engine.effects.spec import spec_of
+from ...engine.module import Module, module_of
 from ...traces.export.files import export_file
-from ..draw.diagram import Diagram
-from ..draw.mermaid import mermaid
-from ..draw.module_diagram import module_diagram
-from ..draw.svg import svg
-from ..errors import InputError
 from ..input.module_import import as_module, is_agent, thing_at
+from ..render.mermaid import Box, mermaid
 from ..render.output import console, say
 from ..render.text import clean, size_text
 from .export import STDOUT
 
+_TOOLS = 30
+"""The number of tools named by default."""
+_ARROWS = (
+    ("init", "check", ""),
+    ("check", "decide", ""),
+    ("check", "over", "stop"),
+    ("decide", "branch", "branch"),
+    ("decide", "act", "act"),
+    ("decide", "wait", "wait"),
+    ("decide", "reduce", "final"),
+    ("branch", "act", "candidate"),
+    ("act", "reduce", "results"),
+    ("wait", "reduce", "answer"),
+    ("reduce", "commit", ""),
+    ("commit", "check", "next step"),
+)
 
-def draw(path: str, targets: dict[str, str | None], budget: dict[str, Any], *, full: bool, force: bool) -> int:
-    """Draw the module or Agent at `path`.
 
-    The diagram is written as Mermaid on stdout, or to the named files.
-    """
+def draw(path: str, target: str, budget: dict[str, Any], *, full: bool, force: bool) -> int:
+    """Write the diagram of the module or Agent at `path`."""
     found = thing_at(path)
     if is_agent(found):
         limits = found.make_engine().budget
@@ -32,22 +45,67 @@ def draw(path: str, targets: dict[str, str | None], budget: dict[str, Any], *, f
     else:
         limits, module = RuntimeBudget(), as_module(found, path)
     given = {name: getattr(limits, name) for name in RuntimeBudget.__dataclass_fields__} | budget
-    diagram = module_diagram(module, RuntimeBudget(**given), path, full=full)
-    wanted = {name: target for name, target in targets.items() if target is not None} or {"mermaid": STDOUT}
-    if list(wanted.values()).count(STDOUT) > 1:
-        raise InputError("only one format can be written to stdout; name a file for the other")
-    for name, target in wanted.items():
-        _write(diagram, name, target, force=force, quiet=STDOUT in wanted.values())
-    return 0
-
-
-def _write(diagram: Diagram, name: str, target: str, *, force: bool, quiet: bool) -> None:
-    text = mermaid(diagram) if name == "mermaid" else svg(diagram)
+    text = module_diagram(module, RuntimeBudget(**given), path, full=full)
     if target == STDOUT:
         sys.stdout.write(text)
-        return
+        return 0
     data = text.encode()
     with export_file(Path(target), force=force) as file:
         file.write(data)
-    if not quiet:
-        say(console(), Text(f"wrote {clean(target)}, {size_text(len(data))}"))
+    say(console(), Text(f"wrote {clean(target)}, {size_text(len(data))}"))
+    return 0
+
+
+def module_diagram(module: Module[Any], budget: RuntimeBudget, name: str, *, full: bool = False) -> str:
+    """Return the diagram of a module that runs under a budget."""
+    cls = type(module)
+    state = f"→ {cls.state_class.__name__}"
+    boxes = (
+        Box("init", "hook", (_signature("init_state", cls.init_state), state)),
+        Box("over", "end", ("the run ends",)),
+        Box("check", "engine", ("stop criteria", *_limits(budget))),
+        Box("decide", "hook", (_signature("decide", cls.decide),)),
+        Box("branch", "engine", ("branch", type(module.branch).__name__)),
+        Box("act", "world", _tools(module, full)),
+        Box("wait", "world", ("wait", "a person answers")),
+        Box("reduce", "hook", (_signature("reduce", cls.reduce), state)),
+        Box("commit", "engine", ("commit", "the patch is written to the trace")),
+    )
+    return mermaid(f"{name}: the loop, the tools and the budget", boxes, _ARROWS)
+
+
+def _limits(budget: RuntimeBudget) -> Iterator[str]:
+    yield "a final result"
+    yield f"{budget.max_steps:,} steps"
+    if budget.max_runtime_seconds is not None:
+        yield f"{budget.max_runtime_seconds:,g} seconds"
+    if budget.max_tokens is not None:
+        yield f"{budget.max_tokens:,} tokens"
+    if budget.max_cost_usd is not None:
+        yield f"{budget.max_cost_usd:,g} US dollars"
+
+
+def _tools(module: Module[Any], full: bool) -> Iterator[str]:
+    own = type(module).act is not AgentModule.act and type(module).act is not Module.act
+    yield "act, the module's own" if own else "act"
+    for number, (name, tool) in enumerate(module.tools.items()):
+        if not full and number >= _TOOLS:
+            yield f"and {len(module.tools) - _TOOLS} more tools"
+            return
+        yield _signature(name, tool) + ("  idempotent" if spec_of(tool).marks.idempotent else "")
+    if not module.tools:
+        yield "no tools"
+
+
+def _signature(name: str, function: Callable[..., Any]) -> str:
+    """Return a tool as a call with the names of its parameters."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return f"{name}(…)"
+    shown = [f"{_stars(each)}{each.name}" for each in parameters if each.name != "self"]
+    return f"{name}({', '.join(shown)})"
+
+
+def _stars(parameter: inspect.Parameter) -> str:
+    return "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ...traces import Trace
 from ...traces.export.files import export_file
+from ...traces.export.otel_endpoint import send_spans
 from ..errors import InputError
 from ..input.find_trace import TracePlace, load_trace
 from ..render.output import console, say, stdout_bytes
@@ -54,11 +55,16 @@ class Format:
 def export(traces: Sequence[TracePlace], wanted: dict[str, str | None], options: Options) -> int:
     """Write the runs in each wanted format.
 
-    `wanted` maps names of formats to files; `-` is stdout.
+    `wanted` maps names of formats to files, and `otel` to a URL; `-` is stdout.
     """
     targets = {name: target for name, target in wanted.items() if target is not None}
     if not targets:
         raise InputError(f"name a format and its file, such as --markdown run.md; formats: {', '.join(sorted(wanted))}")
+    endpoint = targets.pop("otel", None)
+    if endpoint is not None and not endpoint.lower().startswith(("http://", "https://")):
+        raise InputError(
+            f"--otel takes the URL of an OTLP/HTTP endpoint, such as http://localhost:4318, not {endpoint}"
+        )
     if list(targets.values()).count(STDOUT) > 1:
         raise InputError("only one format can be written to stdout; name files for the others")
     if options.compare and (len(traces) != 2 or "html" not in targets):
@@ -70,7 +76,11 @@ def export(traces: Sequence[TracePlace], wanted: dict[str, str | None], options:
             raise InputError(f"--{name} takes one trace, not {len(traces)}; export each to a file of its own")
     for name, target in targets.items():
         _refuse_own_trace(target, traces)
-        _write(FORMATS[name], name, _loaded(traces), target, options, quiet=STDOUT in targets.values())
+        _write(FORMATS[name], _loaded(traces), target, options, quiet=STDOUT in targets.values())
+    if endpoint is not None:
+        sent = send_spans(_loaded(traces), endpoint, content=options.content)
+        if STDOUT not in targets.values():
+            say(console(), Text(f"sent {sent:,} spans to {clean(endpoint)}"))
     return 0
 
 
@@ -79,17 +89,10 @@ def _loaded(paths: Sequence[TracePlace]) -> Iterator[Trace]:
     return (load_trace(path) for path in paths)
 
 
-def _write(made: Format, name: str, traces: Iterable[Trace], target: str, options: Options, *, quiet: bool) -> None:
+def _write(made: Format, traces: Iterable[Trace], target: str, options: Options, *, quiet: bool) -> None:
     if target == STDOUT:
         with stdout_bytes() as out:
             made.write(traces, out, options)
-        return
-    if name == "otel" and target.lower().startswith(("http://", "https://")):
-        from ...traces.export.otel_endpoint import send_spans
-
-        sent = send_spans(traces, target, content=options.content)
-        if not quiet:
-            say(console(), Text(f"sent {sent:,} spans to {clean(target)}"))
         return
     path = Path(target)
     with export_file(path, force=options.force) as file:
@@ -134,18 +137,6 @@ def _markdown(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
         write_markdown(trace, out, full=options.full)
 
 
-def _perfetto(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
-    from ...traces.export.perfetto import write_perfetto
-
-    write_perfetto(traces, out)
-
-
-def _otel(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
-    from ...traces.export.otel import write_otlp
-
-    write_otlp(traces, out, content=options.content)
-
-
 def _parquet(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
     from ...traces.export.parquet import write_parquet
 
@@ -164,8 +155,6 @@ def _chat(form: Form) -> Write:
 FORMATS: dict[str, Format] = {
     "html": Format(_html, several=True),
     "markdown": Format(_markdown),
-    "perfetto": Format(_perfetto, several=True),
-    "otel": Format(_otel, several=True),
     "parquet": Format(_parquet, several=True),
     "chat": Format(_chat("chat"), several=True),
     "openai": Format(_chat("openai")),

@@ -1,10 +1,12 @@
 """`refold top`: the runs of a folder, kept current."""
 
 import contextlib
+import signal
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,17 +17,15 @@ from ...traces.index.found_files import why_none
 from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.store_url import is_url
-from ..errors import INTERRUPTED
 from ..input.find_trace import no_folder
-from ..input.keys import keyboard
 from ..render.output import can_ask, console, is_terminal, say, table, write_json
 from ..render.phrases import status_text
 from ..render.text import brief, clean, count_text, seconds_text
 from .watched_run import Standing, WatchedFolder
 
-_HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "steps/min", "time", "objective")
-_NUMBERS = (2, 4, 5, 6, 7)
-_DROPPED = ("objective", "steps/min", "reason", "cost", "doing", "tokens", "time")
+_HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "time", "objective")
+_NUMBERS = (2, 4, 5, 6)
+_DROPPED = ("objective", "reason", "cost", "doing", "tokens", "time")
 """The columns that a narrow screen omits, in this order, so that the runs remain distinguishable."""
 _FLEXIBLE = ("run", "objective")
 """The columns that are cut first."""
@@ -40,7 +40,7 @@ _GAP = 2
 def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
     """Show the runs of a folder, or the newest of a store.
 
-    They are shown once, or until a person ends the command.
+    They are kept current at a terminal until a person ends the command; otherwise, they are shown once.
     """
     if is_url(place):
         with contextlib.closing(open_store(place, "read")) as store, Mirror(store) as mirror:
@@ -53,31 +53,22 @@ def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
 
 def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> int:
     if can_ask() and not once and not as_json:
-        return _watch(runs, every)
-    out = console()
-    printed: list[list[str]] | None = None
-    while True:
-        found = runs.look()
-        if as_json:
-            write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
-        elif (rows := [[cell.plain for cell in _cells(each, 60)] for each in found]) != printed:
-            printed = rows  # only new facts are written to a pipe or a log: repeated tables would fill it
-            _print(out, runs, found)
-        if once:
-            return 0
-        time.sleep(every)
+        _watch(runs, every)
+    found = runs.look()
+    if as_json:
+        write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
+    else:
+        _print(console(), runs, found)
+    return 0
 
 
-def _watch(runs: WatchedFolder, every: float) -> int:
+def _watch(runs: WatchedFolder, every: float) -> NoReturn:
     out = console()
-    with keyboard() as read, Live(console=out, screen=True, auto_refresh=False) as live:
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the screen from before comes back
+    with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
             live.update(_screen(runs, runs.look(), out.width, out.height), refresh=True)
-            key = read(every)
-            if key in ("q", "escape", "ctrl-d"):
-                return 0
-            if key == "ctrl-c":
-                return INTERRUPTED
+            time.sleep(every)
 
 
 def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
@@ -96,7 +87,7 @@ def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: 
             cell.no_wrap, cell.overflow = True, "ellipsis"
         grid.add_row(*(cells[number] for number in shown))
     more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
-    return Group(_head(runs, found), grid, more, Text("q quits", "dim"))
+    return Group(_head(runs, found), grid, more, Text("Ctrl-C quits", "dim"))
 
 
 def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], bool, int]:
@@ -144,7 +135,6 @@ def _print(out: Console, runs: WatchedFolder, found: Sequence[Standing]) -> None
     if found:
         rows = [_cells(each, 60 if not is_terminal() else 36) for each in found]
         table(out, _HEADINGS, rows, numbers=_NUMBERS, whole=[0])
-    out.file.flush()
 
 
 def _cells(each: Standing, width: int) -> list[Text]:
@@ -157,7 +147,6 @@ def _cells(each: Standing, width: int) -> list[Text]:
         Text(each.doing),
         Text(f"{each.tokens:,}" if each.tokens else ""),
         Text(f"{each.cost:.4f}" if each.cost else "?" if each.cost is None and each.tokens else ""),
-        Text(f"{each.rate:,.1f}" if each.rate else "", "dim"),
         Text(seconds_text(each.seconds) if each.seconds is not None else "", "dim"),
         Text(brief(summary.objective or "", 60)),
     ]

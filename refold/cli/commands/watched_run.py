@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,6 @@ from .trace.list import standing
 
 _TAIL = 128 * 1024
 """The number of bytes first read at the end of a trace. They hold the last commit of most runs."""
-_WINDOW = 15.0
-"""The number of seconds over which a rate is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +30,6 @@ class Standing:
     tokens: int | None
     cost: float | None
     seconds: float | None
-    rate: float | None
-    """Steps per minute: over the last seconds if the run is running, otherwise over the whole run."""
 
     def to_dict(self, url: str | None = None) -> dict[str, Any]:
         """Return the JSON form; `url` is that of the run's store."""
@@ -51,7 +46,6 @@ class Standing:
             "tokens": self.tokens,
             "cost": self.cost,
             "seconds": self.seconds,
-            "steps_per_minute": self.rate,
             "started_at": summary.started_at,
             "pid": summary.pid,
         }
@@ -91,7 +85,6 @@ class _WatchedRun:
         self._path = path
         self._seen: tuple[int, int] | None = None
         self._last: Standing | None = None
-        self._steps: deque[tuple[float, int]] = deque()
 
     def look(self, now: float) -> Standing:
         try:
@@ -108,29 +101,16 @@ class _WatchedRun:
         status = standing(summary)
         progress = _tail_progress(self._path) if summary.error is None else None
         if progress is None:
-            return Standing(summary, status, "", None, None, None, None)
+            return Standing(summary, status, "", None, None, None)
         running = status == "running"
-        seconds = progress.seconds(now if running else progress.last_at)
         return Standing(
             summary,
             status,
             progress.doing() if running or status == "waiting" else "",
             progress.tokens,
             None if progress.unpriced and not progress.cost else progress.cost,
-            seconds,
-            self._rate(summary.steps, now) if running else _per_minute(summary.steps, seconds),
+            progress.seconds(now if running else progress.last_at),
         )
-
-    def _rate(self, steps: int, now: float) -> float | None:
-        looks = self._steps
-        looks.append((now, steps))
-        while len(looks) > 2 and looks[0][0] < now - _WINDOW:
-            looks.popleft()
-        return _per_minute(steps - looks[0][1], now - looks[0][0])
-
-
-def _per_minute(steps: int, seconds: float) -> float | None:
-    return 60 * steps / seconds if seconds > 0 else None
 
 
 def _tail_progress(path: Path) -> Progress | None:

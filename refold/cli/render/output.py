@@ -5,27 +5,21 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, TextIO
 
 import orjson
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from ...printable import printable, printable_json
 from .line_breaks import hanging
 
-_SAMPLE = 500
-"""The number of rows that a table measures for the widths of its columns."""
 _HELD = 2**20
-"""The limit of what is kept in memory, in characters of these rows or bytes of a JSON list. Beyond it, rows are printed
-at once, and the list goes to a temporary file.
-"""
-_NARROW = 8
-"""The width below which a column is narrowed only if no wider one is left."""
-_LEGIBLE = 5
-"""The width below which a cut column cannot be read: its rows are then printed as paragraphs."""
+"""The bytes of a JSON list that are kept in memory. Beyond it, the list goes to a temporary file."""
+_LEGIBLE = 8
+"""The width below which a column is not narrowed."""
 
 
 class _Console(Console):
@@ -114,33 +108,32 @@ def table(
 ) -> None:
     """Print a table: fitted to a terminal, uncut in a pipe.
 
-    In a terminal that is too narrow for its columns, each row is a paragraph. `numbers` are the right-aligned columns.
-    They and the `whole` ones are narrowed last. Rows are printed as they come: only the first few hundred decide the
-    widths.
+    `numbers` are the right-aligned columns. They and the `whole` ones are not narrowed: in a terminal without room for
+    them, each row is a paragraph.
     """
-    coming = iter(rows)
-    first: list[list[Text]] = []
-    held = 0
-    for cells in islice(coming, _SAMPLE):
-        first.append(list(cells))
-        held += sum(map(len, first[-1]))
-        if held > _HELD:
-            break
-    columns = range(len(headings))
-    widths = [max(len(headings[i]), *(cells[i].cell_len for cells in first), 0) for i in columns]
-    if is_terminal():
-        wanted, widths = widths, fitted(widths, out.width - 2 * (len(headings) - 1), (*numbers, *whole))
-        if any(width < min(most, _LEGIBLE) for width, most in zip(widths, wanted, strict=True)):
-            for cells in chain(first, coming):
-                _print_stacked(out, headings, cells)
-            return
-        for cells in chain([[Text(heading, "bold") for heading in headings]], first, coming):
-            pieces = [list(hanging(cell, width)) for cell, width in zip(cells, widths, strict=True)]
-            for line in range(max(map(len, pieces))):
-                _print_row(out, [each[line] if line < len(each) else Text() for each in pieces], widths, numbers)
+    found = [[Text(heading, "bold") for heading in headings], *([_safe(cell) for cell in row] for row in rows)]
+    widths = [max(row[number].cell_len for row in found) for number in range(len(headings))]
+    if not is_terminal():
+        for row in found:
+            cells = [cell.plain.rjust(width) if number in numbers else cell.plain.ljust(width)
+                     for number, (cell, width) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
+            out.file.write("  ".join(cells).rstrip() + "\n")
         return
-    for cells in chain([[Text(heading) for heading in headings]], first, coming):
-        _print_row(out, cells, widths, numbers)
+    fixed = {*numbers, *whole}
+    least = [width if number in fixed else min(width, _LEGIBLE) for number, width in enumerate(widths)]
+    if sum(least) + 2 * (len(least) - 1) > out.width:
+        for row in found[1:]:
+            _print_stacked(out, headings, row)
+        return
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for number, heading in enumerate(found[0]):
+        grid.add_column(
+            heading, justify="right" if number in numbers else "left", no_wrap=number in fixed, overflow="fold",
+            min_width=least[number],
+        )  # fmt: skip
+    for row in found[1:]:
+        grid.add_row(*row)
+    out.print(grid)
 
 
 def _print_stacked(out: Console, headings: Sequence[str], cells: Sequence[Text]) -> None:
@@ -155,40 +148,18 @@ def _print_stacked(out: Console, headings: Sequence[str], cells: Sequence[Text])
         say(out, Text("  ") + Text(", ").join(facts))
 
 
-def fitted(widths: Sequence[int], room: int, fixed: Sequence[int]) -> list[int]:
-    """Return the widths, narrowed to `room`.
-
-    The widest columns are narrowed first, `fixed` ones last.
-    """
-    found = list(widths)
-    while sum(found) > room:
-        order = [i for i in range(len(found)) if i not in fixed and found[i] > _NARROW] or range(len(found))
-        widest = max(order, key=lambda i: found[i])
-        if found[widest] <= 1:
-            break
-        found[widest] -= 1
-    return found
-
-
-def _print_row(out: Console, cells: Sequence[Text], widths: Sequence[int], numbers: Sequence[int]) -> None:
-    line = Text()
-    for index, cell in enumerate(cells):
-        pad = " " * (widths[index] - cell.cell_len)
-        last = index == len(cells) - 1
-        line.append_text(Text(pad) + cell if index in numbers else cell if last else cell + Text(pad))
-        line.append("" if last else "  ")
-    _print(out, line)
+def _safe(line: Text) -> Text:
+    """Return a line without control characters; if it had some, without colours."""
+    shown = printable(line.plain, lines=True)
+    return line if shown == line.plain else Text(shown)
 
 
 def _print(out: Console, line: Text) -> None:
     """Print a line unchanged.
 
-    Its colours are omitted if its text contains control characters. In a pipe, rich is bypassed: it costs more than all
-    other work.
+    In a pipe, rich is bypassed: it costs more than all other work.
     """
-    shown = printable(line.plain, lines=True)
-    if shown != line.plain:
-        line = Text(shown)
+    line = _safe(line)
     if out.is_terminal:
         out.print(line, soft_wrap=True)
     else:

@@ -248,7 +248,7 @@ def test_standard_tools_work_in_the_workspace(refold: Command, scripted: Command
         (("--mcp", "'"), "is not a command"),
         (("--tool", "mytools:shout", "--tool", "mytools:shout"), "would both be 'shout'"),
         (("--module", "mytools:counter"), "must be an Agent or a function that returns one"),
-        (("--continue", "mytools.py"), "holds no saved conversation"),
+        (("--continue", "mytools.py"), "is not a refold trace"),
     ],
     ids=lambda value: "-".join(value)[:30] if isinstance(value, tuple) else "",
 )

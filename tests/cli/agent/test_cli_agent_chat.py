@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from refold import Trace
-from refold.modules.agent import Trajectory
 
 Command = Callable[..., Any]
 
@@ -76,7 +75,7 @@ def test_the_commands_do_what_they_say(say: Command) -> None:
     lines = ["/help", "/tools", "/trace", "hi", "/history", "/trace", "/reset", "/history", "/quit", "never"]
     ran = say(lines, ["Hello."], "--tools", "bash")
     assert ran.returncode == 0, ran.stderr
-    for name in ("/tools", "/history", "/trace", "/save FILE", "/policy NAME k=v", "/resume", "/reset", "/quit"):
+    for name in ("/tools", "/history", "/trace", "/policy NAME k=v", "/resume", "/reset", "/quit"):
         assert name in ran.stdout
     assert "bash(cmd, timeout?, cwd?, env?, input?, network?, outside?, why?)  builtin" in ran.stdout
     assert "no turn yet; traces go to runs" in ran.stdout
@@ -87,26 +86,22 @@ def test_the_commands_do_what_they_say(say: Command) -> None:
 
 
 def test_a_command_that_there_is_none_of_is_told_what_there_is(say: Command) -> None:
-    ran = say(["/rest", "/frobnicate", "/save", "/resume", "/save a\0b", "/" + "x" * 100_000], [])
+    ran = say(["/rest", "/frobnicate", "/resume", "/" + "x" * 100_000], [])
     assert ran.returncode == 2
     assert ran.stderr.splitlines() == [
         "refold: there is no command /rest; did you mean /reset?",
-        "refold: there is no command /frobnicate; there are /help, /tools, /history, /trace, /save, /policy, /resume, "
-        "/reset, /quit",
-        "refold: name a file: /save FILE",
+        "refold: there is no command /frobnicate; there are /help, /tools, /history, /trace, /policy, /resume, /reset, "
+        "/quit",
         "refold: there is no turn to resume",
-        "refold: a\\u0000b cannot be written: embedded null byte; name another file",
-        f"refold: there is no command /{'x' * 78}…; there are /help, /tools, /history, /trace, /save, /policy, "
-        "/resume, /reset, /quit",
+        f"refold: there is no command /{'x' * 78}…; there are /help, /tools, /history, /trace, /policy, /resume, "
+        "/reset, /quit",
     ]
 
 
-def test_a_saved_chat_and_a_trace_are_gone_on_with(say: Command, refold: Command, lab: Path, scripted: Command) -> None:
-    say(["hi", "/save kept.json"], ["Hello.", "Again."])
-    saved = Trajectory.from_dict(orjson.loads((lab / "kept.json").read_bytes()))
-    assert [message.content for message in saved.messages] == ["hi", "Hello."]
+def test_a_chat_is_continued_from_its_trace(say: Command, refold: Command, lab: Path, scripted: Command) -> None:
+    say(["hi"], ["Hello.", "Again."])
     (trace,) = traces()
-    for named in ("kept.json", trace.run_id, "runs"):
+    for named in (trace.run_id, "runs"):
         ran = refold("agent", "more", "--model", scripted("Hello.", "Again."), "--continue", named, "--traces", "runs")
         assert ran.code == 0
         assert "Again." in ran.lines, "a script goes on where it was"

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 from hostile_traces import READING, Watch, dump_deep, mutate, odd_value, places, read_docs, record_all, write_docs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from places import ROOT
 
 from refold.cli import cli
@@ -22,6 +23,7 @@ from refold.modules.agent import Trajectory
 from refold.modules.agent.trajectory.converters import load_trajectory_jsonl
 from refold.modules.agent.warnings import AgentWarning
 from refold.traces import Trace
+from refold.traces.export.otel import otel_spans
 
 ROUNDS = int(os.environ.get("REFOLD_HOSTILE_TRACES", "15"))
 FIRST = int(os.environ.get("REFOLD_HOSTILE_FIRST", "0"))
@@ -124,6 +126,16 @@ def test_mutated_traces_whose_chain_fits_are_answered(
     path, whole, kind = drawn(recorded, number, tmp_path / "given")
     read(path, whole, bare, capsys)
     go_live(path, whole, kind, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
+def test_spans_of_mutated_traces_can_be_sent(recorded: dict[str, Path], number: int, tmp_path: Path) -> None:
+    path, whole, _ = drawn(recorded, number, tmp_path / "given")
+    try:
+        spans = list(otel_spans([Trace.load(path), Trace.load(whole)], content=True))
+    except RefoldError:
+        return
+    assert encode_spans(spans).resource_spans
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
@@ -279,15 +291,13 @@ def test_trajectories_of_mutated_traces_and_files_are_answered(
     saved: dict[str, Any] = orjson.loads(orjson.dumps(Trajectory.of(whole).to_dict()))
     node, key = draw.choice([*places(saved)])
     node[key] = odd_value(draw)
-    file, rows = tmp_path / "saved.json", tmp_path / "rows.jsonl"
-    file.write_bytes(dump_deep(saved))
+    rows = tmp_path / "rows.jsonl"
     rows.write_bytes(dump_deep(saved) + b"\n" + dump_deep(odd_value(draw)) + b"\n")
     opened(lambda: load_trajectory_jsonl(rows))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AgentWarning)  # of an event whose class nobody knows
         opened(lambda: Trajectory.from_dict(saved))
-        for named in (path, file):
-            script = f"scripted:{whole.parents[1] / 'script.json'}"
-            where = ["--continue", str(named), "--traces", str(tmp_path / "runs")]
-            code = cli(["agent", "more", *where, "--model", script, "--max-steps", "1", "-q"])
-            assert code in _CODES, (named, capsys.readouterr())
+        script = f"scripted:{whole.parents[1] / 'script.json'}"
+        where = ["--continue", str(path), "--traces", str(tmp_path / "runs")]
+        code = cli(["agent", "more", *where, "--model", script, "--max-steps", "1", "-q"])
+        assert code in _CODES, capsys.readouterr()

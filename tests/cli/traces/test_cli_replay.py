@@ -1,84 +1,13 @@
-"""`refold replay`: keys, pages, and what is printed for scripts."""
+"""`refold replay`: the steps that it prints, for people and for scripts."""
 
-import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from refold.cli.commands.replay.pages import Pages
-from refold.cli.commands.replay.stepper import HELP, Stepper
-from refold.cli.input.keys import split_keys
-from refold.traces import Trace
 
 Command = Callable[..., Any]
-
-
-def test_keys_are_told_apart_however_they_arrive() -> None:
-    assert split_keys("n b\r\x7fq") == (["n", "space", "b", "enter", "backspace", "q"], "")
-    assert split_keys("\x1b[C\x1bOD\x1b[1~\x1b[6~x") == (["right", "left", "home", "pagedown", "x"], "")
-    assert split_keys("n\x1b[") == (["n"], "\x1b[")
-    assert split_keys("\x1b") == ([], "\x1b")
-    assert split_keys("\x1b[99;99z") == (["\x1b[99;99z"], "")
-
-
-@given(st.lists(st.sampled_from(["n", "\x1b[C", "\x1bOH", "\x1b[5~", "é", "\r"]), max_size=12), st.data())
-def test_keys_may_be_cut_anywhere(keys: list[str], data: st.DataObject) -> None:
-    text = "".join(keys)
-    at = data.draw(st.integers(0, len(text)))
-    first, rest = split_keys(text[:at])
-    second, left = split_keys(rest + text[at:])
-    assert (first + second, left) == split_keys(text)
-
-
-def press(stepper: Stepper, *keys: str) -> Stepper:
-    for key in keys:
-        stepper.press(key)
-    return stepper
-
-
-@pytest.fixture
-def stepper(trace: Path) -> Stepper:
-    return Stepper(Pages(Trace.load(trace)))
-
-
-def test_next_and_back_stay_within_the_run(stepper: Stepper) -> None:
-    assert press(stepper, "b").footer() == "this is the beginning"
-    assert press(stepper, "n", "space", "right", "enter").page == 4
-    assert press(stepper, "n").footer() == "this is the end"
-    assert press(stepper, "left", "backspace").page == 2
-    assert (press(stepper, "home").page, press(stepper, "end").page) == (0, 4)
-    assert stepper.footer() == HELP
-    assert press(stepper, "q").done
-
-
-def test_going_to_a_step_by_number(stepper: Stepper) -> None:
-    assert press(stepper, "g", "1").footer() == "go to step: 1_"
-    assert press(stepper, "enter").page == 2
-    assert press(stepper, "g", "9", "backspace", "0", "enter").page == 1
-    assert press(stepper, "g", "7", "enter").footer() == "there is no step 7; the last one is 2"
-    assert press(stepper, "g", "1", "escape", "g", "enter").page == 1
-    assert not stepper.done
-
-
-@given(
-    st.lists(
-        st.sampled_from(["n", "b", "g", "1", "9", "f", "up", "down", "pageup", "pagedown", "enter", "home", "end", "?"])
-    )
-)
-def test_no_key_leads_out_of_the_run(keys: list[str]) -> None:
-    class Few:
-        shown_steps = 2
-
-        def __len__(self) -> int:
-            return 4
-
-    stepper = press(Stepper(Few()), *keys)  # type: ignore[arg-type]
-    assert 0 <= stepper.page < 4
-    assert stepper.offset >= 0
 
 
 def test_a_step_in_print(refold: Command, trace: Path) -> None:
@@ -145,54 +74,6 @@ def test_a_trace_that_ended_before_anything_was_done(refold: Command, trace: Pat
     assert refold("replay", trace).code == 2
 
 
-@pytest.mark.parametrize("columns", [30, 60, 140])
-def test_with_keys_on_a_terminal(terminal: Command, trace: Path, columns: int) -> None:
-    screen = terminal("replay", trace, "--plain", columns=columns)
-    screen.wait_for("the beginning")
-    screen.type("nn")
-    assert "[red]because[/red]" in screen.wait_for("step 1")
-    screen.type("\x1b[D")
-    screen.wait_for("step 0")
-    screen.type("g2\r")
-    screen.wait_for("final")
-    screen.type("\x1b[F")
-    screen.wait_for("the end")
-    screen.type("\x1b[H")
-    screen.wait_for("the beginning")
-    assert screen.mode() != screen.before
-    screen.type("q")
-    assert screen.end() == 0
-    assert screen.mode() == screen.before
-    assert screen.written.rstrip().endswith("\x1b[?25h")  # the cursor is shown again
-
-
-@pytest.mark.parametrize(("how", "code"), [("\x03", 130), ("\x04", 0), (signal.SIGTERM, 143)])
-def test_the_terminal_is_given_back_however_it_ends(terminal: Command, trace: Path, how: str | int, code: int) -> None:
-    screen = terminal("replay", trace, "--plain")
-    screen.wait_for("the beginning")
-    if isinstance(how, str):
-        screen.type(how)
-    else:
-        screen.process.send_signal(how)
-    assert screen.end() == code
-    assert screen.mode() == screen.before
-    assert "\x1b[?1049l" in screen.written  # the screen from before is back
-    assert "Traceback" not in screen.written
-
-
-def test_the_screen_is_drawn_anew_when_its_size_changes(terminal: Command, trace: Path) -> None:
-    import fcntl
-    import struct
-    import termios
-
-    screen = terminal("replay", trace, "--plain", columns=100)
-    screen.wait_for("─" * 100)
-    screen.written = ""
-    fcntl.ioctl(screen.tty, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 50, 0, 0))
-    drawn = screen.wait_for("─" * 50)
-    assert "─" * 51 not in drawn
-
-
 def test_a_run_on_a_terminal_shows_bars_and_a_panel(terminal: Command) -> None:
     screen = terminal("run", "agents:Counter", "count", "--max-tokens", 1000, "--max-cost", 9)
     shown = screen.wait_for("replay  refold replay runs/count-")
@@ -208,6 +89,18 @@ def test_options_print_on_a_terminal_too(terminal: Command, trace: Path) -> None
     screen.wait_for("the end")
     assert screen.end() == 0
     assert "\x1b[?1049h" not in screen.written
+
+
+def test_a_terminal_without_the_extra_gets_all_steps_and_a_hint(
+    refold: Command, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "textual", None)
+    monkeypatch.setenv("TERM", "xterm")
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    ran = refold("replay", trace)
+    assert all(title in ran.out for title in ("the beginning", "step 0", "step 1", "step 2", "the end"))
+    assert ran.err == 'refold: to step through a run with keys, install the extra: pip install "refold[tui]"\n'
 
 
 def test_without_colours_if_the_user_wants_none(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from refold import Action, AgentModule, Decision, Engine, StateSchema, Trace
-from refold.traces.export import markdown
 from refold.traces.export.markdown import write_markdown
 from refold.traces.file.blob import FolderBlobs
 from refold.view.exported import write_page
@@ -73,15 +72,6 @@ def test_markdown_reads_each_blob_once(full: bool, trace: Trace, reads: Counter[
     text = out.getvalue().decode()
     assert text.count("1,048,576 characters") == (0 if full else STEPS * CALLS)
     assert len(text) > STEPS * CALLS * 2**20 if full else len(text) < STEPS * CALLS * 2 * 2_500
-
-
-def test_markdown_in_full_has_a_budget_and_says_so(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(markdown, "_ALL", 3 * 2**20)
-    out = BytesIO()
-    write_markdown(trace, out, full=True)
-    text = out.getvalue().decode()
-    assert 2 * 2**20 < len(text) < 4 * 2**20
-    assert "long values are cut: the report has 3,145,728 characters of long values." in text
 
 
 def test_a_page_reads_each_blob_once_and_says_what_has_no_room(

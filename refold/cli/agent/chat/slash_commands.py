@@ -1,12 +1,10 @@
 """The slash commands of a chat; the model gets all other lines."""
 
 import inspect
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 
 from rich.text import Text
 
@@ -20,7 +18,6 @@ from ..continue_run import resumed, settled
 from ..goal import Limits
 from ..tool_list import offered, tool_lines
 from ..view import AgentView
-from .history import save
 from .session import Session, Turn
 
 
@@ -104,15 +101,6 @@ def _trace(chat: Chat, rest: str) -> None:
         say(console(), Text(f"no turn yet; traces go to {clean(str(chat.limits.traces))}", "dim"))
 
 
-def _save(chat: Chat, rest: str) -> None:
-    """write the conversation to a file, for `refold agent --continue FILE`"""
-    if not rest:
-        raise InputError("name a file: /save FILE")
-    path = Path(os.path.expanduser(rest))
-    save(chat.session.agent.trajectory, path)
-    say(console(), Text(f"saved to {clean(str(path))}", "dim"))
-
-
 def _policy(chat: Chat, rest: str) -> None:
     """set the policy for the next turns, or show it"""
     from ....modules.policies import registered_policy_names
@@ -146,13 +134,12 @@ COMMANDS: dict[str, Callable[[Chat, str], Turn | None]] = {
     "/tools": _tools,
     "/history": _history,
     "/trace": _trace,
-    "/save": _save,
     "/policy": _policy,
     "/resume": _resume,
     "/reset": _reset,
     "/quit": _quit,
 }
-_ARGUMENTS = {"/save": "FILE", "/policy": "NAME k=v"}
+_ARGUMENTS = {"/policy": "NAME k=v"}
 
 
 def _usage(name: str) -> str:

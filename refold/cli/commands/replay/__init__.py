@@ -1,1 +1,1 @@
-"""`refold replay`: a run's pages, the keys that turn them, the command."""
+"""`refold replay`: a run's pages, and the command."""

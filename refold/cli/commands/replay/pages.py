@@ -42,20 +42,9 @@ class Pages:
             title.append("  ").append_text(left_text(self.trace))
         return title.append(f"  {time_text(step)}", "dim")
 
-    def lines(self, number: int, full: bool = False, hint: str = "", state: bool = False) -> Iterator[Text]:
-        """Yield the lines of a page.
-
-        With `state`, a step's page shows its whole state instead.
-        """
-        if state and 0 < number < len(self) - 1:
-            yield Text("state", "bold")
-            for name, value in self.step(number).state.items():
-                yield (
-                    Text("    ")
-                    .append(clean(name), "bold")
-                    .append(f"  {cut(value_text(value), None if full else LONG, hint)}")
-                )
-        elif number == 0:
+    def lines(self, number: int, full: bool = False, hint: str = "") -> Iterator[Text]:
+        """Yield the lines of a page."""
+        if number == 0:
             yield from self._beginning(full, hint)
         elif number == len(self) - 1:
             yield from self._end(full, hint)

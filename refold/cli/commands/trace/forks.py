@@ -5,9 +5,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ...render.text import brief, call_text, clean, count_text, value_text
-
-_EDITS = 3
+from ...render.text import brief, call_text, clean
+from ...render.tree_lines import edit_text
 
 
 def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
@@ -21,11 +20,8 @@ def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
 def origin_text(fork: Mapping[str, Any]) -> Text:
     """Return where a fork starts: run, state and edits."""
     text = Text(f"of {clean(str(fork.get('run')))} at state {fork.get('step')}")
-    edits = [op for op in fork.get("edit") or () if op.get("path") != "/max_steps"]
-    shown = [f"{clean(op['path'])} = {brief(value_text(op.get('value')), 40)}" for op in edits[:_EDITS]]
-    if len(edits) > _EDITS:
-        shown.append(f"{count_text(len(edits) - _EDITS, 'more change')}")
-    return text.append(", " + ", ".join(shown), "bold") if shown else text
+    edits = edit_text([op for op in fork.get("edit") or () if op.get("path") != "/max_steps"])
+    return text.append(f", {edits}", "bold") if edits else text
 
 
 def live_text(went: Mapping[str, Any]) -> Text:

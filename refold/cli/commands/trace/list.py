@@ -4,7 +4,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from ....traces import TraceSummary, list_traces
@@ -14,9 +13,6 @@ from ...input.find_trace import listed_runs, no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.phrases import status_text
 from ...render.text import brief, clean, moment_text, size_text
-
-_BESIDE = 30
-"""The approximate number of columns of a status, the steps and the blanks between them."""
 
 _NEWEST = 100
 """The number of runs listed of a store, which may hold a million."""
@@ -56,10 +52,6 @@ def _show(found: list[TraceSummary], where: str, as_json: bool) -> int:
         say(out, Text(clean(f"no traces in {where}")))
         return 0
     width = out.width if is_terminal() else 1000
-    if width < max(len(each.run_id) for each in found) + _BESIDE:
-        for each in found:
-            _stacked(out, each, width)
-        return 0
     headings = ["run", "status", "steps", "objective", "started", "size"]
     rows = [_row(each, width) for each in found]
     kept = 3 if width < 80 else 4 if width < 110 else 6  # drop the least useful first; a run's id names its task anyway
@@ -67,17 +59,6 @@ def _show(found: list[TraceSummary], where: str, as_json: bool) -> int:
     numbers = [headings.index(name) for name in ("steps", "size") if name in headings]
     table(out, headings, rows, numbers=numbers, whole=[0])
     return 0
-
-
-def _stacked(out: Console, summary: TraceSummary, width: int) -> None:
-    """Print a run on two lines.
-
-    Its id is unbroken on the first, so that it can be copied.
-    """
-    run, status, steps, *others = _row(summary, width)
-    out.print(run, soft_wrap=True)
-    facts = [status, Text(f"{steps.plain} step{'' if summary.steps == 1 else 's'}"), *others]
-    say(out, Text("  ") + Text(", ").join(fact for fact in facts if fact.plain))
 
 
 def standing(summary: TraceSummary) -> str:
