@@ -38,14 +38,12 @@ class History:
         self._weights: dict[int, int] = {}
         self._weight = 0
         self._most = max(_POINTERS, min(len(lines.data), SMALL) // 4)
-        data, offsets = lines.data, lines.offsets
-        for index in range(len(lines)):
-            at = offsets[index]
-            if data.startswith((b'{"kind":"commit",', b'{"kind":"end",', b'{"kind":"resume",'), at):
+        for index, raw in enumerate(lines.raws()):
+            if raw.startswith((b'{"kind":"commit",', b'{"kind":"end",', b'{"kind":"resume",')):
                 self.patching.append(index)
-                if data.startswith(b'{"kind":"c', at):
+                if raw.startswith(b'{"kind":"c'):
                     self.commits.append(index)
-            elif data.startswith(b'{"kind":"snapshot",', at):
+            elif raw.startswith(b'{"kind":"snapshot",'):
                 self._snapshots.append(index)
         if self.commits and not self.commits[0]:
             raise TraceCorruptError("the trace does not begin with its header", 1, path=lines.path)
