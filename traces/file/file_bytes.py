@@ -51,7 +51,7 @@ class FileBytes:
             return self._block(key // _BLOCK)[key % _BLOCK]
         start, stop, _ = key.indices(self._size)
         number, first = divmod(start, _BLOCK)
-        last = first + stop - start
+        last = first + max(stop - start, 0)
         found = self._block(number)[first:last] if last <= _BLOCK + _MORE else self._read(start, stop)
         if len(found) < stop - start:
             raise TraceError(f"{self._path} was cut off while it was read: load the trace again")
