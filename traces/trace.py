@@ -471,7 +471,7 @@ class Trace:
         return self._lines.data.rfind(text, 0, stop)
 
     def find_matches(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
-        """Yield the matches of a pattern for a few bytes in the complete records, with their offsets."""
+        """Yield a pattern's matches in the complete records, with offsets."""
         return find_matches(pattern, self._lines.data, self.size)
 
     def line_offset(self, line: int) -> int:

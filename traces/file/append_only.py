@@ -297,7 +297,7 @@ class FileStore:
         return self.read_from(0)
 
     def contents(self) -> Data:
-        """Return what `read` does; a large file's bytes are read when they are asked for."""
+        """Return what `read` does; a large file piece by piece."""
         self.flush()
         if self.size > SMALL and self.is_in_place():
             data = read_data(self._file)

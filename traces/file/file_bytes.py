@@ -1,4 +1,4 @@
-"""The bytes of a large trace file, read when they are asked for.
+"""The bytes of a large trace file, read piece by piece.
 
 They are read, not mapped: truncating a mapped file would kill the process.
 """
@@ -20,18 +20,19 @@ _MORE = 1 << 12
 
 
 class FileBytes:
-    """The first bytes of an open file, with the methods of `bytes` that readers of a trace need.
+    """The first bytes of an open file, read like `bytes`.
 
-    A few blocks are kept in memory. The file stays open, so it may be renamed or removed meanwhile.
+    Texts to search for, and matches of patterns, have up to 4,096 bytes. A few blocks are kept in memory. The file
+    stays open, so it may be renamed or removed meanwhile.
     """
 
     def __init__(self, fd: int, path: Path, size: int, rest: bytes = b"") -> None:
-        """Take over the descriptor `fd`; `rest` follows the `size` bytes of the file."""
+        """Own the descriptor `fd`; `rest` follows the first `size` bytes."""
         self._fd = fd
         self._path = path
         self._size = size + len(rest)
         self.key = _key(fd)
-        """The device and number of the file."""
+        """The file's device and number."""
         self._read = partial(_read, fd, self.key, path, size, rest)
         self._block = lru_cache(maxsize=4)(partial(_read_block, self._read, self._size))
 
@@ -61,7 +62,7 @@ class FileBytes:
         return self.find(text) >= 0
 
     def startswith(self, prefix: bytes | tuple[bytes, ...], start: int = 0) -> bool:
-        """Return whether the bytes from `start` begin with a short prefix, or one of several."""
+        """Return whether a prefix, or one of several, is at `start`."""
         return self._block(start // _BLOCK).startswith(prefix, start % _BLOCK)
 
     def find(self, text: bytes, start: int = 0, stop: int | None = None) -> int:
@@ -79,7 +80,7 @@ class FileBytes:
         return -1
 
     def finditer(self, pattern: re.Pattern[bytes], stop: int) -> Iterator[tuple[int, re.Match[bytes]]]:
-        """Yield the matches of a pattern for a few bytes, with their offsets."""
+        """Yield the matches of a pattern, with their offsets."""
         for place, block, first, last in self._blocks(0, stop, _MORE):
             for found in pattern.finditer(block, first, last):
                 if found.start() < _BLOCK:  # otherwise the next block has it, too
@@ -88,7 +89,10 @@ class FileBytes:
     def _blocks(
         self, start: int, stop: int | None, length: int, *, backwards: bool = False
     ) -> Iterator[tuple[int, bytes, int, int]]:
-        """Yield blocks with their place, and where texts of this length that begin there may stand in them."""
+        """Yield blocks with their place, and the range to search in each.
+
+        In this range are the texts of this length that begin in the block.
+        """
         stop = self._size if stop is None else min(stop, self._size)
         numbers = range(start // _BLOCK, -(-stop // _BLOCK))
         for number in reversed(numbers) if backwards else numbers:
@@ -129,14 +133,17 @@ def first_bytes(data: Data, size: int) -> Data:
 
 
 def find_matches(pattern: re.Pattern[bytes], data: Data, stop: int) -> Iterator[tuple[int, re.Match[bytes]]]:
-    """Yield the matches before byte `stop` of a pattern for a few bytes, with their offsets."""
+    """Yield a pattern's matches before byte `stop`, with their offsets."""
     if isinstance(data, bytes):
         return ((found.start(), found) for found in pattern.finditer(data, 0, stop))
     return data.finditer(pattern, stop)
 
 
 def read_trace_file(path: Path, *, links: bool = False) -> tuple[Data, int]:
-    """Return what `read_trace` does, of a file opened with `open_file`; of a large file, `FileBytes`."""
+    """Return what `read_trace` does; of a large file, `FileBytes`.
+
+    Raises as `open_file` does.
+    """
     fd = open_file(path, links=links)
     try:
         end, rest, unread = written_part(fd)
@@ -148,5 +155,5 @@ def read_trace_file(path: Path, *, links: bool = False) -> tuple[Data, int]:
 
 
 def read_data(path: Path) -> Data:
-    """Return the data of a trace file at a path that this process knows, which may be a link."""
+    """Return the data of a trace file, which may be a link."""
     return read_trace_file(path, links=True)[0]

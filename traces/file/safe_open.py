@@ -74,10 +74,10 @@ def read_trace(fd: int, start: int = 0) -> tuple[bytes, int]:
 
 
 def written_part(fd: int, start: int = 0) -> tuple[int, bytes, int]:
-    """Return where a NUL comes first, what to read in place of what follows, and how long that is.
+    """Return where a NUL comes first, and what stands for the rest.
 
-    No record contains a NUL, so what follows one is not read. If there are further lines, a line that is no record
-    stands for it: the trace is corrupt there, and not torn.
+    The third value is the length of the rest. No record contains a NUL, so what follows one is not read. If there
+    are further lines, a line that is no record stands for it: the trace is corrupt there, and not torn.
     """
     size = os.fstat(fd).st_size
     end = size if size <= SMALL else _find(fd, b"\0", start, size, lambda at: at)
