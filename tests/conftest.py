@@ -54,6 +54,7 @@ SLOW = (
     "testing/test_state_strategies.py",
     "testing/test_check_resume.py",
     "stores/test_store_kills.py",
+    "traces/test_dense_memory.py",
     "traces/test_trace_damage.py",
 )
 """Files whose tests are marked `slow`, as globs below this folder."""

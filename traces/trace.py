@@ -4,6 +4,7 @@ Everything known of a run is computed from its records on demand: `status` from 
 snapshot and the patches after it, `steps` and their `effects` from the records of each step.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -20,15 +21,16 @@ from .file.append_only import SUFFIX, MemoryStore, trace_name
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
 from .file.children import ChildStart, children_in
+from .file.file_bytes import Data, find_matches, first_bytes, read_trace_file
 from .file.lines import Lines
 from .file.lock import lock_holder
 from .file.record import Record
-from .file.safe_open import file_at, read_trace_file
+from .file.safe_open import file_at
 from .file.schema import DEPTH, is_shallow
 from .file.tail import Ending, read_ending
 from .notebook_cards import corrupt_card, trace_card
 from .states.bases import Bases, Member
-from .states.fold import Fold, commit_offset, count_commits, plan_state
+from .states.fold import Fold, commit_offset, count_commits, plan_state, record_end
 from .states.history import History
 from .step import Step
 from .stores.run_ref import RunRef
@@ -55,7 +57,7 @@ class Trace:
 
     def __init__(
         self,
-        source: bytes | Callable[[], bytes],
+        source: Data | Callable[[], Data],
         *,
         path: Path | None = None,
         blobs: Blobs | None = None,
@@ -91,14 +93,13 @@ class Trace:
         line does not begin a record, or the last complete line does not fit its hash.
         """
         place = path if isinstance(path, RunRef) else run_at(path)
-        if place is not None:
-            data = place.store.read(place.run_id)
-            trace = cls(data, path=place.store.path_of(place.run_id), place=place)
+        file = file_at(Path(str(path))) if place is None else place.store.path_of(place.run_id)
+        if file is not None:
+            data, unread = read_trace_file(file, links=place is None)
+            trace = cls(data, path=file, place=place, unread=unread)
         else:
-            assert not isinstance(path, RunRef)
-            file = file_at(Path(path))
-            data, unread = read_trace_file(file, links=True)
-            trace = cls(data, path=file, unread=unread)
+            assert place is not None
+            trace = cls(place.store.read(place.run_id), place=place)
         trace._lines.check_kind()
         trace._lines.check_tail()
         return trace
@@ -115,19 +116,23 @@ class Trace:
 
     @cached_property
     def _lines(self) -> Lines:
-        if isinstance(self._source, bytes):
-            data = self._source
-        else:
+        if callable(self._source):
             try:
                 data = self._source()
-            except FileNotFoundError:
+            except TraceNotFoundError:
                 raise TraceNotFoundError(f"the trace is gone from {self.path}", self.path) from None
-        return Lines(data if self._size is None else data[: self._size], self.path)
+        else:
+            data = self._source
+        return Lines(data if self._size is None else first_bytes(data, self._size), self.path)
 
-    @property
+    @cached_property
     def data(self) -> bytes:
-        """The bytes that were read, an incomplete last line included."""
-        return self._lines.data
+        """The bytes that were read, an incomplete last line included.
+
+        Everything else reads a large file piece by piece; this holds all of it in memory.
+        """
+        data = self._lines.data
+        return data if isinstance(data, bytes) else data[: self.size] + self.torn
 
     @property
     def size(self) -> int:
@@ -414,13 +419,11 @@ class Trace:
 
         Raises `TraceError` if the trace has no such record: the file is no longer the one that was forked.
         """
-        at = self.data.rfind(b',"hash":"' + hash.encode() + b'"}\n', 0, self.size)
-        if at < 0:
+        end = record_end(self._lines, hash)
+        if end is None:
             raise TraceError(f"{self._name} is no longer the trace that was forked: it has no record {hash}")
-        end = self.data.index(b"\n", at) + 1
-        return Trace(
-            self.data[:end], path=self.path, blobs=self._blobs, memory=self._memory, size=end, place=self.place
-        )
+        data = first_bytes(self._lines.data, end)
+        return Trace(data, path=self.path, blobs=self._blobs, memory=self._memory, size=end, place=self.place)
 
     def relative(self, run_id: str) -> "Trace":
         """Return the present trace of another run of the family.
@@ -462,6 +465,14 @@ class Trace:
     def record_at(self, offset: int) -> Record:
         """Return the record whose line begins at this byte."""
         return self._lines.record_at(offset)
+
+    def rfind(self, text: bytes, stop: int) -> int:
+        """Return where a short text comes last before byte `stop`, or -1."""
+        return self._lines.data.rfind(text, 0, stop)
+
+    def find_matches(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
+        """Yield a pattern's matches in the complete records, with offsets."""
+        return find_matches(pattern, self._lines.data, self.size)
 
     def line_offset(self, line: int) -> int:
         """Return the byte offset of a line; lines are counted from 1."""

@@ -13,7 +13,7 @@ from ..file.record import Record
 from ..trace import Trace
 from .family_tree import Kin, KinBranch, KinCandidate
 
-_BRANCH = b'\n{"kind":"branch",'
+_BRANCH = re.compile(rb'\n\{"kind":"branch",')
 _HEAD = rb',"seq":[0-9]+,"step":[0-9]+,"at":[^,"]+'
 _OUTCOME = re.compile(rb'\n\{"kind":"outcome"' + _HEAD + rb',"intent":([0-9]{1,16})')
 _DECIDE = b'\n{"kind":"decide",'
@@ -83,7 +83,7 @@ def read_branches(trace: Trace) -> Iterator[Opened]:
 
     def together(end: Record | None, at: int) -> Opened:
         step = (end or opened[0]).step
-        decided = trace.data.rfind(_DECIDE, 0, at)
+        decided = trace.rfind(_DECIDE, at)
         decision: Mapping[str, Any] = {}
         if decided >= 0 and (record := trace.record_at(decided + 1)).step == step:
             decision = record["decision"]
@@ -95,8 +95,8 @@ def read_branches(trace: Trace) -> Iterator[Opened]:
         opened.clear()
         return Opened(step, children, decision.get("candidates"), end)
 
-    for at in _lines(trace, _BRANCH):
-        record = trace.record_at(at)
+    for at, _ in trace.find_matches(_BRANCH):
+        record = trace.record_at(at + 1)
         if opened and opened[-1].step != record.step:
             yield together(None, at)
         if "chosen" in record:
@@ -113,10 +113,9 @@ def _order(place: str) -> list[tuple[int, str]]:
 
 def first_decision(trace: Trace) -> Mapping[str, Any] | None:
     """Return the candidate with which a child run started, or None."""
-    at = trace.data.find(_DECIDE, 0, trace.size)
-    if at < 0:
+    record = next((record for record in trace.records if record.kind == "decide"), None)
+    if record is None:
         return None
-    record = trace.record_at(at + 1)
     decision: Mapping[str, Any] | None = record["decision"] if "candidate" in record else None
     return decision
 
@@ -125,19 +124,8 @@ def called_children(trace: Trace) -> dict[str, bool]:
     """Return the child runs that calls started, with whether each call ended."""
     intents = {child.record.seq: child.run_id for child in trace.children if child.kind != "candidate"}
     found = dict.fromkeys(intents.values(), False)
-    for outcome in _OUTCOME.finditer(trace.data, 0, trace.size) if intents else ():
+    for at, outcome in trace.find_matches(_OUTCOME) if intents else ():
         run_id = intents.get(int(outcome[1]))
-        if run_id is not None and not trace.record_at(outcome.start() + 1).get("cancelled"):
+        if run_id is not None and not trace.record_at(at + 1).get("cancelled"):
             found[run_id] = True
     return found
-
-
-def _lines(trace: Trace, start: bytes) -> Iterator[int]:
-    return (at + 1 for at in _places(trace, start))
-
-
-def _places(trace: Trace, text: bytes, start: int = 0) -> Iterator[int]:
-    at = trace.data.find(text, start, trace.size)
-    while at >= 0:
-        yield at
-        at = trace.data.find(text, at + 1, trace.size)

@@ -1,11 +1,13 @@
 """The traces of a folder, listed from both ends of each file."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.append_only import SUFFIX, trace_name
+from ..file.file_bytes import FileBytes
 from ..file.lines import Lines, begins_a_trace
 from ..file.lock import lock_holder
 from ..file.safe_open import open_file, written_size
@@ -77,16 +79,13 @@ def _read(path: Path, file: BinaryIO, size: int) -> TraceSummary:
     header = Lines(first, path).record(0)
     if header.kind != "header":
         raise TraceCorruptError("the header is the first record", 1, path=path, actual=header.kind)
-    length = _TAIL
-    while True:
-        start = max(0, size - length)
-        file.seek(start)
-        lines = Lines(file.read(size - start), path)
-        steps = count_commits(lines)
-        ending = read_ending(lines) if steps or not start else None
-        if ending is not None or not start:
-            break
-        length *= 16
+    start = max(0, size - _TAIL)
+    file.seek(start)
+    lines = Lines(file.read(size - start), path)
+    steps, ending = count_commits(lines), read_ending(lines)
+    if start and not (steps and ending):  # the last step is longer
+        lines = Lines(FileBytes(os.dup(file.fileno()), path, size), path)
+        steps, ending = count_commits(lines), read_ending(lines)
     if ending is None:
         raise TraceCorruptError("the trace has no records", 1, path=path)
     if not lines.last_fits():

@@ -5,5 +5,6 @@ missing line is found. A line without its newline is *torn*: the process was kil
 
 `record` is one line, and `schema` the members of each kind of record. Only `writer` appends records; `trace_bytes` is
 the file or memory that holds the bytes, `lock` keeps other writers away, and `blob` keeps large values in files beside
-the trace. `lines` and `tail` read the bytes. `check` looks for corrupt lines, `repair` cuts corrupt lines off.
+the trace. `lines` and `tail` read the bytes, and
+`file_bytes` those of a large file. `check` looks for corrupt lines, `repair` cuts corrupt lines off.
 """

@@ -11,8 +11,9 @@ from typing import Protocol
 from ...errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
 from ...errors.remedies import remedy
 from ..states.bases import Bases
+from .file_bytes import Data, FileBytes, read_data
 from .lock import lock_file
-from .safe_open import read_trace
+from .safe_open import SMALL, read_trace
 
 SUFFIX = ".trace.jsonl"
 BUFFER = 64 * 1024
@@ -294,6 +295,15 @@ class FileStore:
     def read(self) -> bytes:
         """Return everything written so far, up to a run of NULs."""
         return self.read_from(0)
+
+    def contents(self) -> Data:
+        """Return what `read` does; a large file piece by piece."""
+        self.flush()
+        if self.size > SMALL and self.is_in_place():
+            data = read_data(self._file)
+            if isinstance(data, FileBytes) and data.key == self._identity:
+                return data
+        return self.read()
 
     def read_from(self, start: int) -> bytes:
         """Return what was written after the first `start` bytes; read no others."""

@@ -51,6 +51,8 @@ class _Wrong(Exception):
 
 
 Members = dict[str, Any]
+_OPEN, _CANCELLED, _CLOSED, _OUTCOME = range(1, 5)
+_MARKS = {"intent": _OPEN, "outcome": _OUTCOME}
 _UNKNOWN = object()
 """Placeholder for an unknown state: the run that holds it is missing or corrupt."""
 
@@ -63,14 +65,12 @@ class _Walk:
         self.missing: TraceError | None = None
         self.parent: Any = None
         self.commits = 0
-        self.intents: set[int] = set()
         self.step: list[tuple[bytes, Members]] = []
         self.nested = False
         """Whether a call of the step is inside another one."""
         self.fold = PlaceFold()
-        self.closed: set[int] = set()
-        self.cancelled: set[int] = set()
-        self.outcomes: set[int] = set()
+        self.marks = bytearray()
+        """What each record so far is: an intent (and what became of it), an outcome, or 0 for another."""
         self.opened: set[str] = set()
         self.doc: Any = None
         self.has_state = False
@@ -85,8 +85,8 @@ class _Walk:
             Record.of(raw, doc, self.path)  # checks the format first
         elif (wrong := misfit(kind, doc, raw)) is not None:
             raise _Wrong(f"the {kind} record does not fit its kind: {wrong}")
+        self.marks.append(_MARKS.get(kind, 0))
         if kind == "intent":
-            self.intents.add(index)
             self.step.append((raw, doc))
             self.nested = self.nested or doc.get("parent") is not None
         elif kind == "outcome":
@@ -121,12 +121,15 @@ class _Walk:
 
     def _outcome(self, doc: Members) -> None:
         intent, cancelled = doc["intent"], doc.get("cancelled")
-        if intent not in self.intents:
+        mark = self._mark(intent)
+        if mark not in (_OPEN, _CANCELLED, _CLOSED):
             raise _Wrong("the outcome refers to no earlier intent", actual=intent)
-        if intent in self.closed or (intent in self.cancelled and cancelled):
+        if mark == _CLOSED or (mark == _CANCELLED and cancelled):
             raise _Wrong("the intent has an outcome already", actual=intent)
-        (self.cancelled if cancelled else self.closed).add(intent)
-        self.outcomes.add(doc["seq"])
+        self.marks[intent] = _CANCELLED if cancelled else _CLOSED
+
+    def _mark(self, seq: int) -> int:
+        return self.marks[seq] if 0 <= seq < len(self.marks) else 0
 
     def _branch(self, doc: Members) -> None:
         if "opened" in doc:
@@ -174,7 +177,7 @@ class _Walk:
         if doc["step"] != self.commits:
             raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=doc["step"])
         for result in (doc.get("observation") or {}).get("results", ()):
-            if isinstance(result, int) and result not in self.outcomes:
+            if isinstance(result, int) and self._mark(result) != _OUTCOME:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)
         self.commits += 1
         self.opened.clear()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from .file_bytes import find_matches
 from .lines import Lines
 from .record import RUN_CHILD, START_CHILD, Record
 
@@ -49,5 +50,5 @@ def children_of(record: Record) -> Iterator[ChildStart]:
 
 def children_in(lines: Lines) -> Iterator[ChildStart]:
     """Yield the child runs that the records start, restarts included."""
-    for found in _STARTS.finditer(lines.data, 0, lines.end):
-        yield from children_of(lines.record_at(found.start() + 1))
+    for at, _ in find_matches(_STARTS, lines.data, lines.end):
+        yield from children_of(lines.record_at(at + 1))

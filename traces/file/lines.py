@@ -1,7 +1,9 @@
 """A trace's bytes as numbered lines, with a check of their hashes."""
 
 import json
+import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from hashlib import blake2b
@@ -11,8 +13,11 @@ from typing import Any
 import orjson
 
 from ...errors import NotATraceError, RecordError, TraceCorruptError
+from .file_bytes import Data, find_matches
 from .record import HASH_LENGTH, TAIL_LENGTH, Record, has_form, line_hash
 
+_PIECE = 1 << 18
+_NEWLINE = re.compile(b"\n")
 START = b'{"kind":"'
 HEADER = b'{"kind":"header"'
 
@@ -33,12 +38,12 @@ class Lines:
     other. JSON escapes newlines and NULs in text, so a raw newline or NUL is never part of a record.
     """
 
-    def __init__(self, data: bytes, path: Path | None = None) -> None:
+    def __init__(self, data: Data, path: Path | None = None) -> None:
         self.data = data
         self.path = path
         self.end = data.rfind(b"\n") + 1
 
-    @property
+    @cached_property
     def torn(self) -> bytes:
         """The bytes after the last newline: an unfinished record, or NULs."""
         return self.data[self.end :]
@@ -46,15 +51,23 @@ class Lines:
     @cached_property
     def offsets(self) -> "array[int]":
         """The byte where each line begins, then where the last one ends."""
-        offsets, find = array("Q", [0]), self.data.find
-        at = find(b"\n") + 1
-        while at:
-            offsets.append(at)
-            at = find(b"\n", at) + 1
+        offsets = array("Q", [0])
+        offsets.extend(at + 1 for at, _ in find_matches(_NEWLINE, self.data, self.end))
         return offsets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def raws(self) -> Iterator[bytes]:
+        """Yield each line without its newline, faster than `raw` returns them."""
+        start, length = 0, _PIECE
+        while start < self.end:
+            piece = self.data[start : min(start + length, self.end)]
+            if (stop := piece.rfind(b"\n")) >= 0:
+                yield from piece[:stop].split(b"\n")
+                start, length = start + stop + 1, _PIECE
+            else:
+                length *= 4
 
     def raw(self, index: int) -> bytes:
         """Return line `index`, from 0, without its newline."""
@@ -76,14 +89,15 @@ class Lines:
 
     def number(self, offset: int) -> int:
         """Return the number, from 1, of the line that contains this byte."""
-        return self.data.count(b"\n", 0, offset) + 1
+        return bisect_right(self.offsets, offset)
 
     def check_kind(self) -> None:
         """Raise `NotATraceError` if no line is, or could become, a record.
 
         A trace may be complete, cut off or corrupt.
         """
-        if not begins_a_trace(self.data) and b"\n" + START not in self.data:
+        head = self.data if isinstance(self.data, bytes) else self.data[: len(HEADER)]
+        if not begins_a_trace(head) and b"\n" + START not in self.data:
             raise NotATraceError(self.path)
 
     def check_tail(self) -> None:
@@ -94,10 +108,11 @@ class Lines:
         """
         data, end = self.data, self.end
         if data.startswith(HEADER) and end:
-            self.record(0).check_format()
+            self.record_at(0).check_format()
         if end and not (data.startswith(START) and data.find(b"\0", 0, end) < 0 and self.last_fits()):
             self.check_chain()
             raise TraceCorruptError("the line does not have the form of a record", len(self), path=self.path)
+        _ = self.torn  # as it is now: the next writer cuts it off
 
     def check_chain(self) -> None:
         """Check the form, number and hash of each line, as `checked` does."""
@@ -110,9 +125,8 @@ class Lines:
         An object with two members of one name is refused, too, because JSON readers differ in which member they take.
         Raises `TraceCorruptError` with the first bad line.
         """
-        previous, offsets, data = b"", self.offsets, self.data
-        for index in range(len(self)):
-            raw = data[offsets[index] : offsets[index + 1] - 1]
+        previous = b""
+        for index, raw in enumerate(self.raws()):
             if not has_form(raw):
                 self.record(index)  # raises, unless only the time is written in another way
             expected = blake2b(previous + raw[:-TAIL_LENGTH], digest_size=HASH_LENGTH // 2).hexdigest().encode()

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...errors import TraceCorruptError, TraceError
 from ..trace import Trace
 from .append_only import FileStore
+from .file_bytes import first_bytes
 from .lines import Lines
 
 
@@ -37,7 +38,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
     path = Path(path)
     store = FileStore.open(path)
     try:
-        data = store.read()
+        data = store.contents()
         Lines(data, path).check_kind()
         trace, backup, found = Trace(data, path=path), None, None
         while True:
@@ -50,7 +51,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                 if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
                 found = found or error
-                trace = Trace(data[: trace.line_offset(error.line)], path=path)
+                trace = Trace(first_bytes(data, trace.line_offset(error.line)), path=path)
         if found is not None:
             backup = _copy(path)
         cut = store.size - trace.size

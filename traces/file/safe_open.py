@@ -67,27 +67,21 @@ def read_file(path: Path, *, links: bool = False, most: int | None = None) -> by
             raise TraceError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def read_trace_file(path: Path, *, links: bool = False) -> tuple[bytes, int]:
-    """Return what `read_trace` does, of a file opened with `open_file`."""
-    fd = open_file(path, links=links)
-    try:
-        return read_trace(fd)
-    except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
-    finally:
-        os.close(fd)
-
-
 def read_trace(fd: int, start: int = 0) -> tuple[bytes, int]:
-    """Return a trace's bytes up to a NUL, and how many follow.
+    """Return a trace's bytes up to a NUL, and how many follow."""
+    end, rest, unread = written_part(fd, start)
+    return read_at(fd, end - start, start) + rest, unread
 
-    No record contains a NUL, so what follows one is not read. If there are further lines, the bytes end in a line that
-    is no record: the trace is corrupt there, and not torn.
+
+def written_part(fd: int, start: int = 0) -> tuple[int, bytes, int]:
+    """Return where a NUL comes first, and what stands for the rest.
+
+    The third value is the length of the rest. No record contains a NUL, so what follows one is not read. If there
+    are further lines, a line that is no record stands for it: the trace is corrupt there, and not torn.
     """
     size = os.fstat(fd).st_size
     end = size if size <= SMALL else _find(fd, b"\0", start, size, lambda at: at)
-    data = read_at(fd, end - start, start)
-    return data + b"\0\n" if end < size and _has_line(fd, end, size) else data, size - end
+    return end, b"\0\n" if end < size and _has_line(fd, end, size) else b"", size - end
 
 
 def written_size(fd: int, path: Path) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .file_bytes import Data
 from .lines import Lines
 
 _AFTER_END = (b'{"kind":"event",', b'{"kind":"snapshot",')
@@ -27,7 +28,7 @@ class Ending:
     record: dict[str, Any] | None = None
 
 
-def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
+def lines_backwards(data: Data, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines before byte `end`, last first, with their offsets.
 
     `end` is the length of `data`, or the offset of a line: the byte before it is a newline.
@@ -38,7 +39,7 @@ def lines_backwards(data: bytes, end: int) -> Iterator[tuple[int, bytes]]:
         end = start
 
 
-def find_end(data: bytes, end: int) -> int | None:
+def find_end(data: Data, end: int) -> int | None:
     """Return the byte where the `end` record in force begins.
 
     Returns None if there is none, or work follows it.

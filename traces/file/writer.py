@@ -9,6 +9,7 @@ failed write is final: the records in the file are complete, and the run can be 
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
@@ -22,6 +23,7 @@ from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .append_only import FileStore, MemoryStore, Store
 from .blob import Blobs, FolderBlobs, MemoryBlobs
+from .file_bytes import read_data
 from .lock import close_in_children
 from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
 from .safe_open import file_at
@@ -134,7 +136,7 @@ class TraceWriter:
             store = FileStore.open(path, buffered=durability == "none")
             blobs = FolderBlobs(path, durable=durability == "power")
         try:
-            data = store.read()
+            data = store.contents() if isinstance(store, FileStore) else store.read()
             trace = Trace(
                 data,
                 path=path,
@@ -144,12 +146,13 @@ class TraceWriter:
                 unread=max(0, store.size - len(data)),
             )
             trace.check()
+            torn, torn_size = trace.torn, trace.torn_size
             store.truncate(trace.size)
             writer = cls(store, blobs, durability=durability, place=place)
         except BaseException:
             store.close()
             raise
-        writer.torn, writer.torn_size = trace.torn, trace.torn_size
+        writer.torn, writer.torn_size = torn, torn_size
         writer.position = len(trace.records)
         writer._last = trace.records[-1].hash.encode() if writer.position else b""
         return writer, trace
@@ -247,7 +250,8 @@ class TraceWriter:
                 return Trace(lambda: place.store.read(place.run_id), blobs=self._blobs, size=self.size, place=place)
             if self._lost:  # its path leads to another file, or to none
                 return Trace(self._remains, path=self.path, blobs=self._blobs)
-            return Trace(self.path.read_bytes, path=self.path, blobs=self._blobs, size=self.size, place=self.place)
+            source = partial(read_data, self.path)
+            return Trace(source, path=self.path, blobs=self._blobs, size=self.size, place=self.place)
 
     def read_from(self, start: int) -> bytes:
         """Return what was written after the first `start` bytes of the trace."""

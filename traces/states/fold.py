@@ -7,7 +7,9 @@ to a document that no other code holds.
 """
 
 import contextlib
+from array import array
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 import orjson
@@ -84,7 +86,7 @@ class Fold:
     """
 
     def __init__(self, lines: Lines, stop: int, step: int) -> None:
-        data, found, commits, newline = lines.data, list[tuple[int, int]](), 0, stop - 1
+        data, found, commits, newline = lines.data, array("Q"), 0, stop - 1
         rfind, dull = data.rfind, _DULL
         while newline > 0:
             end = newline
@@ -94,9 +96,9 @@ class Fold:
             start = newline + 1
             if data.startswith(COMMIT[1:], start):
                 commits += 1
-                found.append((start, end))
+                found.extend((end, start))
             elif data.startswith(_PATCHING, start):
-                found.append((start, end))
+                found.extend((end, start))
             elif data.startswith(SNAPSHOT, start):
                 break
             elif not data.startswith(_EVENT, start):
@@ -117,20 +119,24 @@ class Fold:
         """Return the state as a new document, which shares nothing with `base`."""
         with collector_at_rest(), self._located(base):
             doc = copy_json(base) if self.begins_elsewhere else self._snapshot.load()["state"]
-            for first in range(0, len(self._found), _BATCH):
-                doc = fold_patches(doc, _patches(self._lines, self._found[first : first + _BATCH]))
+            for patches in self._batches():
+                doc = fold_patches(doc, patches)
         return doc
 
     def run_sharing(self, base: Any) -> Any:
         """Return the state, folded from `base` and sharing its unchanged parts."""
         doc, self.copied = base, 0
         with self._located(base):
-            for first in range(0, len(self._found), _BATCH):
-                for patch in _patches(self._lines, self._found[first : first + _BATCH]):
-                    copies: list[Any] = []
-                    doc = patched(doc, patch, copies)
-                    self.copied += sum(map(pointers, copies))
+            for patch in chain.from_iterable(self._batches()):
+                copies: list[Any] = []
+                doc = patched(doc, patch, copies)
+                self.copied += sum(map(pointers, copies))
         return doc
+
+    def _batches(self) -> Iterator[list[list[dict[str, Any]]]]:
+        places = iter(self._found)
+        while batch := list(islice(zip(places, places, strict=True), _BATCH)):
+            yield _patches(self._lines, batch)
 
     @contextlib.contextmanager
     def _located(self, base: Any) -> Iterator[None]:
@@ -149,7 +155,7 @@ def fold_patches(doc: Any, patches: Iterable[Iterable[Operation]]) -> Any:
     return doc
 
 
-def _patches(lines: Lines, places: Iterable[tuple[int, int]]) -> list[list[dict[str, Any]]]:
+def _patches(lines: Lines, places: list[tuple[int, int]]) -> list[list[dict[str, Any]]]:
     """Return the patches of these lines, parsed all at once.
 
     Only the text of the patches is parsed. In a commit, `patch` is followed by `observation`, so the text between the

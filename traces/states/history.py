@@ -1,5 +1,6 @@
 """A trace's states, for readers that walk from one to another."""
 
+from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 from ...errors import PatchError, TraceCorruptError, TraceError
 from ..file.lines import Lines
 from ..file.record import Record
+from ..file.safe_open import SMALL
 from ..json_patch.share import patched, pointers
 
 _KEPT = 64
@@ -26,24 +28,22 @@ class History:
         """Read `lines`; `base` returns the state of the run they start from."""
         self._lines = lines
         self._base = base
-        self.commits: list[int] = []
+        self.commits = array("Q")
         """The index of the record of each commit."""
-        self.patching: list[int] = []
+        self.patching = array("Q")
         """The indices of the records that may carry a patch."""
-        self._snapshots: list[int] = []
+        self._snapshots = array("Q")
         self._latest: tuple[int, Record] | None = None
         self._kept: OrderedDict[int, Any] = OrderedDict()
         self._weights: dict[int, int] = {}
         self._weight = 0
-        self._most = max(_POINTERS, len(lines.data) // 4)
-        data, offsets = lines.data, lines.offsets
-        for index in range(len(lines)):
-            at = offsets[index]
-            if data.startswith((b'{"kind":"commit",', b'{"kind":"end",', b'{"kind":"resume",'), at):
+        self._most = max(_POINTERS, min(len(lines.data), SMALL) // 4)
+        for index, raw in enumerate(lines.raws()):
+            if raw.startswith((b'{"kind":"commit",', b'{"kind":"end",', b'{"kind":"resume",')):
                 self.patching.append(index)
-                if data.startswith(b'{"kind":"c', at):
+                if raw.startswith(b'{"kind":"c'):
                     self.commits.append(index)
-            elif data.startswith(b'{"kind":"snapshot",', at):
+            elif raw.startswith(b'{"kind":"snapshot",'):
                 self._snapshots.append(index)
         if self.commits and not self.commits[0]:
             raise TraceCorruptError("the trace does not begin with its header", 1, path=lines.path)
