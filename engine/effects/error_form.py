@@ -1,4 +1,4 @@
-"""An exception as a trace has it: class, message, data, and what it is beyond the name of its class."""
+"""An exception as a trace has it, and what it is."""
 
 import errno
 from typing import Any

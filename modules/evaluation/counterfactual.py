@@ -317,7 +317,7 @@ class _Replay:
 
 
 def _check_readable(result: RunResult[Any]) -> None:
-    """Raise RecordedValueError if a fork ended because a record of its source is damaged."""
+    """Raise RecordedValueError if a damaged record ended the fork."""
     if result.error is not None and result.error.type == RecordedValueError.__name__:
         raise RecordedValueError(result.error.message)
 

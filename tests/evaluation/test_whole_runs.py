@@ -53,7 +53,7 @@ def evaluated(folder: Path, away: int, scorers: Any = None, **options: Any) -> E
 def test_every_command_says_the_same_of_a_retried_run(
     away: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each retry is a fork, with a trace of its own."""
+    """A retry resumes the run: the turn that failed is taken again."""
     seen: list[dict[str, Any]] = []
 
     def watched(steps: Sequence[Any], usage: dict[str, Any]) -> bool:
@@ -62,7 +62,7 @@ def test_every_command_says_the_same_of_a_retried_run(
 
     found = evaluated(tmp_path, away, [called_tool("look", at_least=2, at_most=2), watched])
     (sample,) = found.samples
-    assert len(list((tmp_path / "runs").glob("*.trace.jsonl"))) == away + 1
+    assert len(list((tmp_path / "runs").glob("*.trace.jsonl"))) == 1
     assert (sample.passed, sample.steps, sample.tokens, sample.cost, found.cost) == (True, 3, 330, 1.5, 1.5)
     assert {name: seen[0][name] for name in ("steps", "listed", "tokens_in", "cost")} == {
         **{"steps": 3, "listed": 3, "tokens_in": 300},
@@ -186,14 +186,14 @@ def test_the_verdict_is_the_primary_endpoint_and_its_scorer_the_same_hypothesis(
     assert list(results[0].estimates) == ["passed"]  # a report has the column once
 
 
-def test_an_inspect_log_of_a_retried_run_has_all_its_calls(tmp_path: Path) -> None:
+def test_an_inspect_log_of_a_retried_run_has_each_call_that_counts(tmp_path: Path) -> None:
     import io
     import zipfile
 
     with zipfile.ZipFile(io.BytesIO(inspect_log(evaluated(tmp_path, 2)))) as log:
         sample = json.loads(log.read(log.namelist()[0]))
     calls = [each for each in sample["events"] if each["event"] == "model"]
-    assert [("error" in each) for each in calls] == [False, False, True, True, False]
+    assert [("error" in each) for each in calls] == [False, False, False]
     assert sum(each["output"].get("usage", {}).get("total_cost", 0) for each in calls) == 1.5
     assert sample["model_usage"] == {
         "function:brain": {"input_tokens": 300, "output_tokens": 30, "total_tokens": 330, "total_cost": 1.5}

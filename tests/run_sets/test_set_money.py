@@ -266,7 +266,7 @@ def test_a_run_that_names_itself_as_its_source_is_counted_once(tmp_path: Path) -
     assert (used["steps"], used["tokens"]) == (0, docs[-1]["usage"]["tokens_in"] + docs[-1]["usage"]["tokens_out"])
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """Ends the run in the middle of a step, as a kill would; what is written after it is cut off."""
 
 

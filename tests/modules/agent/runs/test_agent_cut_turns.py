@@ -121,10 +121,10 @@ async def test_the_trace_of_a_run_that_is_left_is_at_hand_and_goes_on(tmp_path: 
     ]
 
 
-async def test_a_hook_that_wants_the_program_to_end_takes_no_call_away(tmp_path: Path) -> None:
+async def test_a_hook_that_wants_the_program_to_end_fails_alone(tmp_path: Path) -> None:
     agent = agent_of([{"echo": {"text": "a"}}], tmp_path, hooks=[give_up])
     trajectory = await agent.run("go")
-    assert told(trajectory) == CUT
+    assert told(trajectory) == [*CUT, ("assistant", "end", [])]
     assert trajectory.trace is not None
     assert await agent.make_engine().averify(trajectory.trace) == []
 
