@@ -40,6 +40,8 @@ class Start:
     """Returns whether the command itself was started, rather than only the sandbox's program; known at its end."""
     notes: list[str] = field(default_factory=list)
     """Lines to add to the output, known once the command and its cleanup have ended."""
+    undone: list[str] = field(default_factory=list)
+    """The same, about what the command has done and the sandbox has undone: the command has then failed."""
 
 
 class Command:

@@ -107,19 +107,23 @@ class LandlockSandbox(LocalSandbox):
             file.seek(0)
             program = str(Path(__file__).with_name("confine.py"))
             start = [sys.executable, "-I", "-S", program, str(file.fileno()), *argv]
+            starting = Start(
+                start,
+                child_env({**known, **env}),
+                pass_fds=[file.fileno()],
+                processes=self.limits.processes,
+                notes=guards.notes,
+            )
             try:
-                yield Start(
-                    start,
-                    child_env({**known, **env}),
-                    pass_fds=[file.fileno()],
-                    processes=self.limits.processes,
-                    notes=guards.notes,
-                )
+                yield starting
             finally:
                 changed = keeper.put_back()
             if changed:
                 names = ", ".join(os.path.relpath(each, root) for each in changed[:5])
-                guards.notes.append(f"[{names} would be run as code outside the sandbox, and was put back as it was]")
+                starting.undone.append(
+                    f"[{names} was put back as it was: others run code from there; call again with outside=true if you "
+                    "need to change it (git commit does), and say why]"
+                )
 
 
 def _readable(folder: str, hidden: set[str]) -> Iterator[str]:

@@ -89,7 +89,8 @@ class LocalSandbox:
                     done = command.run(start, self.limits.timeout(timeout), self.limits.output_bytes, on_output)
                     if start.began(done):
                         break
-            return replace(done, output="\n".join([done.output, *start.notes])) if start.notes else done
+            output = "\n".join([done.output, *start.undone, *start.notes])
+            return replace(done, output=output, returncode=done.returncode or int(bool(start.undone)))
 
         return await run_stoppable(work, command.kill)
 

@@ -93,6 +93,7 @@ async def test_what_others_run_as_code_is_put_back(place: Path, cmd: str) -> Non
     done = await LandlockSandbox(workspace).exec(["bash", "-c", cmd])
     assert (contents(workspace / ".git"), contents(workspace / "sub/.git")) == before
     assert "was put back as it was" in done.output
+    assert done.returncode != 0, "what was undone has not succeeded"
     shown = subprocess.run(["git", "log", "--format=%s"], cwd=workspace, capture_output=True, text=True, check=True)
     assert shown.stdout == "1\n"
 
@@ -125,7 +126,8 @@ async def test_nothing_is_put_back_through_a_link(place: Path) -> None:
         "mkdir x; mv .git $TMPDIR/g; echo x >> $TMPDIR/g/config",
     ):
         before = contents(place / "ws/.git")
-        assert (await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])).ok
+        done = await LandlockSandbox(place / "ws").exec(["bash", "-c", cmd])
+        assert done.ok is ("put back" not in done.output)
         assert contents(place / "ws/.git") == before
 
 
