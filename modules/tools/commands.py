@@ -115,7 +115,7 @@ async def run_command(
     output = done.output
     if done.left_behind:
         output += f"\n[{done.left_behind} process(es) left in the background were killed]"
-    if not done.ok and sandbox.walls:
+    if sandbox.walls:  # also if it succeeded: `pip download x | tail` does, whatever pip says
         hint = hint_for(output, network="network" not in sandbox.walls)
         output += f"\n[{hint}]" if hint is not None else ""
     if done.timed_out:

@@ -52,7 +52,7 @@ def _identity(root: Path) -> dict[str, str]:
 
 
 def hint_for(output: str, *, network: bool) -> str | None:
-    """Return what a failed command's output says about the sandbox, or None.
+    """Return what the output of a command says about the sandbox, or None.
 
     `network` says whether the command had one.
     """
@@ -63,4 +63,6 @@ def hint_for(output: str, *, network: bool) -> str | None:
             "files outside of the workspace, and files in it that others run as code, are read-only here; call again "
             "with outside=true if you need to write them (git commit does), and say why"
         )
+    if "Permission denied" in output and "/tmp" in output:  # of Landlock, which cannot give a run its own /tmp
+        return "write temporary files to $TMPDIR here, and not to /tmp"
     return None

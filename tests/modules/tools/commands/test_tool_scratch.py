@@ -159,6 +159,7 @@ async def test_without_network_a_command_fails_at_once_and_says_so(tmp_path: Pat
         for cmd in ("git clone -q https://example.org/x.git", f'python3 -c "{code}"'):
             with pytest.raises(RuntimeError, match="this command had no network; call again with network=true"):
                 await bash(cmd)
+        assert "call again with network=true" in await bash("git clone -q https://example.org/x.git 2>&1 | tail -1")
         with pytest.raises(RuntimeError) as failed:
             await bash("echo wrong; exit 1")
         assert "network" not in str(failed.value)
