@@ -17,7 +17,7 @@ HOSTILE, HARMLESS = COMMANDS["hostile"], COMMANDS["harmless"]
 EVERYDAY = Path(__file__).with_name("everyday.txt").read_text().splitlines()
 """Lines as projects in many languages have them in their Makefiles and READMEs."""
 
-NO_PUSH = ToolRules(deny=["bash(git push *)"])
+NO_PUSH = ToolRules(deny=["bash(git push *)"], otherwise="allow")
 USUAL = ToolRules(
     allow=[
         *("bash(ls *)", "bash(cat *)", "bash(head *)", "bash(tail *)", "bash(wc *)", "bash(grep *)", "bash(echo *)"),

@@ -356,7 +356,7 @@ class TestHosts:
         assert verdict(allow, "fetch", url="https://example.org/open/x", uri=url) == "ask"
 
     def test_a_command_that_names_the_host(self) -> None:
-        rules = ToolRules(deny=["bash(domain:example.org)"])
+        rules = ToolRules(deny=["bash(domain:example.org)"], otherwise="allow")
         assert verdict(rules, "bash", cmd="curl https://docs.Example.org/x") == "deny"
         assert verdict(rules, "bash", cmd="curl https://example.com/x") == "allow"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.from_thread
 import pytest
+from needed import missing
 
 from refold.modules.tools import (
     LandlockSandbox,
@@ -35,6 +36,8 @@ def place() -> Iterator[Path]:
     why = LandlockSandbox.unavailable()
     if why is not None:
         pytest.skip(why)
+    if shutil.which("git") is None:
+        missing("there is no git: apt-get install git")
     folder = Path("/opt") if os.access("/opt", os.W_OK) else Path("/var/tmp")
     made = folder / f"refold-landlock-{os.getpid()}-{random.randrange(10**9)}"
     (made / "ws/sub").mkdir(parents=True)
