@@ -52,7 +52,7 @@ def _identity(root: Path) -> dict[str, str]:
 
 
 def hint_for(output: str, *, network: bool) -> str | None:
-    """Return what the output of a command says about the sandbox, or None.
+    """Return what a command's output says about the sandbox, or None.
 
     `network` says whether the command had one.
     """
