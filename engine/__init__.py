@@ -3,7 +3,6 @@
 It has the state, decisions, the loop and its runner, effects, budgets, replay and resuming.
 """
 
-from ..endings import ENDINGS, Ending, RunStatus, StopReason
 from .agent_module import AgentModule
 from .children.calls import child_state, run_child, start_child, wait_child
 from .children.child_result import ChildResult
@@ -31,6 +30,7 @@ from .effects.perform import (
 from .effects.redaction import Redactor, make_redactor
 from .effects.spec import effect, signature_of
 from .effects.tools import run_actions
+from .endings import ENDINGS, Ending, RunStatus, StopReason
 from .engine import Engine, averify, verify
 from .loop.decision import Action, ActionResult, Decision, Observation
 from .loop.stop_criteria import (

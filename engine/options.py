@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
 from ..errors import EngineUsageError
-from ..secret_table import without_password
 from ..traces.file.writer import Durability
+from ..traces.secret_table import without_password
 from ..traces.stores import TraceStore, open_store
 from ..traces.stores.store_url import is_url
 from .effects.budget import RuntimeBudget

@@ -8,15 +8,15 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..endings import RunStatus, StopReason, predicate, remedy
 from ..errors import ChildRunError, DivergenceError, RecordedValueError, RunNotCompletedError, TraceCorruptError
 from ..errors.tasks import Issue
-from ..notebook_card import Block, Card, block_of
-from ..printable import message_of
 from ..tasks import TaskResult
 from ..traces import Record, Trace
+from ..traces.html_card import Block, Card, block_of
+from ..traces.printable import message_of
 from .effects.budget import RunUsage
 from .effects.error_form import error_kinds
+from .endings import RunStatus, StopReason, predicate, remedy
 
 
 class Unanswered(Enum):

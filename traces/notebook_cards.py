@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..notebook_card import ROWS, Block, Card, block_of, count, short
-from ..plain_text import call_text
+from .html_card import ROWS, Block, Card, block_of, count, short
 from .json_patch.share import Change
+from .plain_text import call_text
 
 
 def decision_text(decision: Mapping[str, Any] | None) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from ...endings import RunStatus, StopReason
 from ...tasks import Environment
 from ...traces import Trace
 from ..effects.redaction import Redactor
+from ..endings import RunStatus, StopReason
 from ..loop.decision import Decision
 from ..replay.reuse import Reuse
 from ..result import BUDGETS

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from ...endings import RunStatus, StopReason
 from ...traces import Trace
 from ..effects.budget import RunUsage
 from ..effects.json_values import json_result
+from ..endings import RunStatus, StopReason
 from ..result import RunFailure, RunResult, stop_reason_of
 
 Reads = Callable[[Any], Any] | None

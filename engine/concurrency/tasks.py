@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ...printable import message_of
+from ...traces.printable import message_of
 
 T = TypeVar("T")
 

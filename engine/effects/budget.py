@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from operator import add, attrgetter
 from typing import Any
 
-from ...endings import StopReason
 from ...errors import BudgetExceededError, EngineUsageError
-from ...printable import message_of
+from ...traces.printable import message_of
+from ..endings import StopReason
 
 WARN_AT = 0.8
 """The share of a limit at which the run warns."""

@@ -4,7 +4,7 @@ import errno
 from typing import Any
 
 from ...errors import ChildRunError, EffectError
-from ...printable import message_of, repr_of
+from ...traces.printable import message_of, repr_of
 from ..state.model import json_value
 
 _OWN = "refold."

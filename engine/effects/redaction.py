@@ -17,9 +17,9 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-from ...secret_table import MIN_LENGTH, TOKEN_SHAPES, is_secret, logins_in
 from ...tasks import Task
 from ...tasks.task_id import derived_id
+from ...traces.secret_table import MIN_LENGTH, TOKEN_SHAPES, is_secret, logins_in
 
 _OWN_NAME = re.compile(r"[a-z_]+")
 

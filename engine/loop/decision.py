@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import PydanticUserError, TypeAdapter
 
 from ...errors import DecisionError, EffectError, StateValueError
-from ...notebook_card import short_text
+from ...traces.html_card import short_text
 from ...traces.notebook_cards import decision_card
 from ..state.frozen import type_name
 from ..state.model import json_value

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...endings import StopReason
+from ..endings import StopReason
 from ..state.model import dump
 from .loop import final_reason
 

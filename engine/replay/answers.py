@@ -18,9 +18,9 @@ import orjson
 from pydantic import ValidationError
 
 from ...errors import StateValueError, WaitAnsweredError
-from ...plain_text import LONG, call_text, cut
 from ...traces import Effect, Step, Trace
 from ...traces.file.blob import is_blob
+from ...traces.plain_text import LONG, call_text, cut
 from ..effects.journal.journal import unknown
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor

@@ -24,11 +24,11 @@ from typing import Any, TypeVar, cast
 import orjson
 
 from ...errors import RefoldError, StateValueError, TraceError
-from ...printable import error_line
 from ...tasks import Task
 from ...traces import Record, Step, Trace
 from ...traces.json_patch.diff import make_patch
 from ...traces.json_patch.share import patched
+from ...traces.printable import error_line
 from ..concurrency.tasks import own_error
 from ..current_frame import reset_frame, set_frame
 from ..effects.budget import RuntimeBudget

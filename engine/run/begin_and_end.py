@@ -19,9 +19,7 @@ from typing import Any
 
 import anyio
 
-from ...endings import RunStatus, StopReason
 from ...errors import EnvironmentMismatchError, TraceWriteError
-from ...printable import printable
 from ...tasks import (
     CriterionResult,
     Environment,
@@ -34,10 +32,12 @@ from ...tasks import (
     use_environment,
 )
 from ...tasks.environments.removed_files import changed_files, removable_files
+from ...traces.printable import printable
 from ..concurrency.tasks import cancel_requests, own_error
 from ..concurrency.threads import in_thread
 from ..effects.context import counted_live
 from ..effects.tools import check_dict
+from ..endings import RunStatus, StopReason
 from ..module import input_issues, kind_of, refuse_while_importing
 from ..replay.answers import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult, unfinished

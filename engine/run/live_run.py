@@ -29,7 +29,6 @@ from typing import Any
 
 import orjson
 
-from ...endings import StopReason
 from ...errors import (
     BudgetExceededError,
     CallClosedError,
@@ -40,11 +39,11 @@ from ...errors import (
     TraceError,
     TraceWriteError,
 )
-from ...printable import repr_of
 from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
+from ...traces.printable import repr_of
 from ..concurrency.tasks import current_loop, own_error, soon
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
@@ -56,6 +55,7 @@ from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
 from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
+from ..endings import StopReason
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan

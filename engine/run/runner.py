@@ -33,7 +33,6 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from ...endings import RunStatus, StopReason, status_of
 from ...errors import DecisionError, StateValueError, TraceError, TraceWriteError
 from ...tasks import Environment
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
@@ -43,6 +42,7 @@ from ..effects.call import Call, leave
 from ..effects.context import Frame, frame_inside, named_lanes
 from ..effects.json_values import own_observation
 from ..effects.tools import act, begin
+from ..endings import RunStatus, StopReason, status_of
 from ..loop.decision import ActionResult, Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, final_reason, fold
 from ..module import Module, first_state, hook_arguments, kind_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from ...endings import StopReason
+from ..endings import StopReason
 from ..loop.decision import Decision
 
 

@@ -23,9 +23,9 @@ import anyio
 
 from ...engine import Engine, Meter, RunResult, StopReason
 from ...errors import NotATraceError, RecordedValueError, RefoldError, StateError
-from ...printable import message_of
 from ...traces import Step, Trace
 from ...traces.file.append_only import SUFFIX
+from ...traces.printable import message_of
 from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
 from ..run_sets.drive import one_error

@@ -14,10 +14,10 @@ from typing import Any
 
 from ...engine import AgentModule, own_error
 from ...errors import RefoldError, TraceError
-from ...printable import message_of
-from ...secret_table import without_password
 from ...tasks import Task
 from ...traces import Trace
+from ...traces.printable import message_of
+from ...traces.secret_table import without_password
 from ...traces.stores import RunRef, TaskRow, TraceStore, open_store
 from ..run_sets import Executor, SetLimits, SetProgress, Stop, arun_set
 from ..run_sets.code import code_of

@@ -12,9 +12,9 @@ from typing import Any
 
 from ...errors import StoreError, TraceError, TraceLockedError, UsageError
 from ...errors.remedies import remedy
-from ...secret_table import without_password
 from ...tasks.files.regular_file import open_regular, read_regular
 from ...traces.file.lock import lock_file
+from ...traces.secret_table import without_password
 from ...traces.stores import TraceStore, open_store
 from .datasets import Dataset, Row
 from .errors import EvaluationError

@@ -14,7 +14,7 @@ from mcp.types import Tool as ServerTool
 from starlette.requests import Request
 
 from ...engine import new_id
-from ...printable import error_line
+from ...traces.printable import error_line
 from ..agent.agent import Agent
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.tools import Tool, Toolset, by_wire_name

@@ -22,8 +22,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from ...endings import is_decided
 from ...engine import RunFailure, RunResult, RunStatus, StopReason
+from ...engine.endings import is_decided
 from ...errors import EffectError, RefoldError
 from ...traces import Trace
 from ...traces.stores import Figures, RunRef, TraceStore

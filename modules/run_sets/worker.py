@@ -24,9 +24,9 @@ from anyio import to_thread
 
 from ...engine import Engine, RunResult, make_redactor
 from ...errors import DivergenceError, RefoldError, RunAbortedError, StoreError, TraceLockedError, TraceTakenError
-from ...printable import error_line
 from ...tasks import Task
 from ...traces import Trace
+from ...traces.printable import error_line
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
 from ..rate_limits import RateLimiter, use_limiter
 from .alone.own_process import Alone, describe_exit, run_alone

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from ...printable import printable
+from ...traces.printable import printable
 
 SkillSource = Literal["builtin", "python", "bundled"]
 """The origins of a skill."""

@@ -17,7 +17,7 @@ from typer import Exit, TyperException
 from typer.main import get_command
 
 from ..errors import RefoldError
-from ..printable import printable
+from ..traces.printable import printable
 from . import errors as failures
 from .app import app
 

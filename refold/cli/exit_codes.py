@@ -5,7 +5,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from ..endings import ENDINGS, StopReason
+from ..engine.endings import ENDINGS, StopReason
 from .errors import BAD_INPUT
 
 _WORST_LAST = ("completed", "stopped", "waiting", "failed", "cancelled")

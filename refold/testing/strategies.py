@@ -20,8 +20,8 @@ except ModuleNotFoundError as error:
     ) from error
 from pydantic import JsonValue, ValidationError
 
-from ..annotations import behind_alias, is_alias
 from ..engine import StateModel, StateSchema
+from ..engine.annotations import behind_alias, is_alias
 from ..errors import StateValueError
 from .limits import Limits
 

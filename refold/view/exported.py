@@ -14,10 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from ..printable import printable
 from ..traces import Trace
 from ..traces.file.append_only import SUFFIX
 from ..traces.file.blob import FolderBlobs
+from ..traces.printable import printable
 from . import bundle
 from .packed import pack
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio.to_thread
 
 from ...errors import OutsideWorkspaceError
-from ...printable import error_line
+from ...traces.printable import error_line
 from .evaluators import evaluator_names, find_evaluator
 from .results import CriterionResult, TaskResult
 from .run_view import Evaluator, RunView

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from ...errors import EnvironmentMismatchError
-from ...printable import error_line
+from ...traces.printable import error_line
 from ..issues import TaskValidationIssue
 from ..task import Task
 from .environment import Environment

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import EnvironmentMismatchError
-from ...printable import error_line
+from ...traces.printable import error_line
 from ..issues import TaskValidationIssue, near
 from ..task import EnvSpec
 from ..workspace import workspace_of

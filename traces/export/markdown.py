@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from ...errors import TraceNotFoundError
-from ...printable import printable
+from ..printable import printable
 from ..step import Effect, Step
 from ..trace import Trace
 from .figures import run_seconds, run_usage, step_figures, step_seconds, steps_of, task_of

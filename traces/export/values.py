@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from ...plain_text import seconds_text, value_text
-from ...printable import printable, printable_json
+from ..plain_text import seconds_text, value_text
+from ..printable import printable, printable_json
 
 __all__ = ["LONG", "SHORT", "cut", "dump", "in_line", "moment", "seconds_text", "value_text"]
 

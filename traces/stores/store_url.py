@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...errors import ExtraMissingError, TraceNotFoundError, UsageError
-from ...secret_table import without_password
 from ..analysis.locate import branches_folder
+from ..secret_table import without_password
 from .access import Access
 from .run_ref import RunRef
 from .url_text import path_in

@@ -22,7 +22,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ....endings import StopReason
 from ....tasks import Environment, Task
 from ....traces import Record, Trace
 from ....traces.file.record import FORMAT
@@ -31,6 +30,7 @@ from ...effects.budget import Account, EndedFromAbove, RuntimeBudget, RunUsage
 from ...effects.call import Call
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor, redacted_task
+from ...endings import StopReason
 from ...loop.decision import Decision
 from ...loop.loop import Adopted
 from ...loop.stop_criteria import StopCriteria

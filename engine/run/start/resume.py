@@ -35,20 +35,20 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ....endings import RunStatus, StopReason
 from ....errors import DivergenceError, EffectError, EngineUsageError, TraceCorruptError, WaitAnsweredError
-from ....printable import message_of
 from ....tasks import Task, TaskResult
 from ....traces import Record, Trace
 from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
 from ....traces.json_patch.diff import make_patch
+from ....traces.printable import message_of
 from ....traces.stores import RunRef
 from ...concurrency.tasks import own_error
 from ...effects.budget import RuntimeBudget
 from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
 from ...effects.request_digest import Learn
+from ...endings import RunStatus, StopReason
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.answers import Answers, expired_in

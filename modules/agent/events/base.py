@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ....secret_table import MASK
+from ....traces.secret_table import MASK
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall

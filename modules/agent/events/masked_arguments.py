@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from ....secret_table import MASK, is_harmless, is_secret
+from ....traces.secret_table import MASK, is_harmless, is_secret
 
 _FLAG = re.compile(r"^--?[\w-]+$")
 _IN_TEXT = re.compile(r"(?<!\S)(--?[\w-]++)(=|\s++)('[^']*'|\"[^\"]*\"|\S+)")

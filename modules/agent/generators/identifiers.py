@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import TypeAdapter, ValidationError
 
 from ....errors import UsageError
-from ....secret_table import without_logins
+from ....traces.secret_table import without_logins
 from .cassettes.cassette import CassetteGenerator
 from .params import GenerateParams
 from .protocol import Generator

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import PydanticJsonSchemaWarning
 from typing_extensions import TypedDict
 
-from ....annotations import without_alias
 from ....engine import signature_of
+from ....engine.annotations import without_alias
 from ....errors import DefinitionError
 from .context import Context
 from .docstrings import parameter_texts, target_of

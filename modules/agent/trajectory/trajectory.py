@@ -18,11 +18,11 @@ from pydantic import (
     model_serializer,
 )
 
-from ....endings import predicate, remedy
 from ....engine import RunFailure, RunStatus, WaitRequest
+from ....engine.endings import predicate, remedy
 from ....errors import EngineUsageError, RunNotCompletedError, TraceError
-from ....notebook_card import Card, block_of
 from ....traces import Trace
+from ....traces.html_card import Card, block_of
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.usage import Usage, UsageAtLeast

@@ -9,7 +9,7 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
-from ....printable import printable
+from ....traces.printable import printable
 from ..result import EvalResult, Spent
 from ..sample import Sample
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
-from ....secret_table import MASK, SCHEME, is_parameter, is_secret, without_logins
+from ....traces.secret_table import MASK, SCHEME, is_parameter, is_secret, without_logins
 from ...agent.events.masked_arguments import masked
 
 _HARMLESS = frozenset({"accept", "content-type", "user-agent", "accept-language", "cache-control"})

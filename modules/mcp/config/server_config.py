@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
-from ....secret_table import MASK
+from ....traces.secret_table import MASK
 from .hidden_secrets import shown_command, shown_url
 
 DEFAULT_INIT_TIMEOUT: float = 30

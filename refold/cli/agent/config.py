@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...modules.agent.events.masked_arguments import masked
-from ...secret_table import MASK, SCHEME, is_parameter, without_logins
+from ...traces.secret_table import MASK, SCHEME, is_parameter, without_logins
 from ..errors import InputError
 
 KEY = "agent"

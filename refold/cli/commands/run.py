@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...endings import remedy
 from ...engine import AgentModule, Engine, RunResult
+from ...engine.endings import remedy
 from ...tasks import Task
 from ...traces import Durability, Record
 from ...traces.stores.store_url import is_url

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...printable import printable, printable_json
+from ...traces.printable import printable, printable_json
 from .line_breaks import hanging
 
 _HELD = 2**20

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...endings import is_decided
+from ...engine.endings import is_decided
 from ...errors import StoreError, TraceError
 from ...traces import Trace
 from ...traces.analysis.frames import own_frames

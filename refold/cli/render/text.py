@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from ...plain_text import LONG, SHORT, call_text, cut, seconds_text, value_text
-from ...printable import printable as clean
+from ...traces.plain_text import LONG, SHORT, call_text, cut, seconds_text, value_text
+from ...traces.printable import printable as clean
 
 __all__ = [
     "LONG",

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from refold.cli.render.line_breaks import hanging
 from refold.cli.render.text import brief, clean, cut, seconds_text, size_text, value_text
-from refold.printable import printable, printable_json
+from refold.traces.printable import printable, printable_json
 
 ANY = st.text(st.characters(), max_size=80)
 

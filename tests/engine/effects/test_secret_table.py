@@ -16,7 +16,7 @@ from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.providers.provider_errors import provider_error_of
 from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
-from refold.secret_table import is_secret, without_password
+from refold.traces.secret_table import is_secret, without_password
 
 SECRET = "hunter2-0123456789"
 NAMES = [

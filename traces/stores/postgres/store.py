@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ....errors import UsageError
-from ....secret_table import without_password
+from ...secret_table import without_password
 from ..access import Access
 from ..beats import Beats
 from ..protocol import Grouping

@@ -15,7 +15,7 @@ from socket import gaierror
 from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 
-from .....secret_table import MIN_LENGTH, without_logins
+from .....traces.secret_table import MIN_LENGTH, without_logins
 from ..errors import (
     ContextOverflowError,
     FatalGeneratorError,

@@ -18,8 +18,8 @@ from ....modules.evaluation.folder import RUNS
 from ....modules.evaluation.reports import csv_report, html_report
 from ....modules.evaluation.result import Spent, no_column
 from ....modules.evaluation.sample import Sample
-from ....secret_table import without_password
 from ....traces.export.files import export_file
+from ....traces.secret_table import without_password
 from ...errors import INTERRUPTED, InputError
 from ...input.consent import check_module, trusted_folders
 from ...input.module_import import importable, load_object, thing_at

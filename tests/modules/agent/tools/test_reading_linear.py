@@ -24,7 +24,7 @@ from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_mode import with_end
 from refold.modules.policies.judge.judge import read_decision
 from refold.modules.tools import EditError, PatchFormatError, apply_patch, edit_file, use_workspace
-from refold.secret_table import TOKEN_SHAPES
+from refold.traces.secret_table import TOKEN_SHAPES
 
 LENGTH = 40_000
 STUCK = 5

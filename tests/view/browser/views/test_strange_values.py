@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from view_pages import Look
 from view_server import serving
 
-from refold.printable import printable
+from refold.traces.printable import printable
 
 AGENT = "refold.modules.agent.state:AgentState"
 LATE = 1e300

@@ -1,4 +1,4 @@
-"""Values as JSON, calls as code and durations as words, safe to print."""
+"""Values, calls and durations as text that is safe to print."""
 
 import json
 from collections.abc import Mapping

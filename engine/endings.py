@@ -123,7 +123,10 @@ def is_decided(status: str, error: Mapping[str, Any] | None, steps: int) -> bool
 
 
 def remedy(status: str, error: Mapping[str, Any] | None, steps: int) -> str:
-    """Return how to do a failed run's step again, as the end of a sentence; "" if the run did not fail."""
+    """Return how to redo a failed run's step; "" for other runs.
+
+    The text is the end of a sentence.
+    """
     if status != RunStatus.failed:
         return ""
     if is_decided(status, error, steps):
