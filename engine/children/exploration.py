@@ -74,8 +74,8 @@ class Exploration:
         self._at_work = set[LiveRun]()
         """The candidates' runs at work."""
         self._family = cache(run.writer.trace)
-        self._at_once = run.plan.options.max_children
-        self._room = anyio.Semaphore(self._at_once, fast_acquire=True)
+        self._concurrency = run.plan.options.max_children
+        self._room = anyio.Semaphore(self._concurrency, fast_acquire=True)
         self._cut: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
         self._chosen = False
@@ -192,7 +192,7 @@ class Exploration:
             take(place, _finite(value, score, place))
 
         if is_async(score):
-            await several([partial(ask, place, args) for place, args in asked.items()], self._at_once)
+            await several([partial(ask, place, args) for place, args in asked.items()], self._concurrency)
         else:
             for place, args in asked.items():
                 await ask(place, args)
@@ -225,7 +225,7 @@ class Exploration:
             if not set(ids) <= self._earlier.opened:
                 opened = {"place": node.place, "run": node.run_id, "children": ids}
                 run.write("branch", run.step, {"opened": opened})
-        await several([partial(self._bring, node, child) for node, child in runs], self._at_once)
+        await several([partial(self._bring, node, child) for node, child in runs], self._concurrency)
         for node, child in runs:
             self._follow(_below(node, child.number), child.run_id)
         if self._cut is not None:

@@ -145,8 +145,8 @@ class Job(Generic[T]):
         raise self._error
 
 
-async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -> None:
-    """Run the jobs in their order, at most `at_once` at a time.
+async def several(jobs: Sequence[Callable[[], Awaitable[None]]], concurrency: int) -> None:
+    """Run the jobs in their order, at most `concurrency` at a time.
 
     If a job raises, the others are cancelled and its error is raised, not inside an ExceptionGroup. If this returns,
     every job has returned: a job that something cancelled on its own counts as an error.
@@ -171,7 +171,7 @@ async def several(jobs: Sequence[Callable[[], Awaitable[None]]], at_once: int) -
                 return
 
     async with anyio.create_task_group() as group:
-        for _ in range(min(len(jobs), at_once)):
+        for _ in range(min(len(jobs), concurrency)):
             group.start_soon(worker)
     if errors:
         error = the_one_of(errors)

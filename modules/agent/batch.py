@@ -73,12 +73,12 @@ def _prepared(
     """Return the goals as tasks, their new trajectories and the limiter."""
     if isinstance(goals, str | Task):
         raise TypeError(f"goals must be several, such as a list; for one goal, use run({goals!r:.60})")
-    at_once = agent.concurrency if concurrency is None else concurrency
-    if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
-        raise ValueError(f"concurrency, the number of goals worked on at once, must be at least 1, got {at_once!r}")
+    most = agent.concurrency if concurrency is None else concurrency
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ValueError(f"concurrency must be a whole number of at least 1, got {most!r}")
     tasks = [as_task(goal) for goal in goals]
     trajectories = [Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks]
-    return tasks, trajectories, anyio.CapacityLimiter(at_once)
+    return tasks, trajectories, anyio.CapacityLimiter(most)
 
 
 @contextmanager

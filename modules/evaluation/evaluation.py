@@ -342,4 +342,4 @@ def _limits(given: SetLimits | Mapping[str, Any] | None, concurrency: int | None
     limits = SetLimits.of(given)
     if concurrency is None:
         return limits
-    return replace(limits, at_once=concurrency)
+    return replace(limits, concurrency=concurrency)

@@ -30,21 +30,21 @@ wait.
 class SetLimits:
     """The limits of a set as a whole.
 
-    `at_once` is the number of concurrent runs of one call, over all its processes; another call over the same set adds
-    its own. `requests_per_minute` and `tokens_per_minute` hold for model calls and other requests that pass
+    `concurrency` is the largest number of concurrent runs of one call, over all its processes; another call over the
+    same set adds its own. `requests_per_minute` and `tokens_per_minute` hold for model calls and other requests that pass
     `request_slot`; without them, the rate is learned from refused requests. `max_cost_usd` limits the whole set, over
     all attempts: before a request starts, an upper bound of its cost is reserved. `attempts` is the number of attempts
     at a task that fails for reasons of the machine.
     """
 
-    at_once: int = 16
+    concurrency: int = 16
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     max_cost_usd: float | None = None
     attempts: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("at_once", "attempts"):
+        for name in ("concurrency", "attempts"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")

@@ -27,7 +27,7 @@ class _Part(BaseModel):
 class SuiteLimits(_Part):
     """The limits of a suite; see `SetLimits`."""
 
-    at_once: StrictInt | None = Count
+    concurrency: StrictInt | None = Count
     requests_per_minute: float | None = Amount
     tokens_per_minute: float | None = Amount
     max_cost_usd: float | None = Amount

@@ -66,7 +66,7 @@ LONGEST_WAIT = 20.0
 
 
 class Worker:
-    """Works on a set, with `at_once` runs in one event loop.
+    """Works on a set, with `concurrency` runs in one event loop.
 
     `on_first_end` is called when the worker has ended a task for the first time.
     """
@@ -78,7 +78,7 @@ class Worker:
         stop: Stop,
         *,
         number: str = "0",
-        at_once: int,
+        concurrency: int,
         on_first_end: Callable[[], object] = lambda: None,
     ) -> None:
         self.plan = plan
@@ -86,7 +86,7 @@ class Worker:
         self._store = store
         self._table: TaskTable = store.tasks(plan.set_id)
         self._stop = stop
-        self._at_once = at_once
+        self._concurrency = concurrency
         self._on_first_end: Callable[[], object] | None = on_first_end
         self._module = plan.load_module()
         options = plan.engine_options()
@@ -107,7 +107,7 @@ class Worker:
         """Whether no task is left to claim and no worker is running one."""
         limits = plan.limits
         self.limiter = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
-        self.limiter.share = at_once / max(at_once, limits.at_once)
+        self.limiter.share = concurrency / max(concurrency, limits.concurrency)
         self._shared_budget = plan.shared_budget(self._table, self.owner)
 
     async def run(self) -> None:
@@ -140,9 +140,9 @@ class Worker:
                     await self._ask(self._shared_budget.renew)  # what an outage has kept from being booked
 
     async def _slots(self) -> int:
-        """Return `at_once`, but no more than the set has tasks."""
+        """Return `concurrency`, but no more than the set has tasks."""
         counts = await self._ask(self._table.counts)
-        return min(self._at_once, sum(each.tasks for each in counts))
+        return min(self._concurrency, sum(each.tasks for each in counts))
 
     def _held(self) -> set[str]:
         return {*self._running, *(lease.key for lease in list(self._ready))}
@@ -205,7 +205,7 @@ class Worker:
                     for r in rows
                 ]
         self._claim_failed = True
-        free = self._at_once - len(self._running)
+        free = self._concurrency - len(self._running)
         claimed = self._table.claim(self.owner, max(1, free), self.plan.lease_seconds)
         self._claim_failed = False
         return claimed

@@ -85,7 +85,9 @@ Executor = Annotated[
     typer.Option(help="Where runs work: one after another, on this machine, on Ray.", show_default=False),
 ]
 Processes = Annotated[int | None, typer.Option(min=1, help="Processes of the executor `local`.", show_default=False)]
-AtOnce = Annotated[int | None, typer.Option(min=1, help="Runs at once, in all.", show_default=False)]
+Concurrency = Annotated[
+    int | None, typer.Option(min=1, help="The most concurrent runs, over all processes.", show_default=False)
+]
 
 
 def budget_of(

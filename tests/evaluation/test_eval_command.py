@@ -136,7 +136,7 @@ def test_a_replay_in_which_every_run_failed_says_why_each_failed(
 
 def test_the_runs_may_be_in_any_store_and_in_processes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{folder}/runs.db"
-    code, first = called(capsys, "run", "EVAL.yaml", "--traces", url, "--processes", "2", "--at-once", "2")
+    code, first = called(capsys, "run", "EVAL.yaml", "--traces", url, "--processes", "2", "--concurrency", "2")
     assert (code, first["passed"], (folder / "runs/hands/runs").exists()) == (0, 1, False)
     store = open_store(url)
     assert store.sets() == ["hands"]

@@ -346,7 +346,7 @@ def test_a_comparison_needs_tasks_and_scores_in_common(tmp_path: Path) -> None:
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"assert_scores": ["exakt"]}, "assert_scores names 'exakt'"),
         ({"task": 3}, "task must be agent.task"),
-        ({"limits": {"at_onze": 1}}, "did you mean 'at_once'"),
+        ({"limits": {"concurency": 1}}, "did you mean 'concurrency'"),
     ],
 )
 def test_wrong_options_are_told(options: dict[str, Any], said: str) -> None:

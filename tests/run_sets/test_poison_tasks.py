@@ -51,7 +51,7 @@ if __name__ == "__main__":
         runner = Local(2 if executor == "processes" else 1)
     tasks = [Task(id=f"t{i}", objective=str(i)) for i in range(16)]
     module = unsendable() if executor == "unsendable" else poison.Poison()
-    run_set(module, tasks, where, executor=runner, limits={"at_once": 8}, name="s", lease_seconds=1)
+    run_set(module, tasks, where, executor=runner, limits={"concurrency": 8}, name="s", lease_seconds=1)
     rows = all_rows(open_store(where, "read").tasks("s"))
     print(json.dumps({row.key: [row.status, row.figures.error, row.attempts] for row in rows}))
 """

@@ -33,9 +33,12 @@ budget: {max_steps: 60}
         ("- 1", "must be a mapping with `module` or `agent`"),
         ("module: a:B\nagent: c:d\ntasks: [x]", r":2: names both module and agent"),
         ("tasks: [x]", "names neither module and agent"),
-        ("module: a:B\ntasks: [x]\nlimit:\n  at_once: 3", r":3: limit: unknown field; did you mean 'limits'"),
-        ("module: a:B\ntasks: [x]\nlimits:\n  at_one: 3", r":4: limits.at_one: unknown field; did you mean 'at_once'"),
-        ("module: a:B\ntasks: [x]\nlimits:\n  at_once: 0", r":4: limits.at_once: must be at least 1"),
+        ("module: a:B\ntasks: [x]\nlimit:\n  concurrency: 3", r":3: limit: unknown field; did you mean 'limits'"),
+        (
+            "module: a:B\ntasks: [x]\nlimits:\n  concurency: 3",
+            r":4: limits.concurency: unknown field; did you mean 'concurrency'",
+        ),
+        ("module: a:B\ntasks: [x]\nlimits:\n  concurrency: 0", r":4: limits.concurrency: must be at least 1"),
         ("module: a:B\ntasks: [x]\nexecutor: slurm", r":3: executor: must be 'inline', 'local' or 'ray'"),
         ("module: a:B\ntasks:\n  - x\n  - {objective: y, idd: z}", r":4: tasks\[1\].idd: unknown field; did you mean"),
         ("module: a:B\nname: ../../escaped\ntasks: [x]", r":2: name: must be the name of a folder, not a path"),
@@ -202,7 +205,7 @@ def test_ctrl_c_once_lets_running_tasks_finish_and_twice_cuts_them_off(tmp_path:
     tasks = "".join(
         f"  - {{id: t{n}, objective: go, inputs: {inputs}, budget: {{max_steps: 500}}}}\n" for n in range(4)
     )
-    suite.write_text(f"module: toys.counting:Counting\ntasks:\n{tasks}limits: {{at_once: 2}}\n")
+    suite.write_text(f"module: toys.counting:Counting\ntasks:\n{tasks}limits: {{concurrency: 2}}\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "helpers"), str(ROOT)])}
     command = [*warm_python(), "-m", "refold.cli", "set", "run", str(suite), "--json"]
     process = subprocess.Popen(

@@ -93,7 +93,7 @@ def ledger_of(table: TaskTable, now: float | None = None) -> Ledger:
 
 def run(module: Talking, folder: Path, wall: float | None, **engine: Any) -> SetResult:
     tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(6)]
-    limits: dict[str, Any] = {"at_once": 4, **({} if wall is None else {"max_cost_usd": wall})}
+    limits: dict[str, Any] = {"concurrency": 4, **({} if wall is None else {"max_cost_usd": wall})}
     return run_set(module, tasks, folder, limits=limits, engine=engine)
 
 
@@ -425,7 +425,7 @@ class Growing(Talking):
 def spend(module: Any, folder: Path, **limits: Any) -> SetResult:
     PAID.clear()
     tasks = [Task(id=f"t{n}", objective=f"task {n}") for n in range(16)]
-    limits = {"max_cost_usd": 1.0, "at_once": 16, "attempts": 1, **limits}
+    limits = {"max_cost_usd": 1.0, "concurrency": 16, "attempts": 1, **limits}
     return run_set(module, tasks, folder, limits=limits)
 
 
@@ -669,7 +669,7 @@ class Paying(AgentModule[StateSchema]):
 
 if __name__ == "__main__":
     tasks = [Task(id=f"t{n}", objective="pay") for n in range(40)]
-    limits = {"max_cost_usd": 1.0, "at_once": 4, "attempts": 9}
+    limits = {"max_cost_usd": 1.0, "concurrency": 4, "attempts": 9}
     told = run_set(Paying, tasks, sys.argv[1], name="s", limits=limits, lease_seconds=1.0)
     print(told.interrupted, *told.notes, sep="\\n")
 """

@@ -47,7 +47,12 @@ def test_a_worker_outlives_a_store_that_fails_for_a_while(
     if name == "counts":  # those of the worker and of the progress, and not the first look of the command
         monkeypatch.setattr("refold.modules.run_sets.drive._look", _first_look(failed))
     result = run_set(
-        Counting(), tasks_of(tmp_path), tmp_path / "set", executor="inline", limits={"at_once": 2}, lease_seconds=1e6
+        Counting(),
+        tasks_of(tmp_path),
+        tmp_path / "set",
+        executor="inline",
+        limits={"concurrency": 2},
+        lease_seconds=1e6,
     )
     assert result.is_completed
     assert failed() == 2

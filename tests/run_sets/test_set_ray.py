@@ -41,7 +41,7 @@ def connected(cluster: Nodes) -> Iterator[None]:
 
 @pytest.mark.usefixtures("connected")
 def test_a_set_runs_on_ray(tmp_path: Path) -> None:
-    work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=12, steps=4, at_once=6)
+    work = Work(str(tmp_path / "set"), str(tmp_path / "marks"), tasks=12, steps=4, concurrency=6)
     assert run(work, Ray(2)).is_completed
     assert problems(work, figures(work.where)) == []
 

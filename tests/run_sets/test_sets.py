@@ -59,7 +59,7 @@ def calls(folder: Path) -> Counter[str]:
 def test_every_task_is_one_run_and_the_same_call_again_does_nothing(tmp_path: Path) -> None:
     tasks, where = tasks_of(tmp_path), tmp_path / "set"
     seen: list[SetProgress] = []
-    first = run_set(Counting(), tasks, where, limits={"at_once": 3}, on_progress=seen.append)
+    first = run_set(Counting(), tasks, where, limits={"concurrency": 3}, on_progress=seen.append)
     assert first.is_completed
     assert not first.interrupted
     assert first.counts == {"completed": 6}
@@ -82,11 +82,11 @@ def test_an_idle_slot_looks_again_when_a_task_of_its_worker_ends(
 ) -> None:
     """It would wait for ever otherwise: here, time alone never makes it look."""
     monkeypatch.setattr("refold.modules.run_sets.worker.IDLE_SECONDS", math.inf)
-    assert run_set(Counting(), tasks_of(tmp_path, 2), tmp_path / "set", limits={"at_once": 5}).is_completed
+    assert run_set(Counting(), tasks_of(tmp_path, 2), tmp_path / "set", limits={"concurrency": 5}).is_completed
 
 
 def test_a_worker_has_no_more_slots_than_the_set_has_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command with `--at-once 1000000000` took all memory before it began."""
+    """A command with `--concurrency 1000000000` took all memory before it began."""
     slots: list[Worker] = []
     real = Worker._slot
 
@@ -95,7 +95,7 @@ def test_a_worker_has_no_more_slots_than_the_set_has_tasks(tmp_path: Path, monke
         await real(worker)
 
     monkeypatch.setattr(Worker, "_slot", slot)
-    result = run_set(Counting(), tasks_of(tmp_path, 3), tmp_path / "set", limits={"at_once": 1000})
+    result = run_set(Counting(), tasks_of(tmp_path, 3), tmp_path / "set", limits={"concurrency": 1000})
     assert (result.counts, len(slots)) == ({"completed": 3}, 3)
 
 
@@ -207,15 +207,17 @@ def test_the_command_that_begins_a_set_second_is_told_what_differs(
 def test_processes_share_the_limits_of_the_set_as_the_executor_has_it(tmp_path: Path) -> None:
     shares: list[float] = []
 
-    async def run(plan: SetPlan, stop: Stop, processes: int, at_once: int) -> None:
+    async def run(plan: SetPlan, stop: Stop, processes: int, concurrency: int) -> None:
         store = open_store(tmp_path)
-        shares.extend(Worker(plan, store, stop, at_once=at_once // processes).limiter.share for _ in range(processes))
+        shares.extend(
+            Worker(plan, store, stop, concurrency=concurrency // processes).limiter.share for _ in range(processes)
+        )
         store.close()
 
     plan = SetPlan(Counting(), str(tmp_path), "set", "run", limits=SetLimits(requests_per_minute=60))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processes_room, "run_processes", run)
-        anyio.run(Local(processes=2, at_once=64).run, plan, Stop())
+        anyio.run(Local(processes=2, concurrency=64).run, plan, Stop())
     assert shares == [0.5, 0.5]
 
 
@@ -256,8 +258,8 @@ def test_other_arguments_of_a_module_or_an_agent_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"limits": {"at_one": 3}}, "did you mean 'at_once'"),
-        ({"limits": {"at_once": 0}}, "at_once must be a whole number of at least 1, got 0"),
+        ({"limits": {"concurency": 3}}, "did you mean 'concurrency'"),
+        ({"limits": {"concurrency": 0}}, "concurrency must be a whole number of at least 1, got 0"),
         ({"retry": "failed"}, r"write retry=\('failed',\)"),
         ({"retry": ["broken"]}, "retry takes statuses of ended tasks"),
         ({"executor": "slurm"}, "there are inline, local, ray"),
@@ -332,7 +334,7 @@ def test_a_set_that_is_drained_finishes_what_runs_and_one_that_is_cut_resumes_it
             found: list[SetResult] = []
 
             async def work() -> None:
-                found.append(await arun_set(Counting(), tasks, where, limits={"at_once": 2}, stop=stop))
+                found.append(await arun_set(Counting(), tasks, where, limits={"concurrency": 2}, stop=stop))
 
             group.start_soon(work)
             while calls(tmp_path).total() < after:
@@ -377,7 +379,7 @@ def test_a_worker_that_fails_again_and_again_ends_the_set_with_the_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes_room, "IN_VAIN", 1)
-    limits = {"at_once": 2, "attempts": 1}
+    limits = {"concurrency": 2, "attempts": 1}
     tasks, where = tasks_of(tmp_path, 9), tmp_path / "set"
     with pytest.raises(ExternalError, match=r"failed 2 times in a row .* again: it ended with exit code 7"):
         # no lease runs out, however long a process takes to start, so that no other worker ends a dead one's task
@@ -405,7 +407,7 @@ def test_two_commands_share_a_set(tmp_path: Path) -> None:
 
     async def both() -> None:
         async def one() -> None:
-            found.append(await arun_set(Counting(), tasks, where, limits={"at_once": 2}))
+            found.append(await arun_set(Counting(), tasks, where, limits={"concurrency": 2}))
 
         async with anyio.create_task_group() as group:
             group.start_soon(one)

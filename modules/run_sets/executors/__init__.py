@@ -22,7 +22,7 @@ def executor_of(given: "Executor | str", processes: int = 1) -> Executor:
         raise UsageError(f"the executor {given} has no processes: leave processes out, or use local")
     match given:
         case "inline":
-            return Local(at_once=1)
+            return Local(concurrency=1)
         case "local":
             return Local(processes)
         case "ray":

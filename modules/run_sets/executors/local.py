@@ -14,17 +14,17 @@ from ..worker import Worker
 class Local:
     """Runs a set on this machine.
 
-    With one process, the runs share the event loop of the caller; `at_once` replaces the set's limit. With several,
+    With one process, the runs share the event loop of the caller; `concurrency` replaces the set's limit. With several,
     each process has an event loop and its share of the runs. The module must then be one that can be sent to another
     process: an instance of a class in a file, or a name such as "my_agents:Solver".
     """
 
-    def __init__(self, processes: int = 1, *, at_once: int | None = None) -> None:
-        for name, value in (("processes", processes), ("at_once", at_once)):
+    def __init__(self, processes: int = 1, *, concurrency: int | None = None) -> None:
+        for name, value in (("processes", processes), ("concurrency", concurrency)):
             if value is not None and (type(value) is not int or value < 1):
                 raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
         self.processes = processes
-        self.at_once = at_once
+        self.concurrency = concurrency
 
     @asynccontextmanager
     async def prepared(self, plan: SetPlan) -> AsyncIterator[None]:
@@ -37,14 +37,14 @@ class Local:
 
     async def run(self, plan: SetPlan, stop: Stop) -> None:
         """Work on the set; see `Executor`."""
-        at_once = self.at_once or plan.limits.at_once
-        plan = replace(plan, limits=replace(plan.limits, at_once=at_once))  # workers read it from the plan
+        concurrency = self.concurrency or plan.limits.concurrency
+        plan = replace(plan, limits=replace(plan.limits, concurrency=concurrency))  # workers read it from the plan
         if self.processes > 1:
             from .processes import run_processes
 
-            return await run_processes(plan, stop, self.processes, at_once)
+            return await run_processes(plan, stop, self.processes, concurrency)
         store = open_store(plan.where)
         try:
-            await Worker(plan, store, stop, at_once=at_once).run()
+            await Worker(plan, store, stop, concurrency=concurrency).run()
         finally:
             store.close()

@@ -30,14 +30,14 @@ IN_VAIN = 5
 _LOOK_SECONDS = 0.1
 
 
-async def run_processes(plan: SetPlan, stop: Stop, processes: int, at_once: int) -> None:
+async def run_processes(plan: SetPlan, stop: Stop, processes: int, concurrency: int) -> None:
     """Run a set in several processes.
 
     A process that dies is replaced as long as there is work. The plan must be one that `check_sendable` accepts. Raises
     UsageError if a process cannot start with it, and ExternalError if a worker fails repeatedly without ending a task.
     """
-    processes = min(processes, at_once)
-    shares = [at_once // processes + (number < at_once % processes) for number in range(processes)]
+    processes = min(processes, concurrency)
+    shares = [concurrency // processes + (number < concurrency % processes) for number in range(processes)]
     async with anyio.create_task_group() as group:
         for number, share in enumerate(shares):
             group.start_soon(_keep_running, plan, stop, number, share)
@@ -193,7 +193,7 @@ def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
 
     async def main() -> None:
         stop = Stop()
-        worker = Worker(plan, store, stop, number=number, at_once=share, on_first_end=partial(say, _ENDED))
+        worker = Worker(plan, store, stop, number=number, concurrency=share, on_first_end=partial(say, _ENDED))
         token = anyio.lowlevel.current_token()
 
         def listen() -> None:

@@ -45,9 +45,9 @@ _ANSWER_SECONDS = 10.0
 class Ray:
     """Runs a set on a Ray cluster.
 
-    `slots` is the number of actors, by default one for each free CPU; the set's `at_once` is shared among them. Each
-    actor takes `num_cpus` and `resources`, by which Ray places it. `address` names a running cluster ("auto" finds
-    one); without it, an initialized Ray is used, or Ray is started on this machine and stopped afterwards. All nodes
+    `slots` is the number of actors, by default one for each free CPU; they share the set's `concurrency`. Each actor
+    takes `num_cpus` and `resources`, by which Ray places it. `address` names a running cluster ("auto" finds one);
+    without it, an initialized Ray is used, or Ray is started on this machine and stopped afterwards. All nodes
     must reach the set's store: a folder or an SQLite file serves one machine, PostgreSQL serves several. If fewer slots
     are free, the set uses only these; there are never more slots than tasks left.
     """
@@ -79,7 +79,7 @@ class Ray:
         """Work on the set; see `Executor`."""
         ray = _import_ray()
         with _connected(ray, self.address):
-            slots = min(await self._room(ray), plan.limits.at_once, await to_thread.run_sync(_tasks_left, plan))
+            slots = min(await self._room(ray), plan.limits.concurrency, await to_thread.run_sync(_tasks_left, plan))
             if slots:
                 await _drive(ray, plan, stop, slots, {"num_cpus": self.num_cpus, "resources": self.resources})
 
@@ -150,7 +150,7 @@ class Slot:
         store = open_store(plan.where)
         number = f"{self._number}.{secrets.token_hex(3)}"
         try:
-            await Worker(plan, store, self._stop, number=number, at_once=self._share).run()
+            await Worker(plan, store, self._stop, number=number, concurrency=self._share).run()
         finally:
             store.close()
 
@@ -177,11 +177,11 @@ def _leave_with_parent() -> None:
 
 
 async def _drive(ray: Any, plan: SetPlan, stop: Stop, slots: int, options: Mapping[str, Any]) -> None:
-    at_once = plan.limits.at_once
+    concurrency = plan.limits.concurrency
     blob = ray.cloudpickle.dumps(plan)
     actor = ray.remote(Slot).options(max_restarts=-1, max_task_retries=-1, **options)
     made = [
-        actor.remote(blob, sys.path, str(number), at_once // slots + (number < at_once % slots))
+        actor.remote(blob, sys.path, str(number), concurrency // slots + (number < concurrency % slots))
         for number in range(slots)
     ]
 

@@ -27,7 +27,7 @@ class Work:
     steps: int
     executor: str = "local"
     address: str | None = None
-    at_once: int = 8
+    concurrency: int = 8
     lease_seconds: float = 2.0
     pace: float = 0.001
     """How long effects take, in seconds, times a number from 0 to 6."""
@@ -86,7 +86,7 @@ def executor_of(work: Work) -> Executor | str:
     if work.executor == "ray":
         from refold.modules.run_sets.executors.ray import Ray
 
-        return Ray(min(4, work.at_once), address=work.address)
+        return Ray(min(4, work.concurrency), address=work.address)
     return Local(2) if work.executor == "local" else work.executor
 
 
@@ -106,6 +106,6 @@ def run(work: Work, executor: Executor | str | None = None) -> SetResult:
         work.where,
         name=SET,
         executor=executor or executor_of(work),
-        limits={"at_once": work.at_once, "attempts": 50},
+        limits={"concurrency": work.concurrency, "attempts": 50},
         lease_seconds=work.lease_seconds,
     )

@@ -49,7 +49,7 @@ def run(
     traces: Traces = None,
     executor: o.Executor = None,
     processes: o.Processes = None,
-    at_once: o.AtOnce = None,
+    concurrency: o.Concurrency = None,
     by: By = None,
     html: Html = None,
     csv: Csv = None,
@@ -78,7 +78,7 @@ def run(
         "traces": traces,
         "executor": executor,
         "processes": processes,
-        "concurrency": at_once,
+        "concurrency": concurrency,
     }
     return run_file(file, module, fail_under, limit, tuple(trust or ()), outputs, changed, instead)
 
@@ -133,7 +133,7 @@ def replay(
         list[str] | None,
         typer.Option(metavar="NAME|MODULE:NAME", help="A scorer, if DIR is given. Repeatable."),
     ] = None,
-    at_once: Annotated[int, typer.Option(min=1, help="Forks at once.")] = 8,
+    concurrency: Annotated[int, typer.Option(min=1, help="The most concurrent forks.")] = 8,
     traces: Traces = None,
     trust: o.Trust = None,
     json: o.Json = False,
@@ -147,4 +147,4 @@ def replay(
     """
     from .replay import replay_folder
 
-    return replay_folder(source, module, out, scorer or (), at_once, traces, tuple(trust or ()), json)
+    return replay_folder(source, module, out, scorer or (), concurrency, traces, tuple(trust or ()), json)

@@ -40,7 +40,7 @@ def run(
     ] = None,
     executor: o.Executor = None,
     processes: o.Processes = None,
-    at_once: o.AtOnce = None,
+    concurrency: o.Concurrency = None,
     requests_per_minute: Annotated[
         float | None, typer.Option(help="Model calls a minute; learned, if not given.", show_default=False)
     ] = None,
@@ -87,7 +87,7 @@ def run(
     from .run import Wanted, run_suite
 
     limits = {
-        "at_once": at_once,
+        "concurrency": concurrency,
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
         "max_cost_usd": max_set_cost,
