@@ -31,10 +31,10 @@ class SetLimits:
     """The limits of a set as a whole.
 
     `concurrency` is the largest number of concurrent runs of one call, over all its processes; another call over the
-    same set adds its own. `requests_per_minute` and `tokens_per_minute` hold for model calls and other requests that pass
-    `request_slot`; without them, the rate is learned from refused requests. `max_cost_usd` limits the whole set, over
-    all attempts: before a request starts, an upper bound of its cost is reserved. `attempts` is the number of attempts
-    at a task that fails for reasons of the machine.
+    same set adds its own. `requests_per_minute` and `tokens_per_minute` hold for model calls and other requests that
+    pass `request_slot`; without them, the rate is learned from refused requests. `max_cost_usd` limits the whole set,
+    over all attempts: before a request starts, an upper bound of its cost is reserved. `attempts` is the number of
+    attempts at a task that fails for reasons of the machine.
     """
 
     concurrency: int = 16
