@@ -32,12 +32,20 @@ MOST_TOOLS = 2_000
 """The most tools of a server; a model accepts far fewer, and each costs time in every run."""
 _LATE = object()
 _HALF = re.compile("[\ud800-\udfff]")
+_DECODER = json.JSONDecoder(strict=False)
+_START = re.compile(r'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
+_NEXT = re.compile(r'\{\s*"jsonrpc"\s*:')
+"""The start of a message after a broken one, whose own members may be called `id` or `error`."""
+_WORDS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|true|false|null')
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _VALUE = re.compile(r"""\s*:\s*("[^"\\]{0,99}"|-?\d{1,18}(?![\d.eE]))?""")
 
 
 class Answers:
-    """The open requests of a connection, and the reader of their answers."""
+    """The open requests of a connection, and the reader of their answers.
+
+    `begun` has the lines of a message that is spread over lines.
+    """
 
     def __init__(self) -> None:
         self._open: dict[Any, tuple[str, str]] = {}
@@ -46,6 +54,8 @@ class Answers:
         self._unnamed = 0
         self._owners: set[Any] = set()
         self._noted: int | None = None
+        self.begun = bytearray()
+        self._opened = 0
 
     def sent(self, number: Any, method: str | None, params: Mapping[str, Any] | None) -> None:
         """Note a message to the server."""
@@ -59,31 +69,57 @@ class Answers:
             self._open[number] = method, (params.get("_meta") or {}).get(_VERSION, _HANDSHAKE)
             self._last = max(self._last, number if isinstance(number, int) else -1)
 
+    def read_line(self, line: bytes) -> list[dict[str, Any]]:
+        """Return the messages that end with a line; an empty line stands for a pause.
+
+        A message may be spread over lines of whole JSON tokens, until its brackets are closed. Another line, the start
+        of another message or a pause ends what is begun.
+        """
+        opened = opened_brackets(line)
+        begun = self.begun
+        if begun and line and opened is not None and not _NEXT.match(_text(line[:_SHOWN])):
+            begun += b"\n" + line
+            self._opened += opened
+            if self._opened > 0:
+                return []
+            line = b""
+        messages = self.read(bytes(begun)) if begun else []
+        self.begun, self._opened = bytearray(), 0
+        if opened and opened > 0 and line.lstrip()[:1] in (b"{", b"["):
+            self.begun, self._opened = bytearray(line), opened
+        elif line.strip():
+            messages += self.read(line)
+        return messages
+
     def read(self, data: bytes | str, number: Any = None) -> list[dict[str, Any]]:
         """Return a text's messages, as the package accepts them.
 
         Text that is no JSON, and JSON that is no message, is skipped with a line in the log: programs print such lines.
+        After other text, as in a line of a log, only an answer of an open request is a message.
         An answer that names no request (truncated before its id, an id of a wrong type) is that of the only open one;
         with several open requests, it is decided once the others have answers. If `number` is given, the text is a
         reply to this request, and its answer is that of the request, whatever it names.
         """
-        try:
-            document = _parsed(data)
-        except (ValueError, RecursionError):
-            text = _text(data)
-            members = _top_members(text)
-            if members.keys() & {"jsonrpc", "result", "error"} and "method" not in members:
-                named = members.get("id") if number is None else number
-                return list(self._answered(named, None, text, "error" in members))
-            return _skipped()
         messages: list[dict[str, Any]] = []
-        for each in document if isinstance(document, list) else [document]:
-            if _is_answer(each):
-                named = each.get("id") if number is None else number
-                text = json.dumps(each, ensure_ascii=False, default=str)
-                messages += self._answered(named, each, text, "error" in each)
+        is_skipped = True
+        for document, text, is_printed in _documents(data):
+            if document is None:
+                members = _top_members(text)
+                is_answer = bool(members.keys() & {"jsonrpc", "result", "error"}) and "method" not in members
             else:
-                messages += _other(each)
+                members, is_answer = document, _is_answer(document)
+            named = members.get("id") if is_answer and number is None else number
+            if is_printed and (document is None or not is_answer or self._owner(named) in (None, _LATE)):
+                continue
+            if is_answer:
+                messages += self._answered(named, document, text, "error" in members)
+            elif document is None or not _is_message(document):
+                continue
+            else:
+                messages.append(document)
+            is_skipped = False
+        if is_skipped:
+            log.warning("an MCP server has sent something that is not a message of the protocol; it is skipped")
         return messages
 
     def read_reply(self, data: bytes | str, number: Any) -> list[dict[str, Any]]:
@@ -141,21 +177,43 @@ def _text(data: bytes | str) -> str:
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data
 
 
-def _parsed(data: bytes | str) -> Any:
-    """Return a text's JSON; what UTF-8 cannot carry becomes U+FFFD."""
+def _documents(data: bytes | str) -> Iterator[tuple[Any, str, bool]]:
+    """Yield each JSON document of a text, its text, and whether other text is before it.
+
+    None stands for a document that cannot be parsed. What UTF-8 cannot carry becomes U+FFFD.
+    """
     try:
-        return from_json(data)
+        whole = from_json(data)
     except ValueError:
-        document = json.loads(_text(data).removeprefix("\ufeff"), strict=False)
-        return from_json(_HALF.sub("\ufffd", json.dumps(document, ensure_ascii=False)))
+        pass
+    else:
+        for each in whole if isinstance(whole, list) else [whole]:
+            yield each, json.dumps(each, ensure_ascii=False, default=str), False
+        return
+    text, end, is_printed = _text(data), 0, False
+    while (start := _START.search(text, end)) is not None:
+        is_printed = is_printed or bool(text[end : start.start()].strip("\ufeff\ufffd\0 \t\r\n[,"))
+        try:
+            document, end = _DECODER.raw_decode(text, start.start())
+            document = from_json(_HALF.sub("\ufffd", json.dumps(document, ensure_ascii=False)))
+        except (ValueError, RecursionError):
+            following = _NEXT.search(text, start.end())
+            document, end = None, following.start() if following else len(text)
+        yield document, text[start.start() : end], is_printed
+
+
+def opened_brackets(line: bytes | bytearray) -> int | None:
+    """Return how many brackets a line opens; None if it has more than JSON tokens."""
+    rest = _WORDS.sub(b"", line)
+    if rest.translate(None, b"{}[],:+-.eE0123456789 \t\r\n"):
+        return None
+    return sum(map(rest.count, b"{[")) - sum(map(rest.count, b"}]"))
 
 
 def _top_members(text: str) -> dict[str, Any]:
     """Return a broken object's members; of values, only short ones."""
     found: dict[str, Any] = {}
     depth = 0
-    if text.lstrip("\ufeff\ufffd\0 \t\r")[:1] != "{":
-        return found
     for token in _TOKEN.finditer(text):
         if token[0][0] != '"':
             depth += 1 if token[0] in "{[" else -1
@@ -173,18 +231,13 @@ def _is_answer(document: Any) -> bool:
     return "jsonrpc" in document or "id" in document or any(isinstance(end, dict) for end in ends)
 
 
-def _other(document: Any) -> list[dict[str, Any]]:
-    """Return a request or notification of the server, or nothing."""
+def _is_message(document: Any) -> bool:
+    """Return whether a document is a request or notification of the server."""
     try:
         jsonrpc_message_adapter.validate_python(document, by_name=False)
     except ValidationError:
-        return _skipped()
-    return [document]
-
-
-def _skipped() -> list[dict[str, Any]]:
-    log.warning("an MCP server has sent something that is not a message of the protocol; it is skipped")
-    return []
+        return False
+    return True
 
 
 def _mended(method: str, version: str, result: dict[str, Any]) -> dict[str, Any]:

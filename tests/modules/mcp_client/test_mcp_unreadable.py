@@ -27,10 +27,8 @@ UNREADABLE = {
     "truncated before the id": '{"jsonrpc":"2.0",',
     "truncated, the result first": '{"result":{"content":[{"type":"te',
     "a comma too many": HEAD + '"result":{},}',
-    "two objects": HEAD + f'"result":{TEXT}}}{{}}',
     "single quotes in the result": HEAD + "\"result\":{'content':[]}}",
     "NUL bytes between members": HEAD + '\0"result":{}}',
-    "ended by NUL bytes": HEAD + f'"result":{TEXT}}}\0\0',
     "python's None": HEAD + '"result":None}',
     "nested without end": HEAD + '"result":' + "[" * 50_000,
     "nested too deep": HEAD + '"result":{"content":[],"structuredContent":{"a":' + "[" * 600 + "]" * 600 + "}}}",
@@ -78,13 +76,24 @@ READ = {
     "an id as a float": f'{{"jsonrpc":"2.0","id":@.0,"result":{TEXT}}}',
     "a batch": "[" + HEAD + f'"result":{TEXT}}}]',
     "an unknown block": HEAD + '"result":{"content":[{"type":"hologram","d":1},{"type":"text","text":"T"},7]}}',
+    "two objects": HEAD + f'"result":{TEXT}}}{{}}',
+    "ended by NUL bytes": HEAD + f'"result":{TEXT}}}\0\0',
+    "after text of a log, its id last": f'INFO {{}} [x] sent {{"jsonrpc":"2.0","result":{TEXT},"id":@}} in 3 ms',
+    "after half a message": '{"jsonrpc":"2.0","method":"notifications/mess' + HEAD + f'"result":{TEXT}}}',
     "an error of null beside the result": HEAD + f'"result":{TEXT},"error":null}}',
 }
-NAMES = [*UNREADABLE, *WRONG_ID, *READ]
+SPREAD = {
+    "written over lines": json.dumps(json.loads((HEAD + f'"result":{TEXT}}}').replace("@", '"@"')), indent=2),
+    "begun and left": HEAD,
+    "half of it, then something printed": HEAD + '"result":{"content":[]\nhello',
+}
+"""The same over lines, which only stdio has."""
+NAMES = [*UNREADABLE, *WRONG_ID, *READ, *SPREAD]
 RAW = [
     *UNREADABLE.values(),
     *(f'{{"jsonrpc":"2.0","id":{i},"result":{TEXT}}}' for i in WRONG_ID.values()),
     *READ.values(),
+    *SPREAD.values(),
 ]
 SCHEMA = {"type": "object", "properties": {"which": {"type": "integer"}}}
 TOOLS: list[Any] = [{"name": name, "inputSchema": SCHEMA} for name in ("raw", "up")]
@@ -180,7 +189,7 @@ async def test_every_answer_ends_its_call_and_the_server_works_on(
         pytest.skip("the package leaves its streams of events to the garbage collector, of which trio warns")
     said = {}
     async with connected(transport, tmp_path) as client:
-        for which, name in enumerate(NAMES):
+        for which, name in enumerate(NAMES if transport == "stdio" else NAMES[: -len(SPREAD)]):
             said[name] = await call(client, "raw", which=which), await call(client, "up")
     assert len(said) >= 50
     its_own = transport not in ("stdio", "/sse")  # an answer over streamable HTTP needs no id to belong to its request
@@ -188,14 +197,14 @@ async def test_every_answer_ends_its_call_and_the_server_works_on(
     def check(name: str) -> None:
         raw, up = said[name]
         assert up == "up"
-        if name in UNREADABLE or (name in WRONG_ID and not its_own):
+        if name in UNREADABLE or name in list(SPREAD)[1:] or (name in WRONG_ID and not its_own):
             assert "MCPProtocolError" in raw
             assert "MCP server 's' answered, but unreadable" in raw
         else:
             assert "error" not in raw
             assert "T" in raw
 
-    each_case(check, [(name,) for name in NAMES])
+    each_case(check, [(name,) for name in said])
     assert "T\ufffd" in said["half an emoji"][0]
     assert said["an unknown block"][0].splitlines() == [
         "[content of an unknown or malformed type ('hologram') is left out]",
@@ -224,6 +233,23 @@ async def test_what_programs_print_is_no_answer(tmp_path: Path) -> None:
     result = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
     assert answers.read(json.dumps(result)) == [result]
     assert answers.read(json.dumps(result)) == []  # a second one is late
+
+
+async def test_lines_of_a_log_are_no_messages_of_the_server() -> None:
+    """What a line names after other text is a message only if it answers an open request, whole."""
+    answers = Answers()
+    for number in (1, 2):
+        answers.sent(number, "tools/call", {"name": "x"})
+    result = '"result":{"content":[]}}'
+    for printed in (
+        'DEBUG {"jsonrpc":"2.0","id":1,"method":"tools/call"}',
+        'DEBUG {"jsonrpc":"2.0","id":1,"result":{"con...',
+        'DEBUG {"jsonrpc":"2.0","id":7,' + result,
+        'DEBUG {"jsonrpc":"2.0","id":null,' + result,
+    ):
+        assert answers.read_line(printed.encode()) == []
+    both = answers.read_line(f'{{"jsonrpc":"2.0","id":2,{result}{{"jsonrpc":"2.0","id":1,{result}'.encode())
+    assert [(each["id"], "error" in each) for each in both] == [(2, False), (1, False)]
 
 
 async def test_an_answer_without_an_id_is_that_of_the_request_that_is_left() -> None:
