@@ -35,24 +35,40 @@ def error_form(error: BaseException) -> dict[str, Any]:
 def error_kinds(error: BaseException) -> tuple[str, ...]:
     """Return what an exception is, in addition to its class's name.
 
-    The result has the names of its base classes, of its `errno` such as `ENOSPC`, and its HTTP status such as `HTTP
-    503`. An EffectError is what its effect's error was; a ChildRunError is its cause, too. The names of refold's other
-    errors say enough.
+    The result has the names of its base classes, of its `errno` such as `ENOSPC` or `SQLITE_FULL`, and its HTTP status
+    such as `HTTP 503`; then the same of its cause, or of the exception that was handled when it was raised, and of a
+    group's exceptions. An EffectError is what its effect's error was. The names of refold's other errors say enough,
+    but for a ChildRunError.
     """
-    if isinstance(error, EffectError):
-        return (error.error_type, *error.kinds)
-    if type(error).__module__.startswith(_OWN) and not isinstance(error, ChildRunError):
-        return ()
+    kinds: list[str] = []
+    seen: list[BaseException] = []
+    pending = [error]
+    while pending:
+        each = pending.pop(0)
+        if each in seen:
+            continue
+        seen.append(each)
+        if isinstance(each, EffectError):
+            kinds += [each.error_type, *each.kinds]
+            continue
+        kinds += [] if each is error else [type(each).__name__]
+        if type(each).__module__.startswith(_OWN) and not isinstance(each, ChildRunError):
+            continue
+        kinds += _kinds(each)
+        origin = each.__cause__ if each.__suppress_context__ else each.__context__
+        pending += [] if origin is None else [origin]
+        pending += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+    return tuple(dict.fromkeys(kinds))
+
+
+def _kinds(error: BaseException) -> list[str]:
     kinds = [cls.__name__ for cls in type(error).__mro__[1:] if cls not in _IN_ALL]
-    number = _read(error, "errno")
+    number, name = _read(error, "errno"), _read(error, "sqlite_errorname")
     kinds += [errno.errorcode[number]] if type(number) is int and number in errno.errorcode else []
+    kinds += [name] if isinstance(name, str) else []
     holders = (error, _read(error, "response"))
     values = [_read(each, name) for each in holders for name in ("status_code", "status", "code")]
-    kinds += [f"HTTP {each}" for each in values if type(each) is int and 100 <= each < 600][:1]
-    cause = error.__cause__
-    if isinstance(error, ChildRunError) and cause is not None:
-        kinds += [type(cause).__name__, *error_kinds(cause)]
-    return tuple(dict.fromkeys(kinds))
+    return kinds + [f"HTTP {each}" for each in values if type(each) is int and 100 <= each < 600][:1]
 
 
 def _read(holder: Any, name: str) -> Any:

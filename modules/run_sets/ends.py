@@ -41,7 +41,7 @@ _MACHINE = frozenset(
         # the network and providers
         *("ConnectionError", "ConnectionResetError", "ConnectionRefusedError", "ConnectionAbortedError"),
         *("BrokenPipeError", "gaierror", "TransientGeneratorError", "RateLimitedError", "UnreachableError"),
-        *("TimeoutError", "ConnectTimeout", "ReadTimeout"),
+        *("TimeoutError", "ConnectTimeout", "ReadTimeout", "BrokenResourceError", "EndOfStream"),
     )
 )
 """Classes of errors that a retry of the same task with the same code may overcome."""
@@ -50,8 +50,9 @@ _CLIENTS = frozenset(
         # a resource is used up, or a network or a disk fails
         *("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "ENOLCK", "ESTALE", "ENOBUFS"),
         *("EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN", "ENETRESET", "EADDRNOTAVAIL"),
-        # the standard library, httpx, aiohttp, requests and urllib3, the clients of models, websockets
-        *("SSLError", "URLError", "IncompleteRead", "herror"),
+        # the standard library, anyio, databases, httpx, aiohttp, requests and urllib3, clients of models, websockets
+        *("SSLError", "URLError", "IncompleteRead", "IncompleteReadError", "herror"),
+        "OperationalError",
         *("TransportError", "NetworkError", "ProtocolError", "ClientConnectionError", "ClientPayloadError"),
         *("Timeout", "ChunkedEncodingError", "MaxRetryError", "ReadTimeoutError", "NewConnectionError"),
         *("APIConnectionError", "InternalServerError", "RateLimitError", "ServiceUnavailableError"),
@@ -59,8 +60,8 @@ _CLIENTS = frozenset(
     )
 )
 """The same, of traces that say what an error is: base classes, and errnos."""
-_OWN_FAULT = frozenset(("UnsupportedProtocol", "LocalProtocolError"))
-"""Errors of a program, although their bases are in the table."""
+_OWN_FAULT = frozenset(("UnsupportedProtocol", "LocalProtocolError", "SSLCertVerificationError", "SQLITE_ERROR"))
+"""Errors that a retry does not overcome, although their bases are in the tables."""
 _BUSY = re.compile(r"HTTP (?:408|425|429|5\d\d)")
 
 _LONGEST = 2000
@@ -93,9 +94,13 @@ def is_of_machine(error: RunFailure | None, retry_on: Collection[str] = ()) -> b
     names = {error.type, *error.kinds}
     if error.type == EffectError.__name__:
         names.add(error.message.partition(":")[0])
-    if not names.isdisjoint(_MACHINE) or not names.isdisjoint(retry_on):
+    if not names.isdisjoint(retry_on):
         return True
-    if not error.kinds or not names.isdisjoint(_OWN_FAULT):
+    if not names.isdisjoint(_OWN_FAULT):
+        return False
+    if not names.isdisjoint(_MACHINE):
+        return True
+    if not error.kinds:
         return False
     statuses = [name for name in names if name.startswith("HTTP ")]
     return any(map(_BUSY.fullmatch, statuses)) if statuses else not names.isdisjoint(_CLIENTS)

@@ -1,14 +1,19 @@
 """Which failures are the machine's: by what an error is, in the run's trace, and with classes of one's own."""
 
+import asyncio
 import errno
+import sqlite3
 import ssl
+import tempfile
 import urllib.error
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import anyio
 import httpx
 import openai
 import pytest
@@ -29,6 +34,34 @@ def answered(cls: Any, status: int) -> Exception:
 
 def with_status(status: int) -> Exception:
     return httpx.HTTPStatusError("refused", request=REQUEST, response=httpx.Response(status, request=REQUEST))
+
+
+def raised(error: Callable[[], Exception], origin: Exception, *, explicitly: bool) -> Exception:
+    """Return an error that was raised while another one was handled."""
+    try:
+        try:
+            raise origin
+        except Exception as handled:
+            if explicitly:
+                raise error() from handled
+            raise error()  # noqa: B904
+    except Exception as made:
+        return made
+
+
+def of_sqlite(*, locked: bool) -> Exception:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as open_files:
+        first, second = (
+            open_files.enter_context(closing(sqlite3.connect(f"{folder}/a.db", timeout=0, isolation_level=None)))
+            for _ in range(2)
+        )
+        if locked:
+            first.execute("BEGIN EXCLUSIVE")
+        try:
+            second.execute("SELECT * FROM absent")
+        except sqlite3.OperationalError as error:
+            return error
+    raise AssertionError
 
 
 MACHINE: dict[str, Callable[[], BaseException]] = {
@@ -53,6 +86,13 @@ MACHINE: dict[str, Callable[[], BaseException]] = {
     "httpx 503": lambda: with_status(503),
     "urllib 503": lambda: urllib.error.HTTPError("https://x.example", 503, "busy", None, None),  # type: ignore[arg-type]
     "TimeoutError": lambda: TimeoutError(),
+    "a group": lambda: ExceptionGroup("two", [ExceptionGroup("one", [httpx.ConnectError("away")])]),
+    "a cause": lambda: raised(lambda: RuntimeError("search"), httpx.ConnectError("away"), explicitly=True),
+    "a context": lambda: raised(lambda: RuntimeError("search"), httpx.ConnectError("away"), explicitly=False),
+    "anyio.BrokenResourceError": lambda: anyio.BrokenResourceError(),
+    "anyio.EndOfStream": lambda: anyio.EndOfStream(),
+    "asyncio.IncompleteReadError": lambda: asyncio.IncompleteReadError(b"", 4),
+    "sqlite3 locked": lambda: of_sqlite(locked=True),
     "a subclass": lambda: type("SearchDown", (ConnectionError,), {})("down"),
 }
 PROGRAM: dict[str, Callable[[], BaseException]] = {
@@ -63,6 +103,11 @@ PROGRAM: dict[str, Callable[[], BaseException]] = {
     "openai 400": lambda: answered(openai.BadRequestError, 400),
     "httpx 404": lambda: with_status(404),
     "urllib 404": lambda: urllib.error.HTTPError("https://x.example", 404, "no", None, None),  # type: ignore[arg-type]
+    "a certificate": lambda: ssl.SSLCertVerificationError(1, "certificate verify failed"),
+    "a certificate's client": lambda: raised(
+        lambda: httpx.ConnectError("certificate"), ssl.SSLCertVerificationError(1, "failed"), explicitly=True
+    ),
+    "no table": lambda: of_sqlite(locked=False),
     "no scheme": lambda: httpx.UnsupportedProtocol("Request URL is missing an 'http://' or 'https://' protocol."),
 }
 KINDS = MACHINE | PROGRAM
