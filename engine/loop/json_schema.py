@@ -11,7 +11,7 @@ from ...errors import DecisionError
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
     """Return what is wrong with `value` under a JSON Schema, or None.
 
-    The text names the place first: "at /items/0: 'x' is not of type 'integer'".
+    The text names the place first: "at /items/0: 'x' is not of type 'integer'". It names no deprecated alternative.
     """
     # jsonschema is imported inside the functions, since its import is slow and few runs need it.
     if schema is None:
@@ -22,12 +22,22 @@ def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
 
     # Without a registry of its own, jsonschema would fetch what a schema refers to.
     checker = Draft202012Validator(schema, registry=Registry(), format_checker=_formats())
-    problems = checker.iter_errors(value)
-    worst = best_match(problems)
-    if worst is None:
+    if checker.is_valid(value):
         return None
+    worst = best_match(checker.evolve(schema=_current(schema)).iter_errors(value))
+    if worst is None:
+        return "it does not match the schema"
     place = "".join(f"/{token}" for token in worst.absolute_path)
     return f"at {place}: {worst.message}" if place else str(worst.message)
+
+
+def _current(node: Any) -> Any:
+    """Return a schema without its deprecated alternatives."""
+    if isinstance(node, Mapping):
+        return {name: _current(each) for name, each in node.items()}
+    if not isinstance(node, list | tuple):
+        return node
+    return [_current(each) for each in node if not (isinstance(each, Mapping) and each.get("deprecated") is True)]
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:

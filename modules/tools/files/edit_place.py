@@ -12,6 +12,7 @@
 
 The first rung that matches anywhere decides. If it matches in two places, the edit is refused: no looser rung is tried,
 and no place is guessed. On the rungs that compare lines, lines that the edit does not change stay as the file has them.
+On every rung, `indentation.py` then turns new tabs into spaces, or spaces into tabs, if the file has only these.
 """
 
 import re
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import islice
+
+from .indentation import shift_between
 
 NEARLY = 0.85
 """The least similarity of the lines between two anchors, by difflib's ratio."""
@@ -240,53 +243,6 @@ class _LineEdit:
                 return None
             merged.append(shifted)
         return merged
-
-
-def shift_between(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | None] | None:
-    """Return the function that indents a line as in the file.
-
-    Returns None if the indentation differs from line to line.
-    """
-    known: dict[str, str] = {}
-    for wanted, line in zip(old, found, strict=True):
-        if not wanted.strip():
-            continue
-        if known.setdefault(_indent(wanted), _indent(line)) != _indent(line):
-            return None
-
-    def shifted(line: str) -> str | None:
-        if not line.strip():
-            return line.strip()
-        own = _indent(line)
-        if not known:
-            return line
-        near = max((each for each in known if own.startswith(each)), key=len, default=None)
-        if near is not None:
-            return known[near] + _like(own[len(near) :], known) + line[len(own) :]
-        less = min(known, key=len)  # the line is indented less than every line of `old`
-        cut = less[len(own) :]
-        if less.startswith(own) and known[less].endswith(cut):
-            return known[less][: len(known[less]) - len(cut)] + line[len(own) :]
-        return None
-
-    return shifted
-
-
-def _like(more: str, known: dict[str, str]) -> str:
-    """Return additional indentation in the file's style.
-
-    A model's spaces become tabs if the file uses tabs.
-    """
-    for mine, theirs in known.items():
-        if mine and theirs and not mine.strip(" ") and not theirs.strip("\t") and len(mine) % len(theirs) == 0:
-            width = len(mine) // len(theirs)
-            if more and not more.strip(" ") and len(more) % width == 0:
-                return "\t" * (len(more) // width)
-    return more
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def _undone(text: str) -> str:

@@ -1,12 +1,13 @@
 """The tools that replace text in a file: `edit_file` and `multiedit`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from ....errors import UsageError
 from ...agent.tools import tool
 from .atomic_change import Change, change_files, one_at_a_time
 from .edit_place import MOST_COUNTED, Place, find
+from .indentation import indenter
 from .text import TextFile, plain
 from .workspace import current_workspace
 
@@ -94,13 +95,22 @@ def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> 
             f"old_string is in {len(found.places)}{more} places ({_lines(text, found.places)}); give more lines around "
             "it, or replace_all=True"
         )
-    places = found.places
+    indent = indenter(text)
+    places = [_indented(text, place, indent) for place in found.places]
     file = file.spliced(*((place.start, place.end, place.new) for place in places))
     first = places[0]
     was, now = _count(text[first.start : first.end]), _count(first.new)
     how = "" if found.rung == "exact" else f"; not an exact match, but one on the rung '{found.rung}'"
+    how += "" if first.new == found.places[0].new else "; the new lines are indented as the file is"
     many = f" in {len(places)} places" if len(places) > 1 else ""
     return file, f"replaced {was} line(s) with {now} ({now - was:+d}){many}, at {_lines(text, places)}{how}"
+
+
+def _indented(text: str, place: Place, indent: Callable[[Sequence[str], Sequence[str]], list[str]]) -> Place:
+    """Return a place whose new lines are indented as the text."""
+    old, new = text[place.start : place.end].split("\n"), place.new.split("\n")
+    whole = 0 if place.start == 0 or text[place.start - 1] == "\n" else 1  # the first line may begin before the place
+    return Place(place.start, place.end, "\n".join(new[:whole] + indent(old[whole:], new[whole:])))
 
 
 def _checked(edit: Any) -> tuple[str, str, bool]:

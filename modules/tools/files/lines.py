@@ -4,6 +4,7 @@ from typing import Annotated
 
 from ...agent.tools import tool
 from .atomic_change import Change, change_files, one_at_a_time
+from .indentation import indenter
 from .text import TextFile, plain
 from .workspace import current_workspace
 
@@ -28,7 +29,7 @@ def insert_lines(
         file = TextFile.of(seen.data, path)
         text = file.text
         starts = _starts(text)
-        fresh = plain(content).removesuffix("\n")
+        fresh = "\n".join(indenter(text)([], plain(content).removesuffix("\n").split("\n")))
         at = min(line_number, len(starts) + 1)
         if at <= len(starts):
             file = file.spliced((starts[at - 1], starts[at - 1], fresh + "\n"))

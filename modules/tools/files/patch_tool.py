@@ -7,7 +7,8 @@ from typing import Annotated
 
 from ...agent.tools import tool
 from .atomic_change import Change, change_files, one_at_a_time
-from .edit_place import RUNGS, shift_between, windows
+from .edit_place import RUNGS, windows
+from .indentation import indenter, shift_between
 from .line_search import lines_of
 from .patch_format import FilePatch, Hunk, PatchFormatError, read_patch
 from .text import TextFile
@@ -117,6 +118,7 @@ def _patched(file: TextFile, part: FilePatch) -> tuple[TextFile, list[str]]:
     starts[-1] = len(text)  # the last line may have no end
     places: list[tuple[int, int, str]] = []
     loose: list[str] = []
+    indent = indenter(text)
     after = 0
     for number, hunk in enumerate(part.hunks, 1):
         if not hunk.lines:
@@ -124,7 +126,10 @@ def _patched(file: TextFile, part: FilePatch) -> tuple[TextFile, list[str]]:
         at, new, rung = _place(lines, hunk, after, f"{part.path}, hunk {number}")
         if rung != "exact":
             loose.append(f"hunk {number} by '{rung}'")
-        for gone, come in _runs(hunk, at, new):
+        indented = indent(hunk.old, new)
+        if indented != new:
+            loose.append(f"hunk {number} indented as the file is")
+        for gone, come in _runs(hunk, at, indented):
             for first, last, fresh in _pairs(gone, come):
                 places.append(_replacement(text, starts[first], starts[last], fresh))
         after = at + len(hunk.old)

@@ -5,6 +5,7 @@ The answer to one question is a text, one of the labels, or a list of labels; th
 answers by number. null means that the person cancelled.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,20 +35,39 @@ def schema_of(prompt: HumanPrompt, *, free: bool = False) -> dict[str, Any]:
     """
     if len(prompt.questions) == 1:
         suggested = prompt.default_option if not prompt.questions[0].multiple else None
-        schema: dict[str, Any] = {"anyOf": [_schema(prompt.questions[0]), {"type": "null"}]}
+        schema: dict[str, Any] = {"anyOf": [*_schemas(prompt.questions[0]), {"type": "null"}]}
         if free:
             schema["anyOf"].append({"type": ["string", "boolean"], "deprecated": True})
         return schema if suggested is None else {**schema, "default": suggested}
-    properties = {str(n): {"title": q.header or q.prompt, **_schema(q)} for n, q in enumerate(prompt.questions, 1)}
+    properties = {
+        str(n): {"title": q.header or q.prompt, "anyOf": _schemas(q)} for n, q in enumerate(prompt.questions, 1)
+    }
     whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return {"anyOf": [whole, {"type": "null"}]}
 
 
-def _schema(question: HumanQuestion) -> dict[str, Any]:
+def _schemas(question: HumanQuestion) -> list[dict[str, Any]]:
+    """Return the alternatives of one answer.
+
+    An option is also accepted by its number, in another case, and, if it is an approval, as true or false. Forms do not
+    offer these: their schemas are marked as deprecated.
+    """
+    numbers = len(question.options)
+    more: list[dict[str, Any]] = [{"type": "integer", "minimum": 1, "maximum": numbers}] if numbers else []
     one: dict[str, Any] = {"type": "string"}
     if question.kind == "approval" or (question.kind == "choice" and not question.custom):
         one = {"enum": question.labels}
-    return {"type": "array", "items": one, "minItems": 1} if question.multiple else one
+        texts = [_any_case(label) for label in question.labels] + [str(n + 1) for n in range(numbers)]
+        more.append({"type": "string", "pattern": rf"^\s*(?:{'|'.join(texts)})\s*$"})
+        more += [{"type": "boolean"}] if question.labels == list(APPROVALS) else []
+    found = [one, *({**each, "deprecated": True} for each in more)]
+    return [{"type": "array", "items": {"anyOf": found}, "minItems": 1}] if question.multiple else found
+
+
+def _any_case(label: str) -> str:
+    """Return a pattern, for Python and JavaScript, of a text in any case."""
+    cases = [sorted({char, char.lower(), char.upper()}) for char in label.strip()]
+    return "".join(re.escape(each[0]) if len(each) == 1 else f"(?:{'|'.join(map(re.escape, each))})" for each in cases)
 
 
 def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
@@ -74,19 +94,21 @@ def _value(question: HumanQuestion, answer: QuestionAnswer) -> Any:
     return answer.selected_labels[0] if answer.selected_labels else understood(question, answer.custom_text or "")
 
 
-def understood(question: HumanQuestion, text: str) -> str:
-    """Return the option that a text selects, otherwise the text itself.
+def understood(question: HumanQuestion, answer: str | int) -> str:
+    """Return the option that an answer selects, otherwise its text.
 
-    A text selects an option by its label or its number.
+    An answer selects an option by its label or its number, and an approval by true or false.
     """
-    said = text.strip()
     labels = question.labels
+    if isinstance(answer, bool) and labels == list(APPROVALS):
+        return "approve" if answer else "deny"
+    text = str(answer).strip()
     for label in labels:
-        if said.casefold() == label.casefold():
+        if text.casefold() == label.strip().casefold():
             return label
-    if said.isdecimal() and 1 <= int(said) <= len(labels):
-        return labels[int(said) - 1]
-    return text
+    if text.isdecimal() and 1 <= int(text) <= len(labels):
+        return labels[int(text) - 1]
+    return str(answer)
 
 
 def response_of(prompt: HumanPrompt, answer: Any) -> HumanInputResponse:

@@ -74,6 +74,46 @@ def test_each_rung_of_the_ladder(tmp_path: Path, rung: str, text: str, old: str,
     assert edited(tmp_path, text, old, new).decode() == after
 
 
+SPACED, TABBED = "def f():\n  if a:\n    b()\n", "func f() {\n\tif a {\n\t\tb()\n\t}\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        (SPACED, "def f():\n", "def f():\n\tif c:\n\t\td()\n", "def f():\n  if c:\n    d()\n  if a:\n    b()\n"),
+        (SPACED, "\tif a:\n\t\tb()", "\tif a:\n\t\tfor x in y:\n\t\t\tb()",
+         "def f():\n  if a:\n    for x in y:\n      b()\n"),
+        (SPACED, "    b()", "    b()\n\tc()", "def f():\n  if a:\n    b()\n  c()\n"),
+        (SPACED, "b()", "b(1,\n\t\t\t2)", "def f():\n  if a:\n    b(1,\n      2)\n"),
+        (TABBED, "func f() {\n", "func f() {\n    if c {\n        d()\n    }\n",
+         "func f() {\n\tif c {\n\t\td()\n\t}\n\tif a {\n\t\tb()\n\t}\n}\n"),
+        (TABBED, "\t\tb()\n", "\t\tb(`\n  a: 1`)\n", "func f() {\n\tif a {\n\t\tb(`\n  a: 1`)\n\t}\n}\n"),
+        (TABBED, "func f() {\n", "/*\n * f\n */\nfunc f() {\n", "/*\n * f\n */\n" + TABBED),
+        (TABBED, "\tif a {", "    if a {", TABBED.replace("\tif a", "    if a")),
+        (SPACED, "  if a:", "\tif a:", SPACED.replace("  if a", "\tif a")),
+        ("a\n  b\n\tc\n", "a\n", "a\n\td\n", "a\n\td\n  b\n\tc\n"),
+    ],
+)  # fmt: skip
+def test_new_lines_have_the_tabs_or_spaces_of_the_file(
+    tmp_path: Path, text: str, old: str, new: str, after: str
+) -> None:
+    """A change from one to the other that the edit itself makes is meant, and so are spaces beside tabs."""
+    assert edited(tmp_path, text, old, new).decode() == after
+
+
+def test_patches_and_inserted_lines_are_indented_as_the_file_is(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text(SPACED)
+    read("f")
+    body = ["*** Begin Patch", "*** Update File: f", "@@", " def f():", "+\tif c:", "+\t\td()", "*** End Patch"]
+    assert (
+        apply_patch("\n".join(body)) == "Applied the patch:\nM f (not an exact match: hunk 1 indented as the file is)"
+    )
+    assert file.read_text() == "def f():\n  if c:\n    d()\n  if a:\n    b()\n"
+    insert_lines("f", 6, "\t\te()")
+    assert file.read_text().endswith("    b()\n    e()\n")
+
+
 def test_a_block_whose_middle_is_another_is_left_alone(tmp_path: Path) -> None:
     text = "def f():\n    keep = 'this'\n    and_that()\n    return 1\n"
     with pytest.raises(EditError, match=r"not found.*first line is line 1"):

@@ -188,6 +188,33 @@ def test_confirm_understands_the_same_in_a_run(way: str, said: Any, default_yes:
     assert answers(engine, result) == [str(means)]
 
 
+OPTIONS = {"question": "Which?", "options": ["Keep it", "a|b", "straße"]}
+CHOICE = ("ask_user", OPTIONS)
+FREE = ("ask_user", {**OPTIONS, "allow_free_text": True})
+SEVERAL = ("ask_user", {"questions": [{"prompt": "A", "options": ["x", "y"], "custom": False, "multiple": True}]})
+REMOVE = ("remove", {"path": "p"})
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "means"),
+    [
+        (CHOICE, 1, "Keep it"), (CHOICE, "2", "a|b"), (CHOICE, " KEEP IT ", "Keep it"), (CHOICE, "A|b", "a|b"),
+        (CHOICE, "Straße", "straße"), (FREE, 3, "straße"), (FREE, "neither", "neither"), (SEVERAL, ["Y", 1], "y, x"),
+        (REMOVE, "Approve", "approve: removed p"), (REMOVE, True, "approve: removed p"), (REMOVE, False, "denied"),
+    ],
+)  # fmt: skip
+def test_an_option_is_chosen_by_its_number_or_in_another_case(call: Any, answer: Any, means: str) -> None:
+    engine = Engine(Asker(call), on_wait=lambda request: answer)
+    assert answers(engine, engine.run("x")) == [means]
+    engine = Engine(Asker(call))
+    waiting = engine.run("x")
+    if call is CHOICE:
+        for wrong in (4, 0, "4", "Keep", "axb", True, ""):
+            with pytest.raises(WaitAnsweredError, match="is no answer"):
+                engine.resume(waiting.trace, wrong)
+    assert answers(engine, engine.resume(waiting.trace, answer)) == [means]
+
+
 @pytest.mark.parametrize(
     ("call", "question", "options"),
     [
