@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import EngineOwnedFieldError, ReduceError, StateValueError
+from ...errors import ReduceError, StateValueError
 from ...traces.json_patch.diff import Op
 from .drafts.draft import Scope, expire
 from .drafts.draft_model import draft_model
@@ -47,14 +47,10 @@ def fold_step(
         returned = reduce(draft) if arguments is None else reduce(state=draft, **arguments)
         if returned is not None and returned is not draft:
             return _adopted(state, draft, returned, engine_fields)
-        held, was = draft.__dict__, state.__dict__
-        for name in type(state).__refold_engine_fields__:
-            if held.get(name) is not was[name]:  # written past the draft's __setattr__, which refuses these fields
-                raise EngineOwnedFieldError(name)
-        held.update(engine_fields)
+        draft.__dict__.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         ops: list[Op] = []
-        new = _settled(draft, Freezer.of_commit(), ops)
+        new = _settled(draft, Freezer(), ops)
         return new, plain_ops(ops)
     finally:
         expire(scope)

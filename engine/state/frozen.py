@@ -1,7 +1,6 @@
 """Lists and dicts that refuse change, and the pass that freezes values."""
 
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
 from copy import deepcopy
 from functools import cached_property
 from typing import Any, NoReturn
@@ -29,24 +28,16 @@ _SET_CHANGERS = [
 ]
 
 
-BY_IDENTITY: ContextVar[bool] = ContextVar("refold_by_identity", default=False)
-"""Whether a frozen value currently equals only itself; `equal` sets this for one comparison."""
-
-
 class FrozenList(list[Any]):
     """A list that refuses change, but has plain lists as copies.
 
-    Its slots are those of `DraftList`: so a draft can become a frozen list by a change of its class, without a copy.
-
     Attributes:
         meta: The shape that froze the list.
-        kinds: If set, the types of its items, and perhaps others (see `draft_list`).
         known: If set, how much of its digest is known (see `digest`).
     """
 
-    __slots__ = ("kinds", "known", "meta")
+    __slots__ = ("known", "meta")
     meta: Any
-    kinds: frozenset[type]
     known: Any
     __hash__ = None
 
@@ -54,9 +45,6 @@ class FrozenList(list[Any]):
         if hasattr(self, "meta"):
             _refuse(self, "__init__()")
         list.__init__(self, items)
-
-    def __eq__(self, other: object) -> bool:
-        return False if BY_IDENTITY.get() else list.__eq__(self, other)
 
     def __copy__(self) -> list[Any]:
         return self[:]
@@ -71,7 +59,7 @@ class FrozenList(list[Any]):
 class FrozenDict(dict[Any, Any]):
     """A dict that refuses change, but has plain dicts as copies.
 
-    The `__dict__` of a frozen model is one, too. Its slots are those of `DraftDict`, as with `FrozenList`.
+    The `__dict__` of a frozen model is one, too.
 
     Attributes:
         meta: The shape that froze the dict; for the fields of a model, the model's class.
@@ -87,9 +75,6 @@ class FrozenDict(dict[Any, Any]):
         if hasattr(self, "meta"):
             _refuse(self, "__init__()")
         dict.__init__(self, *args, **members)
-
-    def __eq__(self, other: object) -> bool:
-        return False if BY_IDENTITY.get() else dict.__eq__(self, other)
 
     def __copy__(self) -> dict[Any, Any]:
         return dict(self)
@@ -130,19 +115,6 @@ def frozen_dict(members: Any, shape: Any) -> FrozenDict:
     dict.update(made, members)
     made.meta = shape
     return made
-
-
-def equal(old: list[Any], now: list[Any]) -> bool:
-    """Return `old == now`, by identity for frozen containers.
-
-    Frozen lists, dicts and models equal only themselves here, so the comparison never goes into a nested value, and two
-    different objects end it at once.
-    """
-    token = BY_IDENTITY.set(True)
-    try:
-        return list.__eq__(old, now)
-    finally:
-        BY_IDENTITY.reset(token)
 
 
 def _refuse(value: Any, attempt: str) -> NoReturn:
@@ -192,17 +164,6 @@ class Freezer(list[Any]):
     and leaves it with `pop()`, or by an error, to whose path it adds the container's key or index. The rest of the
     memory is made only when a draft is met: most passes freeze one small value, and several run in each step.
     """
-
-    consuming = False
-    """Whether this is the last pass of a reduce, which may take drafts apart."""
-
-    @classmethod
-    def of_commit(cls) -> "Freezer":
-        """Return the last pass of a reduce."""
-        freezer = cls()
-        freezer.consuming = True
-        freezer.resolved = {}  # at once, since every commit has drafts
-        return freezer
 
     @cached_property
     def resolved(self) -> dict[int, Any]:

@@ -26,7 +26,7 @@ from ...errors import FrozenStateError, StateDefinitionError, StateMigrationErro
 from ...traces.html_card import Card, rows_of, short_text
 from ...traces.printable import message_of
 from ..endings import StopReason
-from .frozen import BY_IDENTITY, Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
+from .frozen import Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
 from .shapes.containers import AnyShape, Shape, freeze_dict
@@ -208,8 +208,6 @@ class StateModel(BaseModel):
         __init__.__pydantic_base_init__ = True  # pydantic takes this for its own __init__, and does not call it
 
         def __eq__(self, other: object) -> bool:
-            if BY_IDENTITY.get():
-                return False
             if other.__class__ is self.__class__:  # only one Python call for each level, since models may nest deep
                 return dict.__eq__(self.__dict__, other.__dict__)
             return super().__eq__(other)

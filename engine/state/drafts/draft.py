@@ -13,10 +13,10 @@ methods all raise DraftExpiredError, and empties the draft, for code in C that c
 """
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any, ClassVar, NoReturn
 
 from ....errors import DraftExpiredError
-from ..frozen import equal
 from ..shapes.containers import DRAFT_RESOLVERS
 
 
@@ -37,8 +37,7 @@ class Scope:
 class Node:
     """A draft's memory: its base, and the changes that its methods made.
 
-    Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here. `freeze_and_patch`
-    finds them.
+    Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here, and not made.
 
     Attributes:
         base: The frozen value that the draft was made from; None for a model that is new in this reduce.
@@ -47,10 +46,9 @@ class Node:
         touched: The keys, fields, or indices in the base that were set or drafted, in that order (as keys of a dict).
         moved: None while every member of the base is in its place. Afterwards, for a list, the runs of items that are
             still the base's (see `splices`); for a dict, the removed keys of the base (as keys of a dict).
-        alone: Whether only the engine refers to a list or dict, which then becomes its frozen value without a copy.
     """
 
-    __slots__ = ("alone", "base", "moved", "scope", "shape", "touched")
+    __slots__ = ("base", "moved", "scope", "shape", "touched")
 
     def __init__(self, base: Any, shape: Any, scope: Scope) -> None:
         self.base = base
@@ -58,7 +56,6 @@ class Node:
         self.scope = scope
         self.touched: dict[Any, None] = {}
         self.moved: Any = None
-        self.alone = False
 
     def check(self) -> None:
         """Do nothing: `reduce` has not ended.
@@ -119,7 +116,7 @@ def draft_within(value: Any, scope: Scope) -> None:
         return
     held = list(value.values() if type(value) is dict else value)
     known, before = scope.within.get(id(value), (None, held))
-    if known is value and (before is None or equal(before, held)):
+    if known is value and (before is None or (len(before) == len(held) and all(map(is_, before, held)))):
         return
     scope.within[id(value)] = value, None  # `value` may contain itself: a visit from inside returns at once
     deep = False
@@ -206,15 +203,10 @@ _change_class = object.__dict__["__class__"].__set__
 
 
 def expire(scope: Scope) -> None:
-    """Revoke the drafts of a `reduce` that has ended.
-
-    Drafts that have become frozen values themselves stay.
-    """
+    """Revoke the drafts of a `reduce` that has ended."""
     for draft in scope.drafts:
         kind = type(draft)
-        expired = EXPIRED.get(kind)
-        if expired is None:
-            continue
+        expired = EXPIRED[kind]
         if issubclass(kind, list):
             list.__setitem__(draft, slice(None), (_REST,))
         elif issubclass(kind, dict):

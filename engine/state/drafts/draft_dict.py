@@ -47,9 +47,8 @@ class _Items(ItemsView[Any, Any]):
 class DraftDict(dict[Any, Any]):
     """A complete, changeable dict, whose values become drafts when read."""
 
-    __slots__ = ("known", "meta")
+    __slots__ = ("meta",)
     meta: Node
-    known: Any
     fromkeys = dict.fromkeys  # makes plain dicts, as calling the class does
 
     def __new__(cls, *members: Any, **named: Any) -> dict[Any, Any]:  # type: ignore[misc]

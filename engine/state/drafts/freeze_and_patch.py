@@ -1,8 +1,8 @@
 """Freezes a draft and, in the same pass, writes its JSON Patch.
 
-The base of a draft is the frozen value from which it was made. The pass visits two kinds of members: those that the
-draft's node records as touched, and those that code in C (`heapq`, `bisect`) or a write to `__dict__` changed past the
-draft's methods. All others stay the base's very objects, so the new state shares them with the old one.
+The base of a draft is the frozen value from which it was made. The pass visits the members that the draft's node
+records as touched. All others are taken from the base, so the new state shares them with the old one. A change that
+bypassed the draft's methods, by code in C (`heapq.heapify`) or by `object.__setattr__`, is refused.
 
 A visited member is settled in one of two ways:
 
@@ -20,52 +20,36 @@ shifts the index of a later one. For a dict: first removals, then changes, then 
 
     base [a, b, c], then `del items[0]` and `items[1].text = "x"`:    replace /2/text, remove /0
 
-Three rules keep the result right and fast. A value that turns out to be the same JSON as before becomes the base's
-object again, and has no operation. A draft at several places becomes one frozen value (`freezer.resolved`). In the last
-pass of a reduce, a list or dict draft with no reference from outside (`node.alone`) becomes its frozen value without a
-copy.
+Two rules keep the result right. A value that turns out to be the same JSON as before becomes the base's object again,
+and has no operation. A draft at several places becomes one frozen value (`freezer.resolved`).
 """
 
 from collections.abc import Callable
-from itertools import compress
-from operator import is_, is_not
-from sys import getrefcount
+from operator import is_
 from typing import Any
 
 from ....errors import StateValueError
 from ....traces.json_patch.diff import Op, Span, key_token
-from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_dict, frozen_list
-from ..model import built, no_field
+from ..frozen import MAX_DEPTH, Freezer, frozen_dict, frozen_list
+from ..model import built
 from ..serialization import COMPARISON, PLAIN
-from ..shapes.containers import DRAFT_RESOLVERS, AnyShape, ListShape, freeze_dict, freeze_list, shown_key
+from ..shapes.containers import DRAFT_RESOLVERS, AnyShape, ListShape, freeze_dict, freeze_list, shown_key, text_key
 from ..shapes.fields import ModelShape
 from ..shapes.scalars import INT_MAX, INT_MIN, ScalarShape
 from ..shapes.unions import UnionShape
 from .draft import Node
 from .draft_dict import DraftDict
-from .draft_list import EQUAL, OTHER, SAME, DraftList, stands
+from .draft_list import DraftList
 from .draft_model import ModelDraft
-from .splices import Run, gaps
+from .splices import gaps, index_now
 
 _get_item, _set_item = list.__getitem__, list.__setitem__
 _get_member, _set_member = dict.__getitem__, dict.__setitem__
 
-
-def _count_of_lone_draft() -> int:
-    """Return the reference count of a draft that only the engine holds.
-
-    The draft is held as `settle_model` holds it. Interpreters differ: since 3.14, passing on a local name adds no
-    reference.
-    """
-    scope = [object()]
-    fields = {"x": scope[0]}
-    values = dict(fields)
-    value = values["x"]
-    return getrefcount(value)
-
-
-_ALONE = _count_of_lone_draft()
-"""The reference count of a draft to which only its scope, its place, and `settle_model` refer."""
+_BYPASSED = (
+    "the draft was changed by code that bypasses its methods, as heapq and object.__setattr__ do; "
+    "change a plain copy, such as list(draft), and set that"
+)
 
 
 def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: list[Op]) -> Any:
@@ -127,205 +111,118 @@ def resolve_container(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
     """Settle a list draft in place, with operations in the order above."""
-    base, shape = node.base, node.shape
-    # If nobody else refers to the draft, it becomes the frozen list itself. Otherwise a copy does.
-    work: Any = draft if node.alone else frozen_list(_get_item(draft, slice(None)), shape)
+    base, item_shape, runs = node.base, node.shape.item, node.moved
+    size, new_size = list.__len__(base), list.__len__(draft)
     freezer.append(draft)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
+    if _is_bypassed(draft, base, node):
+        raise StateValueError(_BYPASSED)
     first = len(ops)
-    changed = _settle_items(work, node, freezer, path, ops)
+    made = frozen_list(base if runs is None else _get_item(draft, slice(None)), node.shape)
+    for at, start, count in runs or ():
+        _set_item(made, slice(at, at + count), _get_item(base, slice(start, start + count)))
+    changed = False
+    j = 0
+    try:
+        for i in node.touched:
+            j = i if runs is None else index_now(runs, i)
+            if j < 0:
+                continue  # the item was removed
+            old = _get_item(base, i)
+            frozen = settle(_get_item(draft, j), item_shape, old, f"{path}/{i}", freezer, ops)
+            if frozen is not old:
+                _set_item(made, j, frozen)
+                changed = True
+        freeze = item_shape.freeze
+        if runs is None:
+            for j in range(size, new_size):
+                frozen = freeze(_get_item(draft, j), freezer)
+                list.append(made, frozen)
+                ops.append({"op": "add", "path": f"{path}/-", "value": frozen})
+            changed = changed or new_size > size
+        else:
+            for i1, i2, j1, j2 in reversed(stretches := gaps(runs, size, new_size)):
+                for j in range(j1, j2):
+                    _set_item(made, j, freeze(_get_item(made, j), freezer))
+                was, now = _get_item(base, slice(i1, i2)), _get_item(made, slice(j1, j2))
+                if len(was) == len(now) and all(map(COMPARISON.same, was, now)):
+                    _set_item(made, slice(j1, j2), was)
+                else:
+                    changed = True
+            for gap in reversed(stretches):
+                COMPARISON.compare_span(base, made, Span(*gap), path, ops)
+    except StateValueError as error:
+        raise error.under(j) from None
     freezer.pop()
-    frozen: Any = base
-    if changed is not None:
-        frozen = work
-        if node.alone:
-            draft.__class__ = FrozenList
-            draft.meta = shape
-        if node.moved is None and not node.touched:  # only appended to: its digest continues from the base's
-            frozen.known = getattr(base, "known", None)
-        kinds = getattr(base, "kinds", None)
-        if kinds is not None:  # types of removed items remain, so the new `kinds` may hold too many
-            frozen.kinds = kinds.union(map(type, changed))
-        if node.moved is not None:
-            for gap in reversed(gaps(node.moved, len(base), len(frozen))):
-                COMPARISON.compare_span(base, frozen, Span(*gap), path, ops)
+    if changed:
+        if runs is None and not node.touched:  # only appended to: its digest continues from the base's
+            made.known = getattr(base, "known", None)
         if len(ops) - first > 4:  # `shortest` does nothing up to 16 operations; this saves most calls of it
-            ops[first:] = COMPARISON.shortest(ops[first:], frozen, path)
-    freezer.resolved[id(draft)] = frozen
+            ops[first:] = COMPARISON.shortest(ops[first:], made, path)
+    freezer.resolved[id(draft)] = frozen = made if changed else base
     return frozen
 
 
-def _settle_items(work: list[Any], node: Node, freezer: Freezer, path: str, ops: list[Op]) -> list[Any] | None:
-    """Freeze the touched and the new items of `work`.
-
-    Appends the operations for items that were changed in place or appended. Returns the items that are not the base's
-    (none, if items were only removed), or None if nothing has changed. The caller makes the operations for moved,
-    inserted and removed items.
-
-    Untouched items in the runs must be the base's objects. Otherwise code in C has changed the list past the draft's
-    methods: the runs are dropped, and every item is frozen and compared.
-    """
-    base, item_shape = node.base, node.shape.item
-    size, new_size = list.__len__(base), list.__len__(work)
-    if node.moved is None and new_size < size:  # code in C has removed items
-        node.moved = []
-    runs = [Run(0, 0, size)] if node.moved is None else node.moved
-    held = _lift(work, base, runs, node)
-    if held is None:
-        node.moved = runs = []
-        held = []
-    changed: list[Any] = []
-    other = False
-    j = 0
-    try:
-        for i, j, item in held:
-            old = _get_item(base, i)
-            frozen = settle(item, item_shape, old, f"{path}/{i}", freezer, ops)
-            if frozen is not old:
-                _set_item(work, j, frozen)
-                changed.append(frozen)
-        other = bool(changed)
-        freeze = item_shape.freeze
-        if node.moved is None:
-            end = f"{path}/-"
-            takes_text = str in node.shape.quick
-            for j in range(size, new_size):
-                frozen = _get_item(work, j)
-                if not (takes_text and type(frozen) is str and frozen.isascii()):
-                    frozen = freeze(frozen, freezer)
-                    _set_item(work, j, frozen)
-                changed.append(frozen)
-                ops.append({"op": "add", "path": end, "value": frozen})
-            return changed if changed else None
-        for i1, i2, j1, j2 in gaps(runs, size, new_size):
-            for j in range(j1, j2):
-                _set_item(work, j, freeze(_get_item(work, j), freezer))
-            was, now = _get_item(base, slice(i1, i2)), _get_item(work, slice(j1, j2))
-            if len(was) == len(now) and all(map(COMPARISON.same, was, now)):
-                _set_item(work, slice(j1, j2), was)
-            else:
-                changed += now
-                other = True
-    except StateValueError as error:
-        for _, place, item in held:  # a field's `before` validator is tried next, and must see the list as it was
-            _set_item(work, place, item)
-        raise error.under(j) from None
-    return changed if other else None
-
-
-def _lift(work: list[Any], base: Any, runs: list[Run], node: Node) -> list[tuple[int, int, Any]] | None:
-    """Take the touched items out of `work`, and check the other items.
-
-    The base's items take the places of the touched items, so that all runs must now match the base. Returns (index in
-    the base, index in `work`, item) of each touched item. Returns None, with `work` as it was, if an untouched item in
-    the runs is not the base's. Lifting the touched items first makes the check one fast comparison of whole lists (see
-    `draft_list`).
-    """
-    size, new_size = list.__len__(base), list.__len__(work)
-    if runs and runs[-1].at + runs[-1].size > new_size:
-        return None
-    held: list[tuple[int, int, Any]] = []
-    if size == 0 and node.moved is None:
-        return held
-    for at, start, count in runs if node.touched else ():
-        for i in node.touched if count == size else [i for i in node.touched if start <= i < start + count]:
-            j = at + i - start
-            held.append((i, j, _get_item(work, j)))
-            _set_item(work, j, _get_item(base, i))
-    for at, start, count in runs:
-        if count == size <= new_size and not at:  # the usual case: the whole base, perhaps with items appended
-            # Cutting off the appended items, and putting them back, saves a copy of the list.
-            old, now, rest = base, work, _get_item(work, slice(size, None))
-            list.__delitem__(work, slice(size, None))
-            found = stands(old, now, base)
-            if found == EQUAL:  # the base's items again, by a copy: to replace them in their places costs twice that
-                list.clear(work)
-                list.extend(work, base)
-                found = SAME
-            list.extend(work, rest)
-        else:
-            old = _get_item(base, slice(start, start + count))
-            found = stands(old, _get_item(work, slice(at, at + count)), base)
-        if found == OTHER:
-            for _, j, item in held:
-                _set_item(work, j, item)
-            return None
-        if found == EQUAL:
-            _set_item(work, slice(at, at + count), old)
-    return held
+def _is_bypassed(draft: Any, base: Any, node: Node) -> bool:
+    """Return whether an item that was not touched differs from the base."""
+    runs, size = node.moved, list.__len__(base)
+    now = _get_item(draft, slice(size if runs is None else None))
+    for i in node.touched:
+        if 0 <= (j := i if runs is None else index_now(runs, i)) < len(now):
+            now[j] = _get_item(base, i)
+    if runs is None:
+        return bool(now != base)
+    return any(now[at : at + count] != _get_item(base, slice(start, start + count)) for at, start, count in runs)
 
 
 def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
-    """Settle a dict draft in place: removals, changes, new members.
+    """Settle a dict draft in place: removals, then changes and new members.
 
     A member that was removed and set again goes to the end, as it does in a dict.
     """
     base, shape, removed = node.base, node.shape, node.moved
-    # The draft's keys must be the base's, without the removed ones, and then new keys in their frozen form.
-    kept = [key for key in base if key not in removed] if removed else [*base]
-    size, names = len(kept), [*dict.keys(draft)]
-    if names[:size] != kept or not all(_key_stays(shape, key, freezer) for key in names[size:]):
-        # a key to be frozen, or removed past the draft's methods: freeze and compare the whole dict
-        frozen = freezer.resolved[id(draft)] = freeze_dict(draft, shape, freezer)
-        ops += COMPARISON.make_patch(base, frozen, path)
-        return frozen
-    was = [_get_member(base, key) for key in kept] if removed else dict.values(base)
-    held = {key: _get_member(draft, key) for key in compress(kept, map(is_not, dict.values(draft), was))}
-    work: Any = draft if node.alone else frozen_dict(dict.items(draft), shape)
     freezer.append(draft)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
     first = len(ops)
-    key: Any
+    made = frozen_dict(base, shape)
+    key: Any = ""
     for key in removed or ():
+        dict.__delitem__(made, key)
         ops.append({"op": "remove", "path": f"{path}/{key_token(key)}"})
-    changed: list[Any] = []
-    item_shape = shape.item
+    changed = False
     try:
-        for key, item in held.items():
-            old = _get_member(base, key)
-            token = key if type(key) is str and key.isalnum() else key_token(key)
-            frozen = settle(item, item_shape, old, f"{path}/{token}", freezer, ops)
-            _set_member(work, key, frozen)
-            if frozen is not old:
-                changed.append(frozen)
-        for key in names[size:]:
-            item = _get_member(work, key)
-            frozen = item_shape.freeze(item, freezer)
-            if key in base and COMPARISON.same(old := _get_member(base, key), frozen):
+        for key in node.touched:
+            item = _get_member(draft, key)
+            if key in made:
+                old = _get_member(base, key)
+                token = key if type(key) is str and key.isalnum() else key_token(key)
+                frozen = settle(item, shape.item, old, f"{path}/{token}", freezer, ops)
+                if frozen is not old:
+                    _set_member(made, key, frozen)
+                    changed = True
+                continue
+            name = text_key(key) if shape.key is None else shape.key.freeze(key, freezer)
+            frozen = shape.item.freeze(item, freezer)
+            if name in made:
+                raise StateValueError("two of its keys are written as the same text")
+            if name in base and COMPARISON.same(old := _get_member(base, name), frozen):
                 frozen = old
             else:
-                changed.append(frozen)
-            held[key] = item
-            _set_member(work, key, frozen)
-            ops.append({"op": "add", "path": f"{path}/{key_token(key)}", "value": frozen})
+                changed = True
+            _set_member(made, name, frozen)
+            ops.append({"op": "add", "path": f"{path}/{key_token(name)}", "value": frozen})
     except StateValueError as error:
-        for name, item in held.items():  # a field's `before` validator is tried next, and must see the dict as it was
-            _set_member(work, name, item)
         raise error.under(shown_key(key)) from None
+    if len(made) != len(draft):
+        raise StateValueError(_BYPASSED)
     freezer.pop()
-    made: Any = base
-    if changed or (removed and names != [*base]):
-        made = work
-        if node.alone:
-            draft.__class__ = FrozenDict
-            made.meta = shape
-    else:  # members were removed and set again, with the same values in the same order
-        del ops[first:]
+    if not changed and (not removed or [*made] == [*base]):
+        del ops[first:]  # members were removed and set again, with the same values in the same order
+        made = base
     freezer.resolved[id(draft)] = made
     return made
-
-
-def _key_stays(shape: Any, key: Any, freezer: Freezer) -> bool:
-    """Return whether a new key is already in its frozen form."""
-    if shape.key is None:
-        return type(key) is str and key.isascii()
-    try:
-        frozen = shape.key.freeze(key, freezer)
-    except StateValueError:
-        return False
-    return type(frozen) is type(key) and bool(frozen == key)
 
 
 def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
@@ -352,31 +249,30 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     freezer.append(draft)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
-    values = _fields(draft, node)
-    shapes = cls.__refold_shapes__
-    first = len(ops)
-    made = base
+    held, shapes = draft.__dict__, cls.__refold_shapes__
+    values: dict[str, Any] = dict(held if base is None else base.__dict__)
+    first, changed, recorded = len(ops), base is None, 0
     name = ""
     try:
         if base is None:
             for name in shapes:
                 values[name] = shapes[name].freeze(values[name], freezer)
         else:
-            changed = False
-            was = base.__dict__
+            recorded = sum(map(is_, held.values(), values.values()))
             for name in node.touched:
-                value, old = values[name], was[name]
+                value, old = held[name], values[name]
                 if value is not old:
-                    if freezer.consuming and type(value) in _IN_PLACE and getrefcount(value) == _ALONE:
-                        value.meta.alone = True
-                    values[name] = held = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
-                    changed = changed or held is not old
-            if not changed:
-                freezer.pop()
-                freezer.resolved[id(draft)] = base
-                return base
+                    recorded += 1
+                    values[name] = frozen = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)
+                    changed = changed or frozen is not old
     except StateValueError as error:
         raise error.under(name) from None
+    if base is not None and recorded != len(shapes):
+        raise StateValueError(_BYPASSED)
+    if not changed:
+        freezer.pop()
+        freezer.resolved[id(draft)] = base
+        return base
     freezer.pop()
     made = built(cls, values)
     # The class's own validators may have changed any field: then the operations collected so far are not the whole.
@@ -384,28 +280,6 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
         ops[first:] = COMPARISON.make_patch(base, made, path)
     freezer.resolved[id(draft)] = made
     return made
-
-
-def _fields(draft: Any, node: Node) -> dict[str, Any]:
-    """Return a model draft's values in field order.
-
-    Fields that were written past the draft become touched. Raises StateValueError if a field was deleted, or a name
-    added, in the draft's `__dict__`.
-    """
-    cls = node.shape
-    values: dict[str, Any] = dict(draft.__dict__)
-    shapes = cls.__refold_shapes__
-    if [*values] != [*shapes]:
-        for name in [*values, *shapes]:
-            if name not in values:
-                raise StateValueError(f"{cls.__name__}.{name} was deleted; set it to another value instead")
-            if name not in shapes:
-                raise StateValueError(no_field(cls, name))
-        values = {name: values[name] for name in shapes}
-    if node.base is not None:
-        base = node.base.__dict__
-        node.touched |= dict.fromkeys(compress(base, map(is_not, map(values.__getitem__, base), base.values())))
-    return values
 
 
 _IN_PLACE: dict[type, Callable[..., Any]] = {DraftList: _settle_list, DraftDict: _settle_dict}

@@ -55,6 +55,11 @@ def base_index(runs: Sequence[Run], index: int) -> int:
     return -1
 
 
+def index_now(runs: Sequence[Run], index: int) -> int:
+    """Return the index of the base's item `index`, -1 if removed."""
+    return next((at + index - base for at, base, size in runs if base <= index < base + size), -1)
+
+
 def gaps(runs: Sequence[Run], base_size: int, size: int) -> list[tuple[int, int, int, int]]:
     """Return the stretches between the runs as (i1, i2, j1, j2).
 

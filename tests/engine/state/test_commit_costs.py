@@ -134,31 +134,3 @@ def test_a_state_holds_no_earlier_one() -> None:
     assert id(first.rows[1]) in reached
     assert len(leaked) == 5
     assert isinstance(state, Chat)
-
-
-def test_a_draft_becomes_the_committed_list_unless_somebody_holds_it(chat: Chat) -> None:
-    seen: list[int] = []
-
-    def alone(draft: Chat) -> None:
-        new_message(draft)
-        seen.append(id(draft.messages))
-
-    new, _ = fold_step(chat, alone, {})
-    assert id(new.messages) == seen[0]  # type: ignore[attr-defined]
-
-    held: list[Any] = []
-
-    def kept(draft: Chat) -> None:
-        new_message(draft)
-        held.append(draft.messages)
-
-    new, _ = fold_step(chat, kept, {})
-    assert new.messages is not held[0]  # type: ignore[attr-defined]
-
-    def twice(draft: Chat) -> None:
-        draft.table["again"] = draft.lists
-        draft.lists["x"] = [1]
-
-    new, _ = fold_step(Chat(lists={"a": [1]}), twice, {})
-    assert new.to_dict()["table"] == {"again": {"a": [1], "x": [1]}}
-    assert new.to_dict()["lists"] == {"a": [1], "x": [1]}
