@@ -214,14 +214,15 @@ def follow_run(known: Follower | None = None) -> Follower:
 def trace_home() -> Path | None:
     """Return the folder or database file that keeps the running run's trace.
 
-    Returns None if the trace is in memory or on a server, or if no run is live here.
+    Links are resolved. Returns None if the trace is in memory or on a server, or if no run is live here.
     """
     try:
         frame = frame_or_none()
     except NoRunError:
         return None
     writer = None if frame is None else frame.host.writer
-    return None if writer is None else home_of(writer.place, writer.path)
+    home = None if writer is None else home_of(writer.place, writer.path)
+    return None if home is None else home.resolve()
 
 
 def call_info() -> CallInfo:

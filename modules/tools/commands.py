@@ -36,7 +36,7 @@ async def bash(
     """Run a bash command and return its output, stdout and stderr interleaved.
 
     Each call starts a new shell. Background processes that it leaves are killed when it ends. The command runs in a
-    sandbox without network that can write the workspace, home and /tmp.
+    sandbox without network that can write the workspace, home and $TMPDIR.
 
     Args:
         cmd: The command.

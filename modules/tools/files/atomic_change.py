@@ -12,8 +12,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from ....engine import trace_home
-from .paths.guarded import GuardedError, is_of_store, why_guarded
+from .paths.guarded import GuardedError, why_guarded
 from .paths.resolve import Spot
+from .paths.store import is_of_store
 from .workspace import Seen, Workspace, check_regular
 
 _changing = threading.RLock()

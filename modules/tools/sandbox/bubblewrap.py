@@ -8,70 +8,42 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
+from typing import Any
 
 from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .limits import ALL_WALLS, Limits, Wall
-from .local import LocalSandbox
-from .paths.guarded_files import Guard, guarded, stored_in
-from .paths.hidden_paths import FOLDERS, hidden_paths
+from .limits import Limits
+from .paths.guarded_files import Guard, guarded
+from .paths.hidden_paths import FOLDERS
 from .paths.scratch import Scratch
 from .paths.toolchains import toolchains
 from .unavailable import SandboxUnavailableError
 from .variables import variables_for
+from .walled import WalledSandbox
 
 
-class BubblewrapSandbox(LocalSandbox):
+class BubblewrapSandbox(WalledSandbox):
     """Runs commands with only the workspace, /tmp and home writable.
 
     /tmp and home start empty and are the run's own: files stay from one command to the next. Toolchains in home are
     shown read-only. Needs Debian's package `bubblewrap`, and user namespaces or root. Raises
-    SandboxUnavailableError for the workspace `/`, because it would leave all files writable.
-
-    Args:
-        workspace: The commands' folder. Its parts that others run as code (`.git`, this Python's environment) are
-            read-only, unless the workspace is not guarded: `Workspace(root, guard=False)`.
-        limits: The limits of each command.
-        show: Hidden paths to make visible, read-only: a socket, or a folder of home.
-        network: Whether commands have this machine's network.
+    SandboxUnavailableError for the workspace `/`, because it would leave all files writable. The arguments are those of
+    WalledSandbox.
     """
 
     name = "bubblewrap"
 
-    def __init__(
-        self,
-        workspace: Workspace | str | Path,
-        limits: Limits | None = None,
-        *,
-        show: Sequence[str | Path] = (),
-        network: bool = False,
-    ) -> None:
-        super().__init__(workspace, limits)
-        self.network = network
-        if isinstance(show, str):
-            raise TypeError(f"show must be a list of paths, got the text {show!r}")
-        self.show = [os.path.realpath(os.path.expanduser(each)) for each in show]
+    def __init__(self, workspace: Workspace | str | Path, limits: Limits | None = None, **options: Any) -> None:
+        super().__init__(workspace, limits, **options)
         if self.workspace.root == Path("/"):
             why = "the workspace is /, so all files could be written; name a folder as the workspace"
             raise SandboxUnavailableError(self.name, why)
-
-    @property
-    def walls(self) -> frozenset[Wall]:
-        """The barriers: all of them, or all but the network's."""
-        return ALL_WALLS - {"network"} if self.network else ALL_WALLS
-
-    def with_network(self) -> "BubblewrapSandbox":
-        """Return this sandbox with a network."""
-        other = copy(self)
-        other.network = True
-        return other
 
     @staticmethod
     def unavailable() -> str | None:
@@ -80,14 +52,14 @@ class BubblewrapSandbox(LocalSandbox):
 
     @contextmanager
     def _prepared(self, argv: list[str], folder: Path, env: dict[str, str], scratch: Scratch) -> Iterator[Start]:
-        hidden = hidden_paths(os.environ, self.workspace.root) - set(self.show) - {str(self.workspace.root)}
+        hidden = self.hidden()
         home = _home_below(hidden)
         known = variables_for(self.workspace.root, network=self.network)
         variables = child_env({**known, "HOME": home or "/tmp", "TMPDIR": "/tmp", **env})
         sets = [part for name, value in variables.items() for part in ("--setenv", name, value)]
         with guarded(self.workspace) as guards, memory_file("options") as file, memory_file("info") as info:
             mounts = [*self._mounts(hidden, home, scratch.path), *_guards(guards.mounts)]
-            mounts += _hidden(map(str, stored_in(self.workspace.root)))
+            mounts += _hidden(map(str, guards.stored))
             walls = [*_ISOLATED, "--share-net"] if self.network else _ISOLATED
             options = [*walls, *mounts, "--chdir", str(folder), "--clearenv", *sets]
             file.write(b"".join(os.fsencode(each) + b"\0" for each in options))

@@ -6,18 +6,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
-from .limits import ALL_WALLS, Limits, Wall
-from .local import LocalSandbox
+from .limits import Limits
 from .paths.guarded_files import guarded
 from .paths.scratch import Scratch
 from .variables import variables_for
+from .walled import WalledSandbox
 
 IMAGE = "python:3.12-slim"
 _INSIDE = "/workspace"
@@ -25,7 +24,7 @@ _OWN = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR")
 """Variables that the image sets itself."""
 
 
-class DockerSandbox(LocalSandbox):
+class DockerSandbox(WalledSandbox):
     """Runs each command in a container with the workspace at /workspace.
 
     The container has no network, a read-only root and its own /tmp. The image must exist locally: none is pulled. It
@@ -42,20 +41,8 @@ class DockerSandbox(LocalSandbox):
         image: str = IMAGE,
         network: bool = False,
     ) -> None:
-        super().__init__(workspace, limits)
+        super().__init__(workspace, limits, network=network)
         self.image = image
-        self.network = network
-
-    @property
-    def walls(self) -> frozenset[Wall]:
-        """The barriers: all of them, or all but the network's."""
-        return ALL_WALLS - {"network"} if self.network else ALL_WALLS
-
-    def with_network(self) -> "DockerSandbox":
-        """Return this sandbox with the engine's network."""
-        other = copy(self)
-        other.network = True
-        return other
 
     @staticmethod
     def unavailable(image: str = IMAGE) -> str | None:
@@ -92,7 +79,8 @@ class DockerSandbox(LocalSandbox):
         client = child_env({each: os.environ[each] for each in _ENGINE if each in os.environ})
         run = ["docker", "run", "--rm", "--interactive", "--init", "--name", name]
         run += ["--pull", "never", *([] if self.network else ["--network", "none"]), "--read-only", "--cap-drop", "ALL"]
-        run += ["--security-opt", "no-new-privileges", "--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"]
+        run += ["--security-opt", "no-new-privileges", "--user", f"{os.getuid()}:{os.getgid()}"]
+        run += ["--env", "HOME=/tmp", "--env", "TMPDIR=/tmp"]
         run += ["--volume", f"{scratch.path / 'tmp'}:/tmp"]
         run += ["--volume", f"{self.workspace.root}:{_INSIDE}", "--workdir", self._inside(folder)]
         more = variables_for(self.workspace.root, network=self.network)

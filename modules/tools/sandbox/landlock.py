@@ -4,66 +4,60 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
+from typing import Any
 
+from ....engine import trace_home
 from ....tasks.processes.commands import child_env
 from ..files.paths.guarded import guarded_folders, python_folders
 from ..files.workspace import Workspace
 from .bubblewrap import memory_file
 from .command import Start
 from .confine import landlock_version
-from .limits import Limits, Wall
-from .local import LocalSandbox
+from .limits import Limits
 from .paths.guarded_files import guarded
-from .paths.hidden_paths import hidden_paths
 from .paths.put_back import Keeper
 from .paths.scratch import Scratch
 from .paths.toolchains import toolchains
 from .unavailable import SandboxUnavailableError
 from .variables import variables_for
+from .walled import WalledSandbox
 
 _LEAST_VERSION = 3
 """The first version of Landlock that covers truncate(2); Linux 6.2 has it."""
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+"""All that commands reach of /dev: disks have every file, and terminals in /dev/pts what a user types."""
 
 
-class LandlockSandbox(LocalSandbox):
+class LandlockSandbox(WalledSandbox):
     """Runs commands that write the workspace only, without sockets.
 
     It is weaker than bubblewrap: commands see the processes of this machine, /tmp is at `TMPDIR`, they can change the
     mode of a user's other files, and parts of the workspace that others run as code are put back only after the
-    command. The run's own trace is not protected if it is in the workspace. Raises
-    SandboxUnavailableError for a workspace that contains a home or the Python that runs refold.
-
-    Args:
-        workspace: The commands' folder.
-        limits: The limits of each command.
-        show: Hidden paths to make readable.
-        network: Whether commands have this machine's network.
+    command. Raises SandboxUnavailableError for a workspace that contains a home, the Python that runs refold, or the
+    run's own trace. The arguments are those of WalledSandbox.
     """
 
     name = "landlock"
 
-    def __init__(
-        self,
-        workspace: Workspace | str | Path,
-        limits: Limits | None = None,
-        *,
-        show: Sequence[str | Path] = (),
-        network: bool = False,
-    ) -> None:
-        super().__init__(workspace, limits)
-        self.show = [os.path.realpath(os.path.expanduser(each)) for each in show]
-        self.network = network
-        root = self.workspace.root
-        inside = [each for each in self._hidden() if Path(each).is_relative_to(root) and not _is_socket(each)]
+    all_walls = frozenset({"files", "network"})
+
+    def __init__(self, workspace: Workspace | str | Path, limits: Limits | None = None, **options: Any) -> None:
+        super().__init__(workspace, limits, **options)
+        root, home = self.workspace.root, trace_home()
+        inside = [each for each in self.hidden() if Path(each).is_relative_to(root) and not _is_socket(each)]
         inside += [str(each) for each in python_folders() if each.is_relative_to(root)]
-        if inside or root == Path("/"):
-            why = f"Landlock cannot protect {inside[0] if inside else '/'} inside of the workspace {root}"
-            raise SandboxUnavailableError(self.name, why)
+        why = f"Landlock cannot protect {inside[0] if inside else '/'}, which is inside of the workspace {root}"
+        if home is not None and home.is_relative_to(root):
+            why = (
+                f"Landlock cannot protect this run's trace in {home}, which is inside of the workspace; keep traces "
+                "elsewhere (--traces DIR, Engine(traces=DIR))"
+            )
+        elif not inside and root != Path("/"):
+            return
+        raise SandboxUnavailableError(self.name, why)
 
     @staticmethod
     def unavailable() -> str | None:
@@ -71,20 +65,6 @@ class LandlockSandbox(LocalSandbox):
         if landlock_version() >= _LEAST_VERSION:
             return None
         return "Landlock needs Linux 6.2 or later, and to be among the kernel's security modules (lsm=landlock,...)"
-
-    @property
-    def walls(self) -> frozenset[Wall]:
-        """The barriers: files, and the network's if it is off."""
-        return frozenset({"files"}) if self.network else frozenset({"files", "network"})
-
-    def with_network(self) -> "LandlockSandbox":
-        """Return this sandbox with a network."""
-        other = copy(self)
-        other.network = True
-        return other
-
-    def _hidden(self) -> set[str]:
-        return hidden_paths(os.environ, self.workspace.root) - set(self.show) - {str(self.workspace.root)}
 
     @contextmanager
     def _prepared(self, argv: list[str], folder: Path, env: dict[str, str], scratch: Scratch) -> Iterator[Start]:
@@ -96,7 +76,7 @@ class LandlockSandbox(LocalSandbox):
                 _link(own / "home", Path(place).relative_to(home), place)
         shown = [*tools.values(), *self.show, *map(str, python_folders()), sys.prefix]
         rules = {
-            "read": [*_readable("/", self._hidden()), *shown],
+            "read": [*_readable("/", self.hidden() | {"/dev"}), *shown],
             "write": [str(root), str(own / "tmp"), str(own / "home"), *_DEVICES],
             "network": self.network,
         }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -112,4 +113,4 @@ class LocalSandbox:
 
         `env` is added to the command's variables. `scratch` has the command's /tmp and home, if the sandbox has any.
         """
-        yield Start(argv, child_env(env), processes=self.limits.processes)
+        yield Start(argv, child_env({"TMPDIR": gettempdir(), **env}), processes=self.limits.processes)

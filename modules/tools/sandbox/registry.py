@@ -15,7 +15,7 @@ from .limits import Finished, Limits
 from .local import LocalSandbox
 from .paths.scratch import Scratch, outside_of_runs
 from .protocol import Sandbox
-from .unavailable import SandboxUnavailableError
+from .unavailable import SandboxUnavailableError, warn_once
 from .unconfined import UnconfinedSandbox
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def _auto(workspace: Workspace, limits: Limits | None, **options: Any) -> Sandbo
         try:
             if why is None:
                 made: Sandbox = provider(workspace, limits, **options)
+                if reasons:
+                    warn_once(f"Commands run in the sandbox {made.name}, which is weaker: {'; '.join(reasons)}.")
                 return made
         except SandboxUnavailableError as error:
             why = error.why

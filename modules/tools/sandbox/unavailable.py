@@ -1,4 +1,7 @@
-"""The error of an unavailable sandbox."""
+"""The error of an unavailable sandbox, and the warning about it."""
+
+import logging
+from functools import lru_cache
 
 from ....errors import ExternalError
 
@@ -13,3 +16,9 @@ class SandboxUnavailableError(ExternalError, RuntimeError):
         super().__init__(f"there is no sandbox {name!r} here: {why}")
         self.name = name
         self.why = why
+
+
+@lru_cache(maxsize=8)
+def warn_once(text: str) -> None:
+    """Log a warning, once for each text."""
+    logging.getLogger("refold").warning("%s", text)

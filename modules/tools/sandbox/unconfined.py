@@ -1,14 +1,11 @@
 """What takes the place of a sandbox where none is available."""
 
-import logging
-from functools import lru_cache
 from pathlib import Path
 
 from ..files.workspace import Workspace
 from .limits import Limits
 from .local import LocalSandbox
-
-log = logging.getLogger("refold")
+from .unavailable import warn_once
 
 
 class UnconfinedSandbox(LocalSandbox):
@@ -29,13 +26,7 @@ class UnconfinedSandbox(LocalSandbox):
     ) -> None:
         super().__init__(workspace, limits)
         self.why = why
-        _report_once(why)
-
-
-@lru_cache(maxsize=8)
-def _report_once(why: str) -> None:
-    log.warning(
-        "No sandbox is available: %s. refold asks about each command. To run them without a sandbox, use "
-        "use_sandbox('local') or --sandbox local.",
-        why,
-    )
+        warn_once(
+            f"No sandbox is available: {why}. refold asks about each command. To run them without a sandbox, use "
+            "use_sandbox('local') or --sandbox local."
+        )

@@ -32,8 +32,6 @@ _RUN_BY_OTHERS = frozenset(
 )  # fmt: skip
 """Configuration with commands that editors, shells, hooks of git and other agents run."""
 _MARKS = _RUN_BY_OTHERS | _GIT_NAMES | {".git", ".refold"}
-_STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
-"""The ends and beginnings of names in a store that is a folder."""
 
 
 class GuardedError(TaskError, PermissionError):
@@ -59,7 +57,7 @@ def why_guarded(root: Path, path: str) -> str | None:
     `path` starts at the root and has its links resolved.
     """
     parts = path.split("/")
-    plain = [_plain(part) for part in parts]
+    plain = [plain_name(part) for part in parts]
     if ".git" in plain:
         return "is part of a git repository's own files, which git runs programs from"
     if (name := next((part for part in plain if part in _RUN_BY_OTHERS), None)) is not None:
@@ -76,29 +74,6 @@ def why_guarded(root: Path, path: str) -> str | None:
     return None
 
 
-def is_of_store(root: Path, path: str, home: Path) -> bool:
-    """Return whether a file belongs to the store of traces at `home`.
-
-    `path` starts at the root and has its links resolved. Folders are compared by identity, because names may differ in
-    case. If the store's folder is the root or above it, only names of its own files belong to it.
-    """
-    is_database = home.is_file()
-    folder = home.parent if is_database else home
-    ways = [
-        *reversed(root.parents),
-        root,
-        *(root.joinpath(*path.split("/")[:n]) for n in range(1, path.count("/") + 2)),
-    ]
-    for above, entry in pairwise(ways):
-        if above.exists() and above.samefile(folder):
-            name, base = _plain(entry.name), _plain(home.name)
-            if is_database:
-                return name in (base, f"{base}-wal", f"{base}-shm", f"{base}-journal")
-            is_inside = above != root and above.is_relative_to(root)
-            return is_inside or name.endswith(_STORED) or name.startswith(_STORED_AS)
-    return False
-
-
 def guarded_folders(root: Path) -> set[Path]:
     """Return the existing guarded paths of a workspace.
 
@@ -107,7 +82,7 @@ def guarded_folders(root: Path) -> set[Path]:
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in marked_folders(root, _is_marked).items():
         for name in names:
-            plain, path = _plain(name), folder / name
+            plain, path = plain_name(name), folder / name
             if plain == ".git":
                 found.add(path)
                 found.update(each for each in _led_to(path) if each != root and each.is_relative_to(root))
@@ -134,7 +109,7 @@ def set_aside(made: Collection[Path]) -> list[Path]:
     return renamed
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name as the least strict file system compares it.
 
     Some file systems ignore case and zero-width characters.
@@ -145,7 +120,7 @@ def _plain(name: str) -> str:
 
 
 def _is_marked(name: str) -> bool:
-    return name in _MARKS or _plain(name) in _MARKS
+    return name in _MARKS or plain_name(name) in _MARKS
 
 
 def _is_repository(folder: Path, written: str) -> bool:

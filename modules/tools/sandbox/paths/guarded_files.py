@@ -7,10 +7,8 @@ from pathlib import Path
 
 from .....engine import trace_home
 from ...files.paths.guarded import guarded_folders, set_aside
+from ...files.paths.store import stored_in
 from ...files.workspace import Workspace
-
-_STORED, _STORED_AS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
-"""The ends and beginnings of names in a store that is a folder."""
 
 
 @dataclass(frozen=True)
@@ -23,46 +21,35 @@ class Guard:
 
 @dataclass
 class Guards:
-    """Mounts over a workspace, outermost first, and `notes` on disabled paths."""
+    """Mounts over a workspace, outermost first.
 
-    mounts: list[Guard] = field(default_factory=list)
+    `stored` are the paths that keep traces; `notes` are about disabled paths.
+    """
+
+    mounts: list[Guard]
+    stored: set[Path]
     notes: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def guarded(workspace: Workspace) -> Iterator[Guards]:
-    """Guard a workspace while a command runs, unless its guard is off.
+    """Guard a workspace while a command runs.
 
     Existing guarded paths must be mounted read-only. Guarded paths that the command makes are disabled after it has
-    ended.
+    ended. With its guard off, only what keeps traces is guarded.
     """
-    if not workspace.guard:
-        yield Guards()
-        return
-    before = guarded_folders(workspace.root) | stored_in(workspace.root)
-    guards = Guards(_mounts(workspace.root, before))
+    root, stored = workspace.root, stored_in(workspace.root, trace_home())
+    before = guarded_folders(root) if workspace.guard else set[Path]()
+    guards = Guards(_mounts(root, before | stored), stored)
     try:
         yield guards
     finally:
-        for path in set_aside(sorted(guarded_folders(workspace.root) - before)):
-            guards.notes.append(
-                f"[{path.relative_to(workspace.root)} would be run as code outside the sandbox, and was made "
-                "unusable; Workspace(root, guard=False) lets it be]"
-            )
-
-
-def stored_in(root: Path) -> set[Path]:
-    """Return the paths in a workspace that keep the run's trace.
-
-    Those of other runs in the same store are included.
-    """
-    home = trace_home()
-    if home is None or not home.is_relative_to(root):
-        return set()
-    if home == root:
-        return {each for each in root.iterdir() if each.name.endswith(_STORED) or each.name.startswith(_STORED_AS)}
-    beside = (home.with_name(f"{home.name}{end}") for end in ("", "-wal", "-shm", "-journal"))
-    return {each for each in beside if each.exists()}
+        made = guarded_folders(root) - before if workspace.guard else ()
+        guards.notes += [
+            f"[{path.relative_to(root)} would be run as code outside the sandbox, and was made unusable; call again "
+            "with outside=true if you need it, and say why. Workspace(root, guard=False) lets tools make it]"
+            for path in set_aside(sorted(made))
+        ]
 
 
 def _mounts(root: Path, paths: Collection[Path]) -> list[Guard]:

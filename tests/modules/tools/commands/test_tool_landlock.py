@@ -4,14 +4,16 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.from_thread
 import pytest
 from needed import missing
 
+from refold import Action, AgentModule, Decision, Engine, StateSchema
 from refold.modules.tools import (
     LandlockSandbox,
     SandboxUnavailableError,
@@ -55,12 +57,13 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 @pytest.mark.anyio
 async def test_commands_write_the_workspace_and_nothing_else(place: Path) -> None:
-    sandbox = LandlockSandbox(place / "ws")
+    sandbox, terminal = LandlockSandbox(place / "ws"), os.ttyname(os.openpty()[1])
     code = "import ctypes; print(ctypes.CDLL(None).syscall(425, 1, 0))"
     for cmd in (
         f"echo x > {place}/x", f"truncate -s 0 {place}/kept", f"rm {place}/kept", f"mv {place}/kept {place}/ws",
         f"ln {place}/kept {place}/ws/l", f"ln -s {place} l; echo x > l/y", "cat /etc/shadow", f"ls {Path.home()}",
         f"kill {os.getpid()}", f"cat /proc/{os.getpid()}/environ", "echo x > /tmp/x", "echo > /proc/sys/vm/drop_caches",
+        f"echo x > {terminal}", f"timeout 1 cat {terminal}", "ls /dev", "script -c true /dev/null",
         "python3 -c 'import socket; socket.socket()'", "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'",
         f"test $(python3 -c '{code}') != -1", "mount -t tmpfs x /mnt", "unshare -Ur mount -t tmpfs x /mnt",
     ):  # fmt: skip
@@ -136,13 +139,57 @@ async def test_nothing_is_put_back_through_a_link(place: Path) -> None:
         assert contents(place / "ws/.git") == before
 
 
-def test_it_takes_the_place_of_bubblewrap_and_never_less(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class State(StateSchema):
+    output: str = ""
+
+
+class Runner(AgentModule[State]):
+    """Runs one command."""
+
+    tools: dict[str, Callable[..., Any]] = {"bash": bash.to_action()}
+
+    def __init__(self, cmd: str) -> None:
+        self.cmd = cmd
+
+    def init_state(self, task: str) -> State:
+        return State()
+
+    def decide(self, state: State) -> Decision:
+        return Decision.final(state.output) if state.output else Decision.act([Action("bash", {"cmd": self.cmd})])
+
+    def reduce(self, state: State, decision: Decision, observation: Any) -> None:
+        state.output = "".join(f"{each.output}{each.error}" for each in observation.results)
+
+
+@pytest.mark.parametrize("traces", ["runs", "a/b", ".", "sqlite:///{}/a/runs.db"])
+def test_a_run_whose_trace_a_command_could_write_asks(
+    place: Path, monkeypatch: pytest.MonkeyPatch, traces: str
+) -> None:
     monkeypatch.setattr(bubblewrap, "_tried", lambda: "bubblewrap is not installed")
-    assert make_sandbox("auto", Workspace(place / "ws")).name == "landlock"
+    monkeypatch.chdir(place / "ws")
+    (place / "ws/a").mkdir()
+    with use_workspace(place / "ws"):
+        result = Engine(Runner("echo x > made"), traces=traces.format(place / "ws")).run("go")
+        assert "bubblewrap is not installed" in str(result.waiting[0])
+        assert "cannot protect this run's trace" in str(result.waiting[0])
+        assert "--traces DIR" in str(result.waiting[0])
+        assert not (place / "ws/made").exists()
+        assert Engine(Runner("cat f"), traces=place / "runs").run("go").status == "completed"
+        assert Engine(Runner("cat f")).run("go").status == "completed"
+
+
+def test_it_takes_the_place_of_bubblewrap_and_never_less(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(bubblewrap, "_tried", lambda: f"bubblewrap is not installed ({place})")
+    for _ in range(2):
+        assert make_sandbox("auto", Workspace(place / "ws")).name == "landlock"
+    [message] = caplog.messages
+    assert message == f"Commands run in the sandbox landlock, which is weaker: bubblewrap is not installed ({place})."
     monkeypatch.setattr("refold.modules.tools.sandbox.landlock.landlock_version", lambda: 2)
     found = make_sandbox("auto", Workspace(place / "ws"))
     assert isinstance(found, UnconfinedSandbox)
-    assert found.why.startswith("bubblewrap is not installed; Landlock needs Linux 6.2")
+    assert found.why.startswith(f"bubblewrap is not installed ({place}); Landlock needs Linux 6.2")
     assert confine.landlock_version() >= 3
     monkeypatch.undo()
     for root in ("/", "/var", str(Path.home())):

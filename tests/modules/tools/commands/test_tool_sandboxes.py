@@ -180,7 +180,7 @@ async def test_a_path_that_vanishes_before_it_is_hidden_stops_no_command(
         looks.append(1)
         return {"/opt/of-a-socket-that-is-gone"} if len(looks) < 3 else set()
 
-    monkeypatch.setattr("refold.modules.tools.sandbox.bubblewrap.hidden_paths", hidden)
+    monkeypatch.setattr("refold.modules.tools.sandbox.walled.hidden_paths", hidden)
     (tmp_path / "ran").touch()
     sandbox = BubblewrapSandbox(tmp_path)
     count = "echo x >> ran; exit 1"

@@ -278,23 +278,29 @@ async def test_configuration_that_others_run_is_neither_written_nor_made(tmp_pat
     assert path.read_text() == "evil\n"
 
 
-async def test_the_runs_own_trace_is_out_of_reach(tmp_path: Path) -> None:
-    commands = (
-        "cat runs/*.trace.jsonl | head -c 20; rm -f runs/*.trace.jsonl; rm -rf runs; mv runs x; ls -A runs",
-        "cat *.trace.jsonl | head -c 20; rm -f *.trace.jsonl; for f in *.jsonl; do mv $f y; done; echo done",
-    )
-    for traces, cmd in zip((tmp_path / "runs", tmp_path), commands, strict=True):
-        with use_workspace(tmp_path):
-            agent = Agent(
-                name="a", model=ScriptedGenerator(calls(cmd, "true")), tools=[bash], engine={"traces": traces}
-            )
-            trajectory = await agent.run("go")
-        assert "header" not in results(trajectory)[0]
-        assert trajectory.trace is not None
-        assert trajectory.trace.path is not None
-        assert trajectory.trace.path.parent == traces
-        trajectory.trace.check()
-        assert await agent.make_engine().averify(trajectory.trace.run_id) == []
+@pytest.mark.parametrize("guard", [True, False])
+@pytest.mark.parametrize(
+    ("traces", "cmd"),
+    [
+        ("runs", "cat runs/*.trace.jsonl | head -c 20; rm -f runs/*.trace.jsonl; rm -rf runs; mv runs x; ls -A runs"),
+        ("{}/a/runs", "cat a/runs/*.trace.jsonl; mv a b; mkdir -p a/runs; ls -A a/runs"),
+        (".", "cat *.trace.jsonl | head -c 20; rm -f *.trace.jsonl; for f in *.jsonl; do mv $f y; done; echo done"),
+    ],
+)
+async def test_the_runs_own_trace_is_out_of_reach(
+    tmp_path: Path, traces: str, cmd: str, guard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = traces.format(tmp_path)
+    with use_workspace(Workspace(tmp_path, guard=guard)):
+        agent = Agent(name="a", model=ScriptedGenerator(calls(cmd, "true")), tools=[bash], engine={"traces": store})
+        trajectory = await agent.run("go")
+    assert "header" not in results(trajectory)[0]
+    assert trajectory.trace is not None
+    assert trajectory.trace.path is not None
+    assert trajectory.trace.path.resolve().parent == (tmp_path / store)
+    trajectory.trace.check()
+    assert await agent.make_engine().averify(trajectory.trace.run_id) == []
 
 
 async def test_folders_are_read_again_only_where_they_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,42 @@
+"""The store that keeps a run's trace, where it is inside of a workspace."""
+
+from itertools import pairwise
+from pathlib import Path
+
+from .guarded import plain_name
+
+_ENDS, _BEGINNINGS = (".trace.jsonl", ".branches", ".blobs"), ("sets.sqlite", ".refold-index")
+"""The ends and beginnings of names in a store that is a folder."""
+
+
+def is_of_store(root: Path, path: str, home: Path) -> bool:
+    """Return whether a file belongs to the store of traces at `home`.
+
+    `path` starts at the root and has its links resolved. Folders are compared by identity, because names may differ in
+    case. If the store's folder is the root or above it, only names of its own files belong to it.
+    """
+    folder = home.parent if home.is_file() else home
+    places = [root.joinpath(*path.split("/")[:n]) for n in range(1, path.count("/") + 2)]
+    for above, entry in pairwise([*reversed(root.parents), root, *places]):
+        if above.exists() and above.samefile(folder):
+            is_inside = folder == home and above != root and above.is_relative_to(root)
+            return is_inside or _is_entry(entry.name, home)
+    return False
+
+
+def stored_in(root: Path, home: Path | None) -> set[Path]:
+    """Return the existing paths in a workspace that keep traces."""
+    if home is None or not home.exists() or not home.is_relative_to(root):
+        return set()
+    if home.is_dir() and home != root:
+        return {home}
+    folder = home if home.is_dir() else home.parent
+    return {each for each in folder.iterdir() if _is_entry(each.name, home)}
+
+
+def _is_entry(name: str, home: Path) -> bool:
+    """Return whether the store at `home` has a file of this name."""
+    name, own = plain_name(name), plain_name(home.name)
+    if home.is_file():
+        return name in (own, f"{own}-wal", f"{own}-shm", f"{own}-journal")
+    return name.endswith(_ENDS) or name.startswith(_BEGINNINGS)
