@@ -12,9 +12,9 @@ from typing import Any, Generic, Literal, cast
 import anyio
 from typing_extensions import TypeVar
 
-from ..errors import DivergenceError, EngineUsageError, TraceNotFoundError
 from ..tasks import Task, as_task
 from ..traces import Trace
+from ..traces.errors import DivergenceError, TraceNotFoundError
 from ..traces.file.append_only import SUFFIX
 from ..traces.file.writer import TraceWriter
 from ..traces.stores import RunRef, TraceStore
@@ -25,6 +25,7 @@ from .concurrency.signals import run_blocking
 from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor
 from .effects.tools import check_tools
+from .errors import EngineUsageError
 from .loop.stop_criteria import StopCriteria
 from .module import MakesModule, Module, module_of, refuse_while_importing
 from .options import checked, has

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, ge
 
 from typing_extensions import TypeVar
 
-from ..errors import EngineOwnedFieldError, EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from ..tasks import Task, TaskValidationIssue
 from .annotations import without_alias
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
 from .effects.tools import run_actions
+from .errors import EngineOwnedFieldError, EngineUsageError, ModuleDefinitionError, StateDefinitionError
 from .loop.decision import Decision, Observation
 from .result import RunFailure
 from .state.frozen import type_name

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
-from ..errors import EngineUsageError
 from ..traces.file.writer import Durability
 from ..traces.secret_table import without_password
 from ..traces.stores import TraceStore, open_store
 from ..traces.stores.store_url import is_url
 from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor, make_redactor
+from .errors import EngineUsageError
 from .loop.stop_criteria import StopCriteria
 from .run.clock import Clock
 from .run.start.plan import Observer

@@ -8,15 +8,16 @@ from typing import Any, Final, Generic, Self
 
 from typing_extensions import TypeVar
 
-from ..errors import ChildRunError, DivergenceError, RecordedValueError, RunNotCompletedError, TraceCorruptError
-from ..errors.tasks import Issue
 from ..tasks import TaskResult
+from ..tasks.errors import Issue
 from ..traces import Record, Trace
+from ..traces.errors import DivergenceError, TraceCorruptError
 from ..traces.html_card import Block, Card, block_of
 from ..traces.printable import message_of
 from .effects.budget import RunUsage
 from .effects.error_form import error_kinds
 from .endings import RunStatus, StopReason, predicate, remedy
+from .errors import ChildRunError, RecordedValueError, RunNotCompletedError
 
 
 class Unanswered(Enum):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..errors import OutsideWorkspaceError
 from .environments.mounts import mount_issues
+from .errors import OutsideWorkspaceError
 from .issues import TaskValidationIssue, located_issues
 from .task import Task, TaskResource
 from .urls import url_problem, url_unreachable

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ..errors import TaskInvalidError
+from .errors import TaskInvalidError
 from .files.json_values import JsonObject, WholeText, exact_json
 from .issues import TaskValidationIssue, located_issues
 from .task_id import derived_id, id_problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from errno import ELOOP
 from pathlib import Path
 
-from ..errors import OutsideWorkspaceError
+from .errors import OutsideWorkspaceError
 from .task import EnvSpec
 
 

@@ -6,46 +6,6 @@ fast, `stores` keeps traces in databases, and `export` writes other formats. Not
 can be read where its module is not installed.
 """
 
-from .analysis.blame import Blame
-from .analysis.differences import ABSENT, Difference
-from .analysis.family import family
-from .analysis.family_tree import FamilyTree
-from .analysis.run_diff import PhaseDiff, TraceDiff
-from .analysis.trace_list import TraceSummary, list_traces, summarize
-from .file.follow import Follower
-from .file.record import Record
-from .file.repair import Repair, repair
-from .file.writer import Durability
-from .json_patch.apply import apply_patch
-from .json_patch.changed import changed_between
-from .json_patch.share import Change, changes_of
-from .replay_cursor import Replay, replay
-from .step import Effect, Step
-from .trace import Trace
+import lazy_loader
 
-__all__ = [
-    "ABSENT",
-    "Blame",
-    "Change",
-    "Difference",
-    "Durability",
-    "Effect",
-    "FamilyTree",
-    "Follower",
-    "PhaseDiff",
-    "Record",
-    "Repair",
-    "Replay",
-    "Step",
-    "Trace",
-    "TraceDiff",
-    "TraceSummary",
-    "apply_patch",
-    "changed_between",
-    "changes_of",
-    "family",
-    "list_traces",
-    "repair",
-    "replay",
-    "summarize",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..errors import TraceCorruptError, TraceNotFoundError
+from .errors import TraceCorruptError, TraceNotFoundError
 from .file.record import BEAT, Record
 from .json_patch.changed import changed_between
 from .json_patch.share import Change

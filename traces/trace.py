@@ -12,11 +12,10 @@ from typing import Any, Protocol, Self, TypeVar, overload
 
 import orjson
 
-from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
-from ..run_page import RunView, page_of
 from .analysis.blame import Blame, blame
 from .analysis.locate import find_relative
 from .analysis.run_diff import PhaseDiff, TraceDiff, diff_phases, diff_traces
+from .errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .file.append_only import SUFFIX, MemoryStore, trace_name
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
@@ -29,6 +28,7 @@ from .file.safe_open import file_at
 from .file.schema import DEPTH, is_shallow
 from .file.tail import Ending, read_ending
 from .notebook_cards import corrupt_card, trace_card
+from .run_page import RunView, page_of
 from .states.bases import Bases, Member
 from .states.fold import Fold, commit_offset, count_commits, plan_state, record_end
 from .states.history import History

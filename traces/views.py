@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
-from ..errors import TraceCorruptError
+from .errors import TraceCorruptError
 from .file.blob import is_blob
 from .file.lines import Lines
 from .file.record import Record

@@ -9,13 +9,14 @@ from typing import Any
 
 import anyio
 
-from ...errors import ChildRunError, DivergenceError, EngineUsageError, RecordedValueError, StateError, TraceError
 from ...tasks import Task
 from ...traces import Trace
+from ...traces.errors import DivergenceError, StateError, TraceError
 from ..concurrency.tasks import Job, current_loop
 from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..effects.tools import check_tools
+from ..errors import ChildRunError, EngineUsageError, RecordedValueError
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
 from ..replay.reuse import Reuse

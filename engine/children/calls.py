@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import orjson
 
-from ...errors import EngineUsageError, NoRunError
 from ...tasks import Task, TaskBudget, as_task
 from ...traces.file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..concurrency.tasks import Job
@@ -20,6 +19,7 @@ from ..effects.context import Frame, frame_or_none
 from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools
+from ..errors import EngineUsageError, NoRunError
 from ..loop.decision import check_wait
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module

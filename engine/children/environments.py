@@ -2,8 +2,8 @@
 
 from contextlib import AsyncExitStack
 
-from ...errors import EngineUsageError
 from ...tasks import Environment
+from ..errors import EngineUsageError
 
 
 class Worlds:

@@ -25,7 +25,6 @@ from typing import Any, cast
 import anyio
 from orjson import dumps
 
-from ...errors import BudgetExceededError, DecisionError
 from ..concurrency.tasks import several, the_one_of
 from ..current_frame import reset_frame, set_frame
 from ..effects.budget import EndedFromAbove
@@ -33,6 +32,7 @@ from ..effects.call import leave
 from ..effects.context import Frame
 from ..effects.spec import is_async
 from ..endings import StopReason
+from ..errors import BudgetExceededError, DecisionError
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..run.begin_and_end import with_reason

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
-from ...errors import ChildRunError, EngineUsageError, TraceNotFoundError, TraceWriteError
 from ...tasks import Environment, Task
 from ...traces import Trace
+from ...traces.errors import TraceNotFoundError, TraceWriteError
 from ..concurrency.tasks import several
 from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..endings import StopReason
+from ..errors import ChildRunError, EngineUsageError
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..module import Module

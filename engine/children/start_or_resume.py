@@ -24,10 +24,11 @@ from typing import Any
 
 import anyio
 
-from ...errors import ChildRunError, DivergenceError, EffectError, TraceNotFoundError, WaitAnsweredError
 from ...traces import Record, Trace
+from ...traces.errors import DivergenceError, TraceNotFoundError
 from ..effects.call import Call
 from ..effects.redaction import Redactor
+from ..errors import ChildRunError, EffectError, WaitAnsweredError
 from ..replay.answers import answered
 from ..replay.reuse import Reuse
 from ..result import UNANSWERED, RunResult, WaitRequest, has_ended

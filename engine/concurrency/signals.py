@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from ...errors import EngineUsageError
+from ..errors import EngineUsageError
 
 R = TypeVar("R")
 _LOOK = 0.5

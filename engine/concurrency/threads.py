@@ -26,8 +26,8 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ...errors import NoThreadError
 from ...tasks.processes.apart import kill_work_of
+from ..errors import NoThreadError
 from .forked_processes import ForksEnd
 from .tasks import soon
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from operator import add, attrgetter
 from typing import Any
 
-from ...errors import BudgetExceededError, EngineUsageError
 from ...traces.printable import message_of
 from ..endings import StopReason
+from ..errors import BudgetExceededError, EngineUsageError
 
 WARN_AT = 0.8
 """The share of a limit at which the run warns."""

@@ -19,21 +19,14 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ...errors import (
-    CallClosedError,
-    ChildRunError,
-    EffectError,
-    RefoldError,
-    RunAbortedError,
-    RunClosedError,
-    StateValueError,
-)
+from ...traces.errors import RefoldError, RunAbortedError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ..concurrency.forked_processes import ForksEnd
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
+from ..errors import CallClosedError, ChildRunError, EffectError, RunClosedError, StateValueError
 from ..state.frozen import FrozenDict
 from ..state.model import dump, json_value
 from ..state.serialization import SHALLOW, check_depth

@@ -34,10 +34,10 @@ from random import Random
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from ...errors import EffectNotAllowedError, NoRunError
 from ...traces.derived_ids import derive
 from ...traces.file.writer import TraceWriter
 from ..current_frame import NOWHERE, frame_variable
+from ..errors import EffectNotAllowedError, NoRunError
 from .spec import EffectSpec
 
 

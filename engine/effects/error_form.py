@@ -3,8 +3,8 @@
 import errno
 from typing import Any
 
-from ...errors import ChildRunError, EffectError
 from ...traces.printable import message_of, repr_of
+from ..errors import ChildRunError, EffectError
 from ..state.model import json_value
 
 _OWN = "refold."

@@ -13,8 +13,8 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from ...errors import CircularValueError, StateValueError
 from ...traces.file.blob import is_blob
+from ..errors import CircularValueError, StateValueError
 from ..loop.decision import ActionResult, Observation
 from ..state.model import StateModel, json_value
 from ..state.shapes.scalars import refuse_lost_zone

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from ...errors import EngineUsageError, NoRunError, StateValueError
 from ...traces import Follower
 from ...traces.derived_ids import id_from
 from ...traces.stores.store_url import home_of
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
+from ..errors import EngineUsageError, NoRunError, StateValueError
 from ..state.digest import value_digest
 from .budget import Usage
 from .call import CallInfo, carry_out_here, outcome_of, replayed, typed

@@ -32,9 +32,9 @@ import orjson
 from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
-from ...errors import StateValueError
 from ...traces.json_patch.apply import split_pointer
 from ...traces.json_patch.diff import key_token
+from ..errors import StateValueError
 from ..state.digest import member_name, members_form
 from ..state.frozen import FrozenDict, FrozenList
 from ..state.model import StateModel

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
-from ...errors import ArgumentError
+from ..errors import ArgumentError
 from ..state.frozen import thaw, type_name
 from ..state.model import StateModel
 from ..state.shapes.scalars import first_problem

@@ -10,9 +10,9 @@ import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
-from ...errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
 from ..concurrency.tasks import is_cancelled, stray, the_one_of
 from ..current_frame import reset_frame, set_frame
+from ..errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..state.model import json_value
 from .call import Call, carry_out, leave, replayed, start_later

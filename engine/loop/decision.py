@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
-from ...errors import DecisionError, EffectError, StateValueError
 from ...traces.html_card import short_text
 from ...traces.notebook_cards import decision_card
+from ..errors import DecisionError, EffectError, StateValueError
 from ..state.frozen import type_name
 from ..state.model import json_value
 from .json_schema import check_schema

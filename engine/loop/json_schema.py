@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from ...errors import DecisionError
+from ..errors import DecisionError
 
 
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:

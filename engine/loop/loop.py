@@ -21,10 +21,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...errors import EffectError
 from ...traces.json_patch.diff import Op
 from ..current_frame import NOWHERE, reset_frame, set_frame
 from ..endings import StopReason
+from ..errors import EffectError
 from ..state.commit import fold_step
 from ..state.model import StateSchema
 from .decision import Decision, Observation

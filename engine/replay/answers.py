@@ -17,7 +17,6 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ...errors import StateValueError, WaitAnsweredError
 from ...traces import Effect, Step, Trace
 from ...traces.file.blob import is_blob
 from ...traces.plain_text import LONG, call_text, cut
@@ -25,6 +24,7 @@ from ..effects.journal.journal import unknown
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
 from ..effects.spec import spec_of
+from ..errors import StateValueError, WaitAnsweredError
 from ..loop.json_schema import schema_problem
 from ..module import Module
 from ..result import UNANSWERED, WaitRequest

@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 
 import orjson
 
-from ...errors import DivergenceError
 from ...traces import Step
+from ...traces.errors import DivergenceError
 from ..effects.call import Call
 from ..effects.context import Frame
 from ..effects.journal.journal import Journal, Match, Request

@@ -24,9 +24,9 @@ from typing import Any, TypeVar
 
 import orjson
 
-from ...errors import TraceError, TraceNotFoundError
 from ...traces import Effect, Step, Trace
 from ...traces.analysis.locate import branches_folder
+from ...traces.errors import TraceError, TraceNotFoundError
 from ...traces.file.append_only import SUFFIX
 from ...traces.file.children import children_of
 from ...traces.file.record import ASK

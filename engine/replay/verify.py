@@ -23,9 +23,9 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from ...errors import RefoldError, StateValueError, TraceError
 from ...tasks import Task
 from ...traces import Record, Step, Trace
+from ...traces.errors import RefoldError, TraceError
 from ...traces.json_patch.diff import make_patch
 from ...traces.json_patch.share import patched
 from ...traces.printable import error_line
@@ -35,6 +35,7 @@ from ..effects.budget import RuntimeBudget
 from ..effects.context import Frame, named_lanes
 from ..effects.journal.redacted_match import fits
 from ..effects.request_digest import Learn
+from ..errors import StateValueError
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, fold
 from ..module import Module, call_hook, first_state, hook_arguments, kind_of

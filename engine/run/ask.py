@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast, overload
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
-from ...errors import CallClosedError, DecisionError, EngineUsageError, NoRunError, RunClosedError
 from ...traces.file.record import ASK
 from ..concurrency.tasks import EngineExit, spawn
 from ..concurrency.threads import waits_in_thread
@@ -16,6 +15,7 @@ from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none
 from ..effects.json_values import json_result
 from ..effects.spec import EffectSpec, Marks, mark_async
+from ..errors import CallClosedError, DecisionError, EngineUsageError, NoRunError, RunClosedError
 from ..loop.decision import check_wait, json_schema
 from ..result import UNANSWERED, WaitRequest
 from ..state.frozen import type_name

@@ -19,7 +19,6 @@ from typing import Any
 
 import anyio
 
-from ...errors import EnvironmentMismatchError, TraceWriteError
 from ...tasks import (
     CriterionResult,
     Environment,
@@ -32,6 +31,8 @@ from ...tasks import (
     use_environment,
 )
 from ...tasks.environments.removed_files import changed_files, removable_files
+from ...tasks.errors import EnvironmentMismatchError
+from ...traces.errors import TraceWriteError
 from ...traces.printable import printable
 from ..concurrency.tasks import cancel_requests, own_error
 from ..concurrency.threads import in_thread

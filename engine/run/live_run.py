@@ -29,18 +29,9 @@ from typing import Any
 
 import orjson
 
-from ...errors import (
-    BudgetExceededError,
-    CallClosedError,
-    DivergenceError,
-    RecordedValueError,
-    RefoldError,
-    RunClosedError,
-    TraceError,
-    TraceWriteError,
-)
 from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
+from ...traces.errors import DivergenceError, RefoldError, TraceError, TraceWriteError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ...traces.printable import repr_of
@@ -56,6 +47,7 @@ from ..effects.redaction import Redactor
 from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
 from ..endings import StopReason
+from ..errors import BudgetExceededError, CallClosedError, RecordedValueError, RunClosedError
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan

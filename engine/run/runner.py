@@ -33,8 +33,8 @@ import anyio
 import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from ...errors import DecisionError, StateValueError, TraceError, TraceWriteError
 from ...tasks import Environment
+from ...traces.errors import TraceError, TraceWriteError
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
 from ..concurrency.threads import Job, Then, in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
@@ -43,6 +43,7 @@ from ..effects.context import Frame, frame_inside, named_lanes
 from ..effects.json_values import own_observation
 from ..effects.tools import act, begin
 from ..endings import RunStatus, StopReason, status_of
+from ..errors import DecisionError, StateValueError
 from ..loop.decision import ActionResult, Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, final_reason, fold
 from ..module import Module, first_state, hook_arguments, kind_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import anyio
 
-from ...errors import EngineUsageError
 from ...traces import Record
 from ..concurrency.tasks import soon
+from ..errors import EngineUsageError
 from ..result import RunResult
 
 

@@ -9,7 +9,7 @@ Beat        writes a beat whenever a run at work has written nothing for `BEAT_S
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import TraceWriteError
+from ...traces.errors import TraceWriteError
 from ...traces.file.record import BEAT
 from ..concurrency.tasks import later
 from .live_run import LiveRun

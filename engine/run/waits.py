@@ -32,7 +32,6 @@ from typing import Any, Protocol
 
 import anyio
 
-from ...errors import RunClosedError, StateValueError
 from ..concurrency.tasks import own_error
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
@@ -40,6 +39,7 @@ from ..effects.call import Books, Call
 from ..effects.context import OUTSIDE
 from ..effects.json_values import json_result
 from ..effects.redaction import Redactor
+from ..errors import RunClosedError, StateValueError
 from ..loop.json_schema import schema_problem
 from ..result import UNANSWERED, WaitRequest
 from ..state.model import json_value

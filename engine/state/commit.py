@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from ...errors import ReduceError, StateValueError
 from ...traces.json_patch.diff import Op
+from ..errors import ReduceError, StateValueError
 from .drafts.draft import Scope, expire
 from .drafts.draft_model import draft_model
 from .drafts.freeze_and_patch import settle_model

@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import cached_property
 from typing import Any, NoReturn
 
-from ...errors import CircularValueError, FrozenStateError, StateValueError
+from ..errors import CircularValueError, FrozenStateError, StateValueError
 
 _LIST_CHANGERS = [
     "__setitem__",

@@ -22,10 +22,10 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
-from ...errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
 from ...traces.html_card import Card, rows_of, short_text
 from ...traces.printable import message_of
 from ..endings import StopReason
+from ..errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
 from .frozen import Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default

@@ -6,8 +6,9 @@ from typing import Any
 import orjson
 from pydantic_core import to_jsonable_python
 
-from ...errors import RefoldError, StateValueError
+from ...traces.errors import RefoldError
 from ...traces.json_patch.diff import Comparison
+from ..errors import StateValueError
 from .frozen import MAX_DEPTH
 
 # Dates and dataclasses are passed to `json_default`, so that pydantic writes them in the form that it reads.

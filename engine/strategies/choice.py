@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import Field, fields, is_dataclass
 from typing import Any
 
-from ...errors import DecisionError, ExplorationError
+from ..errors import DecisionError, ExplorationError
 from .protocol import BranchStrategy, Node
 
 

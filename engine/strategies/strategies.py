@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from math import log, sqrt
 from typing import Any
 
-from ...errors import EngineUsageError
+from ..errors import EngineUsageError
 from .choice import best_of
 from .protocol import Branch, CandidateScore, Node, Score
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine import StateModel
-from ...errors import ExternalError
+from ...traces.errors import ExternalError
 from .chat.compaction import capabilities_of
 from .chat.messages import Message
 from .chat.usage import Usage

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import anyio
 
 from ...engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child
-from ...errors import ExternalError
 from ...tasks import Task, as_task
 from ...traces import Trace
+from ...traces.errors import ExternalError
 from ...traces.file.children import children_of
 from .agent_protocol import RunsGoals
 from .options import engine_for

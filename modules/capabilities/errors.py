@@ -5,7 +5,7 @@ A missing part is only reported in the capability's health.
 
 from pathlib import Path
 
-from ...errors import DefinitionError
+from ...traces.errors import DefinitionError
 
 
 class CapabilityError(DefinitionError, ValueError):

@@ -22,8 +22,9 @@ from typing import Any
 import anyio
 
 from ...engine import Engine, Meter, RunResult, StopReason
-from ...errors import NotATraceError, RecordedValueError, RefoldError, StateError
+from ...engine.errors import RecordedValueError
 from ...traces import Step, Trace
+from ...traces.errors import NotATraceError, RefoldError, StateError
 from ...traces.file.append_only import SUFFIX
 from ...traces.printable import message_of
 from ..run_sets.code import code_of

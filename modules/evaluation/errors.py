@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...errors import DefinitionError, UsageError
-from ...errors.tasks import FileProblem
+from ...tasks.errors import FileProblem
+from ...traces.errors import DefinitionError, UsageError
 
 
 class DatasetError(DefinitionError):

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
-from ...errors.tasks import FileProblem
 from ...tasks import TaskBudget
+from ...tasks.errors import FileProblem
 from ...tasks.files.document import Document, UnreadableError
 from ...tasks.files.yaml_documents import parse_yaml
 from ...tasks.issues import located_issues

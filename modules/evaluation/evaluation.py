@@ -13,9 +13,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 from ...engine import AgentModule, own_error
-from ...errors import RefoldError, TraceError
 from ...tasks import Task
 from ...traces import Trace
+from ...traces.errors import RefoldError, TraceError
 from ...traces.printable import message_of
 from ...traces.secret_table import without_password
 from ...traces.stores import RunRef, TaskRow, TraceStore, open_store

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import StoreError, TraceError, TraceLockedError, UsageError
-from ...errors.remedies import remedy
 from ...tasks.files.regular_file import open_regular, read_regular
+from ...traces.errors import StoreError, TraceError, TraceLockedError, UsageError
 from ...traces.file.lock import lock_file
+from ...traces.file.remedies import remedy
 from ...traces.secret_table import without_password
 from ...traces.stores import TraceStore, open_store
 from .datasets import Dataset, Row

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from ...errors import ExternalError
+from ...traces.errors import ExternalError
 
 
 class MCPConnectionError(ExternalError, ConnectionError):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from mcp import types
 
 from ...engine import ask, effect, perform
-from ...errors import NoRunError
+from ...engine.errors import NoRunError
 from ..agent.tools import ErrorModel, ToolOutcome
 from .connection import Connection, NotSentError, Parked
 from .elicitation import answer_of, question_of, result_of, schema_of, text_of

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from ...engine import call_info, emit
-from ...errors import DivergenceError, NoRunError, RunAbortedError
+from ...engine.errors import NoRunError
+from ...traces.errors import DivergenceError, RunAbortedError
 from ..agent.events import ToolStart
 from ..agent.hooks import Hook
 from ..agent.loop.current_turn import CurrentTurn, current_turn

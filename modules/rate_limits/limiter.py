@@ -13,7 +13,7 @@ from typing import Protocol
 import anyio
 
 from ...engine import Usage
-from ...errors import UsageError
+from ...traces.errors import UsageError
 from .pace import Pace, Report
 
 LOOK_SECONDS = 0.05

@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ...errors import UsageError
 from ...tasks import Task, as_task
+from ...traces.errors import UsageError
 from ...traces.stores import TaskTable, TraceStore, open_store
 from .code import Code, code_of
 from .errors import first_error

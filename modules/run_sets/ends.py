@@ -24,8 +24,9 @@ from typing import Any
 
 from ...engine import RunFailure, RunResult, RunStatus, StopReason
 from ...engine.endings import is_decided
-from ...errors import EffectError, RefoldError
+from ...engine.errors import EffectError
 from ...traces import Trace
+from ...traces.errors import RefoldError
 from ...traces.stores import Figures, RunRef, TraceStore
 
 COMPLETED, STOPPED, FAILED, WAITING, ERRORED = "completed", "stopped", "failed", "waiting", "errored"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...errors import DefinitionError, UsageError
+from ...traces.errors import DefinitionError, UsageError
 
 
 def first_error(error: BaseException) -> BaseException:

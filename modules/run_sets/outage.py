@@ -11,7 +11,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from ...errors import StoreError
+from ...traces.errors import StoreError
 
 log = logging.getLogger("refold")
 OUTAGE_SECONDS = 60.0

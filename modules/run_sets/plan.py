@@ -13,7 +13,7 @@ from inspect import signature
 from typing import Any
 
 from ...engine import AgentModule, Engine, MakesModule, RuntimeBudget, module_of
-from ...errors import UsageError
+from ...traces.errors import UsageError
 from ...traces.stores import TaskTable
 from .shared_budget import SharedBudget
 

@@ -12,8 +12,8 @@ import anyio
 from anyio import to_thread
 
 from ...engine import Usage
-from ...errors import StoreError
 from ...traces import Record
+from ...traces.errors import StoreError
 from ..rate_limits import RateLimiter, RequestSlot
 from .outage import through_outage
 from .shared_budget import Held, Place, Room, SharedBudget

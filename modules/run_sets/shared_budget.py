@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 
-from ...errors import StoreError
+from ...traces.errors import StoreError
 from ...traces.stores import TaskTable
 
 log = logging.getLogger("refold")

@@ -11,8 +11,8 @@ from unicodedata import category
 
 import orjson
 
-from ...errors import UsageError
 from ...tasks import Task
+from ...traces.errors import UsageError
 from ...traces.stores import NewTask, TaskRow, TaskTable, TraceStore
 from ...traces.stores.store_url import check_scheme, is_url
 from .code import Code

@@ -23,9 +23,16 @@ import anyio.from_thread
 from anyio import to_thread
 
 from ...engine import Engine, RunResult, make_redactor
-from ...errors import DivergenceError, RefoldError, RunAbortedError, StoreError, TraceLockedError, TraceTakenError
 from ...tasks import Task
 from ...traces import Trace
+from ...traces.errors import (
+    DivergenceError,
+    RefoldError,
+    RunAbortedError,
+    StoreError,
+    TraceLockedError,
+    TraceTakenError,
+)
 from ...traces.printable import error_line
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
 from ..rate_limits import RateLimiter, use_limiter

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...errors import DefinitionError
 from ...tasks.files.regular_file import MOST_BYTES, read_regular
 from ...tasks.files.safe_yaml import YAMLError, load_yaml
+from ...traces.errors import DefinitionError
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?:(?P<yaml>.*?)\n)??---[ \t]*(?:\n(?P<body>.*))?\Z", re.DOTALL)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...errors import UsageError
+from ...traces.errors import UsageError
 from .skill import Skill
 
 

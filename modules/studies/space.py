@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import UsageError
+from ...traces.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import anyio
 
-from ...errors import ExtraMissingError, UsageError
 from ...tasks.files.regular_file import read_regular
+from ...traces.errors import ExtraMissingError, UsageError
 from ..evaluation import Dataset, EvalResult, Evaluation, Fields
 from ..evaluation.folder import alone, writing
 from ..evaluation.scorers import as_scorers, success_criteria

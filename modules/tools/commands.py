@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...engine import emit
-from ...errors import CallClosedError, RunClosedError
+from ...engine.errors import CallClosedError, RunClosedError
 from ..agent.tools import current_tool_call, tool
 from .leaving import sandbox_for
 from .sandbox import Sandbox

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import PrivateAttr
 
 from ...engine import call_info
-from ...errors import NoRunError
+from ...engine.errors import NoRunError
 from ..agent.tools import Toolset, tool_method
 from ..agent.tools.tool_state import keeping, kept
 

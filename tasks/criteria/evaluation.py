@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from ...errors import OutsideWorkspaceError
 from ...traces.printable import error_line
+from ..errors import OutsideWorkspaceError
 from .evaluators import evaluator_names, find_evaluator
 from .results import CriterionResult, TaskResult
 from .run_view import Evaluator, RunView

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from ...errors import NoEnvironmentError
+from ..errors import NoEnvironmentError
 
 
 class ExecResult(BaseModel):

@@ -17,7 +17,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from ...errors import CommandError, EnvironmentNotOpenError, NotForkableError
+from ..errors import CommandError, EnvironmentNotOpenError, NotForkableError
 from ..files.regular_file import open_regular
 from ..processes.commands import ChildProcess, child_env
 from ..processes.stoppable import run_stoppable

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import CopyRefusedError
+from ..errors import CopyRefusedError
 from ..workspace import followed
 
 

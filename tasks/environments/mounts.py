@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import EnvironmentMismatchError, OutsideWorkspaceError
+from ..errors import EnvironmentMismatchError, OutsideWorkspaceError
 from ..issues import TaskValidationIssue
 from ..task import Task
 from ..workspace import inside, workspace_of

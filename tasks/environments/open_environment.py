@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ...errors import EnvironmentMismatchError
 from ...traces.printable import error_line
+from ..errors import EnvironmentMismatchError
 from ..issues import TaskValidationIssue
 from ..task import Task
 from .environment import Environment

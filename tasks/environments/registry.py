@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import EnvironmentMismatchError
 from ...traces.printable import error_line
+from ..errors import EnvironmentMismatchError
 from ..issues import TaskValidationIssue, near
 from ..task import EnvSpec
 from ..workspace import workspace_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import EnvironmentNotOpenError
+from ..errors import EnvironmentNotOpenError
 from .environment import Environment
 
 Listing = Mapping[str, tuple[int, int]]

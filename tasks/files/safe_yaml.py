@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ...errors import DefinitionError
+from ...traces.errors import DefinitionError
 from .json_values import DEEPEST
 
 MOST_NODES = 300_000

@@ -12,8 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...errors import TaskFileError
-from ...errors.tasks import FileProblem
+from ..errors import FileProblem, TaskFileError
 from ..issues import located_issues
 from ..task import Task
 from . import json_values

@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...errors import CommandError
 from ..environments.environment import ExecResult
+from ..errors import CommandError
 from .supervised import PATIENCE_SECONDS, Supervised
 
 KEPT_BYTES = 10_000_000

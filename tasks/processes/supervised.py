@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import CommandError
+from ..errors import CommandError
 from .process_tree import kill_group
 from .supervisor import descendants, packed
 

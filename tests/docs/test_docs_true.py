@@ -188,7 +188,7 @@ def test_the_page_of_the_format_names_all_that_is_written() -> None:
     assert missing == []
 
 
-SHIPPED = ["engine", "modules", "refold/cli", "refold/errors", "refold/testing", "refold/view", "tasks", "traces"]
+SHIPPED = ["engine", "modules", "refold/cli", "refold/testing", "refold/view", "tasks", "traces"]
 
 
 @pytest.mark.parametrize("folder", SHIPPED)

@@ -19,7 +19,8 @@ def files() -> dict[str, Path]:
             inside = path.relative_to(ROOT / folder)
             if not (ROOT / folder / inside.parts[0]).is_symlink():
                 parts = inside.parent.parts if path.name == "__init__.py" else inside.with_suffix("").parts
-                found[".".join((package, *parts))] = path
+                stub = path.with_suffix(".pyi")  # the names of a package that loads them on first use
+                found[".".join((package, *parts))] = stub if stub.exists() else path
     return found
 
 
@@ -29,7 +30,7 @@ def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in known)
         elif isinstance(node, ast.ImportFrom):
-            parts = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+            parts = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
             above = parts[: len(parts) + 1 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             for each in node.names:

@@ -19,6 +19,7 @@ REFOLD = """
     RunStatus RuntimeBudget SelectBest SelectFirst StagnationCriteria StateModel StateSchema StopReason Task TaskBudget
     TaskResult Trace WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform perform_sync replay
     rng run_child start_child verify wait_child
+    Agent Toolset Trajectory hook tool
 """
 AGENT = """
     Agent AgentEnd AgentEvent AgentInput AgentJudge AgentStart AgentState AgentStep AgentTask Backoff Config Continue

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...errors import PatchError, TraceCorruptError
+from ..errors import PatchError, TraceCorruptError
 from ..file.lines import Lines
 from ..json_patch.apply import copy_json, join_pointer, look, same_json, split_pointer
 from ..json_patch.share import Op, patched

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from ..file.schema import is_run_id
 from ..trace import Trace
 from .branches import called_children, first_decision, read_branches

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<name>.*)$')
 _LIBRARY = re.compile(r"^<|[/\\](?:site-packages|dist-packages|lib[/\\]python[\d.]+)[/\\]")
-_REFOLD = re.compile(r"[/\\]refold[/\\](?:\w+\.py$|(?:cli|engine|errors|tasks|testing|traces|view)[/\\])")
+_REFOLD = re.compile(r"[/\\]refold[/\\](?:\w+\.py$|(?:cli|engine|tasks|testing|traces|view)[/\\])")
 _MODULES = re.compile(r"[/\\]refold[/\\]modules[/\\]")
 _EXAMPLES = re.compile(r"[/\\]refold[/\\]modules[/\\]examples[/\\]")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import TraceError, TraceNotFoundError
+from ..errors import TraceError, TraceNotFoundError
 from ..file.append_only import SUFFIX, MemoryFamily, trace_name
 from ..file.record import Record
 from ..file.safe_open import open_file, written_size

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ...errors import NotATraceError, TraceCorruptError, TraceError
+from ..errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.append_only import SUFFIX, trace_name
 from ..file.file_bytes import FileBytes
 from ..file.lines import Lines, begins_a_trace

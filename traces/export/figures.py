@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import TraceNotFoundError
+from ..errors import TraceNotFoundError
 from ..file.blob import is_blob
 from ..step import Step
 from ..trace import Trace

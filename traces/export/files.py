@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ...errors import ExportError
+from ..errors import ExportError
 
 
 @contextlib.contextmanager

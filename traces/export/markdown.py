@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, BinaryIO
 
-from ...errors import TraceNotFoundError
+from ..errors import TraceNotFoundError
 from ..printable import printable
 from ..step import Effect, Step
 from ..trace import Trace

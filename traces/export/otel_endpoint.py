@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from ...errors import ExportError, ExtraMissingError
+from ..errors import ExportError, ExtraMissingError
 from ..trace import Trace
 
 _BATCH = 256

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import TraceError
+from ..errors import TraceError
 from ..step import Effect, Step
 from ..trace import Trace
 from .figures import run_usage, task_of

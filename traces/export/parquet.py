@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from ...errors import ExtraMissingError
+from ..errors import ExtraMissingError
 from ..step import Step
 from ..trace import Trace
 from .figures import step_figures, step_seconds, steps_of, task_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...errors import TraceError
+from ..errors import TraceError
 from ..file.children import ChildStart
 from ..step import Effect, Step
 from ..trace import Trace

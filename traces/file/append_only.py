@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ...errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
-from ...errors.remedies import remedy
+from ..errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
 from ..states.bases import Bases
 from .file_bytes import Data, FileBytes, read_data
 from .lock import lock_file
+from .remedies import remedy
 from .safe_open import SMALL, read_trace
 
 SUFFIX = ".trace.jsonl"

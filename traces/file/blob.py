@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from .append_only import sync_folder, trace_name
 from .safe_open import read_file
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import PatchError, TraceCorruptError, TraceError
+from ..errors import PatchError, TraceCorruptError, TraceError
 from ..json_patch.apply import PlaceFold, collector_at_rest
 from ..json_patch.share import patched
 from ..step import gather_effects

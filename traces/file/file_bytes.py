@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import overload
 
-from ...errors import TraceError
+from ..errors import TraceError
 from .safe_open import SMALL, open_file, read_at, written_part
 
 _BLOCK = 1 << 16

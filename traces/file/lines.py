@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import NotATraceError, RecordError, TraceCorruptError
+from ..errors import NotATraceError, RecordError, TraceCorruptError
 from .file_bytes import Data, find_matches
 from .record import HASH_LENGTH, TAIL_LENGTH, Record, has_form, line_hash
 

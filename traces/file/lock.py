@@ -10,7 +10,7 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
-from ...errors import TraceLockedError, TraceWriteError
+from ..errors import TraceLockedError, TraceWriteError
 
 if sys.platform == "win32":
     import msvcrt

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import MissingMemberError, RecordError, TraceCorruptError, TraceFormatError
+from ..errors import MissingMemberError, RecordError, TraceCorruptError, TraceFormatError
 from .schema import MEMBERS, misfit
 
 FORMAT = 1

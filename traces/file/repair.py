@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import TraceCorruptError, TraceError
+from ..errors import TraceCorruptError, TraceError
 from ..trace import Trace
 from .append_only import FileStore
 from .file_bytes import first_bytes

@@ -17,8 +17,7 @@ from typing import Any, Literal, Self
 
 import orjson
 
-from ...errors import RecordError, StoreError, TraceWriteError
-from ...errors.remedies import remedy
+from ..errors import RecordError, StoreError, TraceWriteError
 from ..stores.run_ref import RunRef
 from ..trace import Trace
 from .append_only import FileStore, MemoryStore, Store
@@ -26,6 +25,7 @@ from .blob import Blobs, FolderBlobs, MemoryBlobs
 from .file_bytes import read_data
 from .lock import close_in_children
 from .record import AFTER_HASH, BEFORE_HASH, HASH_LENGTH, Record
+from .remedies import remedy
 from .safe_open import file_at
 
 Durability = Literal["process", "power", "none"]

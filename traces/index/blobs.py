@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import TraceError
+from ..errors import TraceError
 from ..file.blob import FolderBlobs, is_blob
 from ..file.schema import DEPTH, is_shallow
 from .wanted import check_wanted

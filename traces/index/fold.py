@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import PatchError, TraceCorruptError, TraceError
+from ..errors import PatchError, TraceCorruptError, TraceError
 from ..file.record import Record
 from ..json_patch.apply import copy_json
 from .positions import Positions, SnapshotAt, StaleIndexError

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...errors import RecordError, TraceCorruptError, TraceError
 from ..analysis.locate import find_relative
+from ..errors import RecordError, TraceCorruptError, TraceError
 from ..file.append_only import trace_name
 from ..file.blob import FolderBlobs
 from ..file.lines import Lines

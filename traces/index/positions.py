@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ...errors import TraceError
+from ..errors import TraceError
 from .database import Database
 from .step_facts import RARE, StepFacts
 from .value_writers import Writers

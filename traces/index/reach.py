@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...errors import RecordError, TraceCorruptError, TraceError
+from ..errors import RecordError, TraceCorruptError, TraceError
 from .fold import Fold
 from .positions import Positions, SnapshotAt
 from .step_facts import StepFacts, Used

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ...errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..analysis.trace_list import one_line
+from ..errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..file.append_only import trace_name
 from ..file.lines import START, Lines, begins_a_trace
 from ..file.record import Record

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import NotATraceError, TraceCorruptError, TraceError
+from ..errors import NotATraceError, TraceCorruptError, TraceError
 from ..file.lines import START, begins_a_trace
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
 from ..file.safe_open import open_file, read_at, written_size

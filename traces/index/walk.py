@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...errors import PatchError, TraceCorruptError
+from ..errors import PatchError, TraceCorruptError
 from ..file.record import BEAT, HASH_LENGTH, Record, line_hash
 from ..json_patch.apply import copy_json, split_pointer
 from .step_facts import OpenStep, StepFacts, Used

@@ -5,7 +5,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...errors import PatchError
+from ..errors import PatchError
 
 Operation = Mapping[str, Any]
 

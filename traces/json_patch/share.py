@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...errors import PatchError
+from ..errors import PatchError
 from .apply import Operation, copy_json, join_pointer, look, run_operation, split_pointer
 
 Op = Literal["add", "replace", "remove"]

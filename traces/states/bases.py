@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import TraceCorruptError, TraceError, TraceNotFoundError
+from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from ..file.lines import Lines
 from .fold import Fold, count_commits, plan_state, record_end
 

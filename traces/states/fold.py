@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from ...errors import PatchError, TraceCorruptError, TraceError
+from ..errors import PatchError, TraceCorruptError, TraceError
 from ..file.lines import Lines
 from ..file.schema import DEPTH, fits_below, is_patch
 from ..file.tail import find_end

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import PatchError, TraceCorruptError, TraceError
+from ..errors import PatchError, TraceCorruptError, TraceError
 from ..file.lines import Lines
 from ..file.record import Record
 from ..file.safe_open import SMALL

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...errors import StoreError, TraceError, TraceExistsError, TraceWriteError
-from ...errors.remedies import remedy
+from ..errors import StoreError, TraceError, TraceExistsError, TraceWriteError
 from ..file.append_only import Store
 from ..file.lines import Lines
+from ..file.remedies import remedy
 from .protocol import TraceStore
 from .run_row import RunRow
 from .set_copy import SetCopy, read_tables, write_table

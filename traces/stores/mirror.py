@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Self
 
-from ...errors import StoreError, TraceError, TraceNotFoundError
+from ..errors import StoreError, TraceError, TraceNotFoundError
 from ..file.append_only import FileStore
 from ..file.blob import FolderBlobs
 from ..file.schema import is_run_id

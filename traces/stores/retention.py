@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from ...errors import TraceLockedError, TraceNotFoundError, UsageError
+from ..errors import TraceLockedError, TraceNotFoundError, UsageError
 from .copy import all_runs
 from .protocol import TraceStore
 from .run_row import RunRow

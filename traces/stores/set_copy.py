@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from ...errors import StoreError
+from ..errors import StoreError
 from .protocol import TraceStore
 from .task_table import QUEUED, RUNNING, TaskRow, TaskTable
 

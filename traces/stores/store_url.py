@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ...errors import ExtraMissingError, TraceNotFoundError, UsageError
 from ..analysis.locate import branches_folder
+from ..errors import ExtraMissingError, TraceNotFoundError, UsageError
 from ..secret_table import without_password
 from .access import Access
 from .run_ref import RunRef

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from ...errors import RecordError, TraceCorruptError
+from ..errors import RecordError, TraceCorruptError
 from ..file.lines import Lines
 from ..file.record import Record
 from ..file.tail import read_ending

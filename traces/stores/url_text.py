@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
-from ...errors import UsageError
+from ..errors import UsageError
 
 
 def in_url(path: Path) -> str:

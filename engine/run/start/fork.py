@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import orjson
 
-from ....errors import EngineOwnedFieldError, EngineUsageError, PatchError, ReduceError, StateValueError, TraceError
 from ....traces import Trace
+from ....traces.errors import PatchError, TraceError
 from ....traces.json_patch.apply import split_pointer
 from ....traces.json_patch.diff import make_patch
 from ....traces.json_patch.share import patched
@@ -19,6 +19,7 @@ from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
 from ...effects.request_digest import part_at
+from ...errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
 from ...module import Module, import_path
 from ...replay.configuration import changed_configuration, configuration
 from ...replay.reuse import Reuse, link_to, linked

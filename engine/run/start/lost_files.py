@@ -1,6 +1,6 @@
 """Refuses to continue a run without the files that it had."""
 
-from ....errors import FilesLostError
+from ....tasks.errors import FilesLostError
 from ....traces import Trace
 
 SHOWN_FILES = 20

@@ -35,9 +35,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ....errors import DivergenceError, EffectError, EngineUsageError, TraceCorruptError, WaitAnsweredError
 from ....tasks import Task, TaskResult
 from ....traces import Record, Trace
+from ....traces.errors import DivergenceError, TraceCorruptError
 from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
 from ....traces.json_patch.diff import make_patch
@@ -49,6 +49,7 @@ from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
 from ...effects.request_digest import Learn
 from ...endings import RunStatus, StopReason
+from ...errors import EffectError, EngineUsageError, WaitAnsweredError
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.answers import Answers, expired_in

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ....errors import TraceNotFoundError
 from ....traces import Record, Trace
+from ....traces.errors import TraceNotFoundError
 from ....traces.file.children import ChildStart, children_of
 from ...effects.budget import COUNTED, RunUsage, Usage
 

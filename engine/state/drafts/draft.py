@@ -16,7 +16,7 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any, ClassVar, NoReturn
 
-from ....errors import DraftExpiredError
+from ...errors import DraftExpiredError
 from ..shapes.containers import DRAFT_RESOLVERS
 
 

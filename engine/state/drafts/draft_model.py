@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NoReturn
 
-from ....errors import DraftExpiredError, EngineOwnedFieldError
+from ...errors import DraftExpiredError, EngineOwnedFieldError
 from ..frozen import FrozenSet
 from ..model import StateModel, no_field
 from ..shapes.containers import DRAFT_RESOLVERS, TupleShape

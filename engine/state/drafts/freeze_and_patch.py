@@ -28,8 +28,8 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any
 
-from ....errors import StateValueError
 from ....traces.json_patch.diff import Op, Span, key_token
+from ...errors import StateValueError
 from ..frozen import MAX_DEPTH, Freezer, frozen_dict, frozen_list
 from ..model import built
 from ..serialization import COMPARISON, PLAIN

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pydantic import BaseModel
 
-from ....errors import StateDefinitionError
+from ...errors import StateDefinitionError
 
 # Settings on which committed states depend: no change, no unknown fields, no conversion of values.
 _KEPT = {"frozen": True, "extra": "forbid", "strict": True}

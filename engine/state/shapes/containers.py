@@ -8,7 +8,7 @@ read again, the form is the same. Shapes of single values are in `scalars`, thos
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ....errors import StateValueError
+from ...errors import StateValueError
 from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_list
 from .scalars import INT_MAX, INT_MIN, ScalarShape, described, exact_float, exact_int, exact_str, plain_scalar
 

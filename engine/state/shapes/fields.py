@@ -20,8 +20,8 @@ from pydantic.fields import FieldInfo
 from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
 from typing_extensions import NoDefault
 
-from ....errors import StateDefinitionError, StateValueError
 from ...annotations import MAX_ALIASES, behind_alias, is_alias, without_alias
+from ...errors import StateDefinitionError, StateValueError
 from ..frozen import Freezer, thaw, type_name
 from .class_rules import refuse_class
 from .containers import DRAFT_RESOLVERS, AnyShape, DictShape, ListShape, Shape, TupleShape

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ....errors import StateValueError
 from ....traces.printable import repr_of
+from ...errors import StateValueError
 from ..frozen import Freezer, type_name
 
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1  # the integers that orjson writes and reads

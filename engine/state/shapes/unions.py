@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....errors import StateValueError
+from ...errors import StateValueError
 from ..frozen import Freezer, thaw
 from ..serialization import COMPARISON
 from .containers import Shape

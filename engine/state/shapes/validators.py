@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import CoreConfig, SchemaValidator, core_schema
 
-from ....errors import StateDefinitionError, StateValueError
+from ...errors import StateDefinitionError, StateValueError
 from ..serialization import dump
 
 

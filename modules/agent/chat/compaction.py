@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ....engine import effect, perform
-from ....errors import EffectError
+from ....engine.errors import EffectError
 from ..generators.errors import GeneratorError
 from ..generators.generation import Generation
 from ..generators.protocol import Capabilities, DescribedGenerator, Generator

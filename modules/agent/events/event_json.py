@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....errors import RefoldError, UsageError
+from ....traces.errors import RefoldError, UsageError
 from ..warnings import AgentWarning
 from .base import AgentEvent
 

@@ -5,7 +5,7 @@ from time import time
 import orjson
 
 from ....engine import RunStream, call_info
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 from ....traces import Record
 from ..generators import Delta
 from ..generators.request_context import Listener, generation_number

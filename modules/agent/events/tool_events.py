@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from .base import AgentEvent, AgentStatus, AgentStep, shown_call
 from .fields import Call, Error, OptionalDocument, ShortText
 from .lifecycle import shown_error

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ....errors import EffectError, ExternalError
+from ....engine.errors import EffectError
+from ....traces.errors import ExternalError
 
 OVERFLOW_MARKS = (
     "context_length_exceeded",

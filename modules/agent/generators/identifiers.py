@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from ....traces.secret_table import without_logins
 from .cassettes.cassette import CassetteGenerator
 from .params import GenerateParams

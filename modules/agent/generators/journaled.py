@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import anyio
 
 from ....engine import Usage, charge, effect, perform
-from ....errors import EffectError, RunAbortedError
+from ....engine.errors import EffectError
+from ....traces.errors import RunAbortedError
 from ...rate_limits import current_limiter, request_slot
 from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage

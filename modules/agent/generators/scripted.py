@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ....engine import call_info
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 from ....tasks.files.safe_yaml import YAMLError, load_yaml
 from ..chat.messages import Message
 from ..chat.usage import Usage

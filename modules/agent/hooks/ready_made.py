@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from ....engine import call_info, emit
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 from ..chat.summarize import conversation_text, find_summarization_boundary, summarize_conversation, summary_message
 from ..events import AgentEvent, GenerationStart, MetricSeries, ToolStart, ToolStep
 from ..generators.estimate import estimate_tokens

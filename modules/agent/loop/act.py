@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ....engine import ActionResult, Decision, Observation, call_info, effect, perform, run_actions
-from ....errors import EffectError
+from ....engine.errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
 from ..chat.validation import INTERRUPTED

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ....engine import emit, follow_run
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 from ..chat.compaction import compacted
 from ..chat.messages import Message
 from ..chat.usage import Usage

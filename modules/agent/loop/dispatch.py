@@ -14,7 +14,7 @@ import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ....engine import effect, emit, now, own_error, perform
-from ....errors import DivergenceError, RunAbortedError
+from ....traces.errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStep, MetricSeries, ReactStep, ToolStart

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ....errors import EffectError, ExternalError
+from ....engine.errors import EffectError
+from ....traces.errors import ExternalError
 from ..generators.errors import (
     ContextOverflowError,
     FatalGeneratorError,

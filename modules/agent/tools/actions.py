@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....engine import Action
-from ....errors import DecisionError
+from ....engine.errors import DecisionError
 from ..chat.json_forms import plain
 from ..chat.tool_calls import ToolCall
 from .results.output import clean

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from ..chat.tool_calls import ToolCall
 
 _NONE: Any = object()

@@ -3,7 +3,7 @@
 import re
 from hashlib import blake2b
 
-from ....errors import DefinitionError
+from ....traces.errors import DefinitionError
 
 MAX_WIRE_NAME = 64
 """The longest function name that the APIs of models accept."""

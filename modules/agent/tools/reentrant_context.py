@@ -9,7 +9,7 @@ from typing import Any, cast
 import anyio
 from anyio.lowlevel import EventLoopToken, current_token
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 ASYNC = ("__aenter__", "__aexit__")
 SYNC = ("__enter__", "__exit__")

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from ....engine import signature_of
 from ....engine.annotations import without_alias
-from ....errors import DefinitionError
+from ....traces.errors import DefinitionError
 from .context import Context
 from .docstrings import parameter_texts, target_of
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, S
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr
 
 from ....engine import call_info, effect, perform, signature_of
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 from ..chat.messages import Message
 from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from .actions import action_for, text_of_args

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ....errors import ExternalError
+from ....traces.errors import ExternalError
 from .converters import trajectory_to_jsonl_record
 from .trajectory import Trajectory
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal
 
-from ....errors import ExportError
 from ....traces import Trace
+from ....traces.errors import ExportError
 from ....traces.export.values import dump
 from .converters import trajectory_to_jsonl_record, trajectory_to_openai_format
 from .datasets import chat_of

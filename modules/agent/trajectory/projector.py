@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from ....engine import ENDINGS, ActionResult, StopReason
-from ....errors import TraceCorruptError
 from ....traces import Record, Trace
+from ....traces.errors import TraceCorruptError
 from ....traces.file.blob import is_blob
 from ..chat.content import content_part
 from ..chat.json_forms import usage_from

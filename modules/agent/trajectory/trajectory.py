@@ -20,8 +20,9 @@ from pydantic import (
 
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....engine.endings import predicate, remedy
-from ....errors import EngineUsageError, RunNotCompletedError, TraceError
+from ....engine.errors import EngineUsageError, RunNotCompletedError
 from ....traces import Trace
+from ....traces.errors import TraceError
 from ....traces.html_card import Card, block_of
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, NoReturn
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 _importing: ContextVar[bool] = ContextVar("refold_importing_a_capability", default=False)
 

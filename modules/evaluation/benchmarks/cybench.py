@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ....errors.tasks import FileProblem
+from ....tasks.errors import FileProblem
 from ..datasets import Row
 from ..errors import DatasetError, EvaluationError
 from ..scorers import Score, Scorer

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....errors.tasks import FileProblem
 from ....tasks import Task
+from ....tasks.errors import FileProblem
 from ..datasets import Row
 from ..datasets.dataset import file_name
 from ..datasets.files import PlacedRow

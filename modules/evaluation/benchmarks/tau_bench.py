@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ....errors.tasks import FileProblem
+from ....tasks.errors import FileProblem
 from ....traces import Step
 from ..datasets import Row
 from ..errors import DatasetError

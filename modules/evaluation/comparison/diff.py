@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ....errors import TraceError
 from ....traces import ABSENT, Difference, Trace
 from ....traces.analysis.run_diff import decision_words
+from ....traces.errors import TraceError
 from ....traces.stores import RunRef, TraceStore
 from ..errors import EvaluationError
 from ..folder import open_runs

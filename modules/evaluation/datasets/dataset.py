@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....errors import ExtraMissingError
-from ....errors.tasks import FileProblem
 from ....tasks import Task
+from ....tasks.errors import FileProblem
 from ....tasks.files.json_values import DEEPEST
 from ....tasks.issues import located_issues
 from ....tasks.task_id import id_problem
+from ....traces.errors import ExtraMissingError
 from ..errors import DatasetError
 from .fields import Fields
 from .files import PlacedRow, read_rows

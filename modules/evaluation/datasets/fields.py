@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 OBJECTIVES = ("objective", "goal", "input", "question", "prompt", "task")
 TARGETS = ("target", "expected", "expected_output", "answer", "ideal", "reference")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ....errors.tasks import FileProblem
+from ....tasks.errors import FileProblem
 from ....tasks.files.document import Document, UnreadableError
 from ....tasks.files.json_documents import parse_json
 from ..errors import DatasetError

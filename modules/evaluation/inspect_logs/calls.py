@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ....errors import RefoldError
 from ....traces import Effect, Step, Trace
+from ....traces.errors import RefoldError
 from ...agent.chat.json_forms import message_from
 
 GENERATE = "generate"

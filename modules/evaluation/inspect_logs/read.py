@@ -10,9 +10,9 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from ....errors import ExtraMissingError
-from ....errors.tasks import FileProblem
 from ....tasks import Task
+from ....tasks.errors import FileProblem
+from ....traces.errors import ExtraMissingError
 from ..datasets import Dataset
 from ..errors import DatasetError
 

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from statistics import stdev
 from typing import Any
 
-from ....errors import TraceError
 from ....traces import Trace
+from ....traces.errors import TraceError
 from ...run_sets.ends import sources_of
 from ..comparison import trace_of
 from ..folder import ABOUT, open_runs, read_rows

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ....engine import AgentModule, Decision, Engine, RunStatus, RuntimeBudget, StateSchema
-from ....errors import ExternalError, NotATraceError
 from ....tasks import Task
 from ....traces import Trace
+from ....traces.errors import ExternalError, NotATraceError
 from ...agent import AgentJudge
 from ...agent.judge import PROMPT
 from ...run_sets.code_parts import value_digest

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....errors import TraceError
 from ....tasks import Task
 from ....traces import Step, Trace
+from ....traces.errors import TraceError
 
 if TYPE_CHECKING:
     from ...agent import Trajectory

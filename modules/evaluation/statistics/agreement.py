@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 Weights = Literal["linear", "quadratic"]
 

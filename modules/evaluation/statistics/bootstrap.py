@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 from statistics import NormalDist
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from .proportions import Interval, normal_quantile
 from .scale import exponent_of, scaled
 

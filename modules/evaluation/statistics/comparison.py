@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from .scale import exponent_of, scaled
 
 _ENUMERATED = 16

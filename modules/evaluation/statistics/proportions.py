@@ -4,7 +4,7 @@ import math
 from statistics import NormalDist
 from typing import NamedTuple
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 
 class Interval(NamedTuple):

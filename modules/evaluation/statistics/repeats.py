@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from .scale import exponent_of, scaled
 
 

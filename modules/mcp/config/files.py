@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ....errors import DefinitionError
 from ....tasks.files.regular_file import MOST_BYTES, read_regular
+from ....traces.errors import DefinitionError
 from .server_config import HttpServerConfig, OAuthConfig, ServerConfig, StdioServerConfig
 
 _TRANSPORTS = {"command": ("stdio",), "url": ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")}

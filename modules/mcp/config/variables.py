@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from ....errors import DefinitionError
+from ....traces.errors import DefinitionError
 
 T = TypeVar("T")
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<otherwise>:-[^}]*)?\}")

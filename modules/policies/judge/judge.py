@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from ...agent.chat.compaction import capabilities_of
 from ...agent.chat.messages import Message
 from ...agent.chat.tool_calls import ToolCall

@@ -5,7 +5,7 @@ waits for them; it holds no task. Each worker claims its tasks from the set's ta
 and workers of several executors can share a set.
 """
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from .local import Local
 from .protocol import Executor
 

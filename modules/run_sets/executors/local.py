@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from ....traces.stores import open_store
 from ..plan import SetPlan
 from ..stop import Stop

@@ -16,7 +16,7 @@ import anyio
 import anyio.from_thread
 from anyio import to_thread
 
-from ....errors import ExternalError, UsageError
+from ....traces.errors import ExternalError, UsageError
 from ....traces.stores import open_store
 from ..alone.own_process import describe_exit
 from ..errors import first_error

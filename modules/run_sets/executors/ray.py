@@ -22,7 +22,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ....errors import ExternalError, ExtraMissingError, UsageError
+from ....traces.errors import ExternalError, ExtraMissingError, UsageError
 from ....traces.stores import TaskTable, open_store
 from ..errors import first_error
 from ..outage import through_outage

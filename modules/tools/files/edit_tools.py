@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 from ...agent.tools import tool
 from .atomic_change import Change, change_files, one_at_a_time
 from .edit_place import MOST_COUNTED, Place, find

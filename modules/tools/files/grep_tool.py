@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from ....engine import effect
-from ....errors import OutsideWorkspaceError
+from ....tasks.errors import OutsideWorkspaceError
 from ....tasks.processes.apart import Apart, ApartError
 from ...agent.tools import tool
 from . import line_search

@@ -17,7 +17,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Self
 
-from ....errors import UsageError
+from ....traces.errors import UsageError
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),

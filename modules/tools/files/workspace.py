@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from ....errors import NoEnvironmentError, OutsideWorkspaceError
 from ....tasks import current_environment
+from ....tasks.errors import NoEnvironmentError, OutsideWorkspaceError
 from ...agent.tools.results.cache import cache_folder
 from .paths.descent import Descent
 from .paths.resolve import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from ....engine import call_info, effect, new_id
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for, call_text, current_tool_call, tool
 from .handlers import UserCancelledError, put

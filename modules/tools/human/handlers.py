@@ -11,7 +11,8 @@ from typing import Any
 import anyio.to_thread
 
 from ....engine import UNANSWERED, WaitRequest, ask
-from ....errors import ExternalError, NoRunError, UsageError
+from ....engine.errors import NoRunError
+from ....traces.errors import ExternalError, UsageError
 from .answers import answer_of, response_of, schema_of, text_of, understood
 from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from ....engine import call_info
-from ....errors import NoRunError
+from ....engine.errors import NoRunError
 
 T = TypeVar("T")
 _MOST = 10_000

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ....errors import CommandError
+from ....tasks.errors import CommandError
 from ....tasks.processes.supervised import Supervised
 from .limits import Finished
 from .output import Kept, Streamed

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ....errors import NoEnvironmentError
 from ....tasks import Environment, FolderEnvironment, current_environment
+from ....tasks.errors import NoEnvironmentError
 from ..files.workspace import Workspace, current_workspace
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox

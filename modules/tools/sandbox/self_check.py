@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import psutil
 
-from ....errors import CommandError, OutsideWorkspaceError
+from ....tasks.errors import CommandError, OutsideWorkspaceError
 from .protocol import Sandbox
 
 Check = Callable[[Sandbox], Awaitable[str | None]]

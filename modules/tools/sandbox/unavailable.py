@@ -3,7 +3,7 @@
 import logging
 from functools import lru_cache
 
-from ....errors import ExternalError
+from ....traces.errors import ExternalError
 
 
 class SandboxUnavailableError(ExternalError, RuntimeError):

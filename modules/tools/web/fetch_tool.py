@@ -13,8 +13,8 @@ from typing import Annotated, Literal, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from ....engine import effect
-from ....errors import ExternalError
 from ....tasks.processes.apart import Apart, ApartError
+from ....traces.errors import ExternalError
 from ...agent.tools import tool
 from . import markdown
 from .addresses import Address, clean_url, is_metadata, is_metadata_name

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode, urlsplit
 
 from ....engine import effect
-from ....errors import ExternalError
+from ....traces.errors import ExternalError
 from ...agent.tools import tool
 from .fetch_tool import FetchError, got
 from .markdown import to_text

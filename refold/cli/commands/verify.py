@@ -8,8 +8,8 @@ from rich.text import Text
 
 from ...engine import AgentModule, Divergence, Engine
 from ...errors import PatchError, RefoldError
-from ...errors.families import CAUSES
 from ...traces import Trace, changes_of
+from ...traces.errors import CAUSES
 from ...traces.stores import RunRef
 from ..errors import BAD_INPUT, one_line
 from ..input.find_trace import load_trace

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from ....errors import StoreError
+from ...errors import StoreError
 from ...file.safe_open import open_file
 from ..sqlite.ownership import connect_to_read, is_plain
 from ..task_table import QUEUED, RUNNING

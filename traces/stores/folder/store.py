@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....errors import TraceError, TraceExistsError, TraceNotFoundError
 from ...analysis.locate import BRANCHES, branches_folder
 from ...analysis.trace_list import summarize
+from ...errors import TraceError, TraceExistsError, TraceNotFoundError
 from ...file.append_only import SUFFIX, FileStore, Store, trace_name
 from ...file.blob import Blobs, FolderBlobs
 from ...file.lock import lock_holder

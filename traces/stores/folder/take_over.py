@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from ....errors import TraceLockedError
+from ...errors import TraceLockedError
 from ...file.append_only import FileStore
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from ....errors import StoreError, TraceNotFoundError
+from ...errors import StoreError, TraceNotFoundError
 from ...secret_table import without_password
 from ..access import Access
 from ..sql.database import Facts, Head, Line, Row, advance

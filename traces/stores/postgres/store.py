@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from ....errors import UsageError
+from ...errors import UsageError
 from ...secret_table import without_password
 from ..access import Access
 from ..beats import Beats

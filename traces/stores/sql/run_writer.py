@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ....errors import StoreError, TraceCorruptError, TraceError, TraceTakenError, TraceWriteError
+from ...errors import StoreError, TraceCorruptError, TraceError, TraceTakenError, TraceWriteError
 from ...file.lines import Lines
 from ...file.record import Record
 from ...file.tail import read_ending

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ....errors import StoreError
+from ...errors import StoreError
 from ..owner import has_died, person_text
 from ..protocol import Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total, page_key, parse_key

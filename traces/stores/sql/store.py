@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from ....errors import TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError
+from ...errors import TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError
 from ...file.append_only import Store
 from ...file.blob import blob_reference
 from ...file.schema import is_run_id

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from ....errors import TraceTakenError
+from ...errors import TraceTakenError
 from ..task_table import QUEUED, RUNNING, Figures, Lease, NewTask, TaskCount, TaskRow
 from .database import Row, Session, SqlDatabase
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ....errors import StoreError, TraceNotFoundError
+from ...errors import StoreError, TraceNotFoundError
 from ..access import Access
 from ..sql.database import Facts, Head, Line, Row, advance
 from ..task_table import Lease

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from ....errors import StoreError
+from ...errors import StoreError
 
 APPLICATION = 0x72667374
 """The `application_id` of a store's file: "rfst"."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from .....engine import call_info
-from .....errors import NoRunError
+from .....engine.errors import NoRunError
 from ...chat.messages import Message
 from ..errors import CassetteMissError, ContextOverflowError, GeneratorError
 from ..generation import Delta, Generation

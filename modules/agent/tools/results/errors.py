@@ -12,7 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .....errors import DivergenceError, EffectError, RunAbortedError
+from .....engine.errors import EffectError
+from .....traces.errors import DivergenceError, RunAbortedError
 from .truncation import cut_middle
 
 DEFAULT_CATCH_EXCEPTIONS: frozenset[type[Exception]] = frozenset({json.JSONDecodeError, ValidationError})

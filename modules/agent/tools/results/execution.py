@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import TypeAdapter, ValidationError
 
 from .....engine import Usage, call_info, charge, emit, own_error
-from .....errors import NoRunError
+from .....engine.errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage as AgentUsage
 from ...generators.usage_scope import Spending

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .....engine import ActionResult
-from .....errors import RefoldError
+from .....traces.errors import RefoldError
 from ...chat.content import Content, content_part
 from ...chat.json_forms import usage_from, usage_to_dict
 from ...chat.messages import Message

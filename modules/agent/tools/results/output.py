@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from .....errors import ExternalError
+from .....traces.errors import ExternalError
 from ...chat.content import CONTENT_TYPES, ContentText
 from ...chat.messages import Message
 from .errors import ErrorModel, ToolSignal

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from .....errors import TaskError
+from .....traces.errors import TaskError
 from .folders import marked_folders
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .....errors import OutsideWorkspaceError
+from .....tasks.errors import OutsideWorkspaceError
 
 MAX_LINKS = 40
 """The largest number of links in a path, as in Linux."""

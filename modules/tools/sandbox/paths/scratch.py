@@ -13,7 +13,7 @@ from threading import Lock
 from weakref import finalize
 
 from .....engine import at_run_end, call_info
-from .....errors import NoRunError
+from .....engine.errors import NoRunError
 
 _PREFIX = "refold-scratch-"
 

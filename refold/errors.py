@@ -20,7 +20,7 @@ Agent's events that dreadnode has named so.
 `EffectError` is not a family: code that expects a failed effect should not catch a misuse of the engine.
 """
 
-from .engine import (
+from .engine.errors import (
     ArgumentError,
     BudgetExceededError,
     CallClosedError,
@@ -46,18 +46,7 @@ from .engine import (
     StateValueError,
     WaitAnsweredError,
 )
-from .families import (
-    DefinitionError,
-    DivergenceError,
-    ExternalError,
-    RefoldError,
-    RunAbortedError,
-    StateError,
-    TaskError,
-    TraceError,
-    UsageError,
-)
-from .tasks import (
+from .tasks.errors import (
     CommandError,
     CopyRefusedError,
     EnvironmentMismatchError,
@@ -69,21 +58,30 @@ from .tasks import (
     TaskFileError,
     TaskInvalidError,
 )
-from .traces import (
+from .traces.errors import (
+    DefinitionError,
+    DivergenceError,
     ExportError,
+    ExternalError,
     ExtraMissingError,
     MissingMemberError,
     NotATraceError,
     PatchError,
     RecordError,
+    RefoldError,
+    RunAbortedError,
+    StateError,
     StoreError,
+    TaskError,
     TraceCorruptError,
+    TraceError,
     TraceExistsError,
     TraceFormatError,
     TraceLockedError,
     TraceNotFoundError,
     TraceTakenError,
     TraceWriteError,
+    UsageError,
 )
 
 __all__ = [

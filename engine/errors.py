@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .families import DefinitionError, ExternalError, RunAbortedError, StateError, TaskError, UsageError
+from ..traces.errors import DefinitionError, ExternalError, RunAbortedError, StateError, TaskError, UsageError
 
 
 class StateDefinitionError(DefinitionError, TypeError):

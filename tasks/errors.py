@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from .families import TaskError
+from ..traces.errors import TaskError
 
 
 class Issue(Protocol):
