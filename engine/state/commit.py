@@ -50,7 +50,7 @@ def fold_step(
         draft.__dict__.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         ops: list[Op] = []
-        new = _settled(draft, Freezer(), ops)
+        new = _settled(draft, ops)
         return new, plain_ops(ops)
     finally:
         expire(scope)
@@ -64,19 +64,21 @@ def _adopted(
     Settling the draft only proves that `reduce` did not change it.
     """
     new = _returned_state(state, returned)
-    if _settled(draft, Freezer(), []) is not state:
+    if _settled(draft, []) is not state:
         raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
     kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
     new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
     return new, plain_ops(COMPARISON.make_patch(state, new))
 
 
-def _settled(draft: Any, freezer: Freezer, ops: list[Op]) -> Any:
+def _settled(draft: Any, ops: list[Op]) -> Any:
     """Return the draft's frozen value, and append its operations to `ops`.
 
     Settling recurses: each nested model takes some of Python's frames. If the state's nesting uses them up, raises
     StateValueError instead of RecursionError.
     """
+    freezer = Freezer()
+    freezer.resolved = {}  # at once, since there are drafts
     try:
         return settle_model(draft, draft._refold_node, freezer, "", ops)
     except RecursionError:
@@ -94,7 +96,7 @@ def _returned_state(state: StateSchema, returned: Any) -> Any:
     Raises ReduceError for any other type.
     """
     if isinstance(returned, StateSchema) and type(returned) in DRAFT_RESOLVERS:
-        returned = _settled(returned, Freezer(), [])
+        returned = _settled(returned, [])
     if type(returned) is not type(state):
         raise ReduceError(
             f"reduce() returned {type_name(returned)}; it must return None (for the draft), the draft, "

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any, ClassVar, NoReturn
 
+from pydantic import BaseModel
+
 from ...errors import DraftExpiredError
 from ..shapes.containers import DRAFT_RESOLVERS
 
@@ -180,11 +182,11 @@ _REST = _Rest()
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    raise DraftExpiredError(getattr(self.meta.shape, "label", "a state"))
+    raise DraftExpiredError(getattr(self._refold_node.shape, "label", "a state"))
 
 
 def _shown(self: Any) -> str:
-    return f"<expired draft of {getattr(self.meta.shape, 'label', 'a state')}>"
+    return f"<expired draft of {getattr(self._refold_node.shape, 'label', 'a state')}>"
 
 
 EXPIRED: dict[type, type] = {}
@@ -195,30 +197,30 @@ def add_expired(base: type) -> None:
     """Add the class of expired drafts of `base`: its methods raise."""
     names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
     members = {"__slots__": vars(base)["__slots__"], **dict.fromkeys(names, _refuse), "__repr__": _shown}
-    EXPIRED[base] = expired = type(f"Expired{base.__name__}", (base.__mro__[1],), members)
+    kind = base.__mro__[1]
+    _REMAINS[base] = (list.clear, list.append, _REST) if kind is list else (dict.clear, dict.update, {"": _REST})
+    EXPIRED[base] = expired = type(f"Expired{base.__name__}", (kind,), members)
     DRAFT_RESOLVERS[expired] = _refuse
 
 
 _change_class = object.__dict__["__class__"].__set__
+_put_fields = BaseModel.__dict__["__dict__"].__set__
+_REMAINS: dict[type, tuple[Any, ...]] = {}
+"""How to empty a list or dict, and to put the one item `_REST` there."""
 
 
 def expire(scope: Scope) -> None:
     """Revoke the drafts of a `reduce` that has ended."""
     for draft in scope.drafts:
-        kind = type(draft)
-        expired = EXPIRED[kind]
-        if issubclass(kind, list):
-            list.__setitem__(draft, slice(None), (_REST,))
-        elif issubclass(kind, dict):
-            dict.clear(draft)
-            dict.__setitem__(draft, "", _REST)
+        kind, node = type(draft), draft._refold_node
+        node.base = None
+        if kind in _REMAINS:
+            draft._refold_node = ExpiredNode(node.shape)
+            empty, fill, rest = _REMAINS[kind]
+            empty(draft)
+            fill(draft, rest)
         else:
-            draft._refold_node.base = None
-            object.__setattr__(draft, "__dict__", {})
-            _change_class(draft, expired)
-            continue
-        draft.meta.base = None
-        draft.meta = ExpiredNode(draft.meta.shape)
-        draft.__class__ = expired
+            _put_fields(draft, {})
+        _change_class(draft, EXPIRED[kind])
     scope.within.clear()
     scope.drafts.clear()  # otherwise the cycle of drafts and scope keeps the old state until garbage collection

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..frozen import TYPE_NAMES, FrozenDict
 from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
@@ -47,8 +47,9 @@ class _Items(ItemsView[Any, Any]):
 class DraftDict(dict[Any, Any]):
     """A complete, changeable dict, whose values become drafts when read."""
 
-    __slots__ = ("meta",)
-    meta: Node
+    __slots__ = ("_refold_node",)
+    _refold_node: Node
+    _refold_settle: ClassVar[Callable[..., Any]]
     fromkeys = dict.fromkeys  # makes plain dicts, as calling the class does
 
     def __new__(cls, *members: Any, **named: Any) -> dict[Any, Any]:  # type: ignore[misc]
@@ -57,7 +58,7 @@ class DraftDict(dict[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         value = dict.__getitem__(self, key)
-        node = self.meta
+        node = self._refold_node
         make = DRAFTERS.get(type(value), draft_of)
         draft = None if make is None else make(value, node.scope)
         if draft is None:
@@ -69,12 +70,12 @@ class DraftDict(dict[Any, Any]):
         return draft
 
     def _each(self, keys: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
-        node = self.meta
+        node = self._refold_node
         node.check()
         for key in keys(self):
             yield key
-            if self.meta is not node:  # user code has kept the iterator beyond the end of reduce
-                self.meta.check()
+            if self._refold_node is not node:  # user code has kept the iterator beyond the end of reduce
+                self._refold_node.check()
 
     def __iter__(self) -> Iterator[Any]:
         # The override itself has an effect: `dict(draft)` and `{**draft}` now call __getitem__, and so copy drafts.
@@ -90,12 +91,12 @@ class DraftDict(dict[Any, Any]):
         return default
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        touched = self.meta.touched
+        touched = self._refold_node.touched
         dict.__setitem__(self, key, value)
         touched[key] = None
 
     def __delitem__(self, key: Any) -> None:
-        node = self.meta
+        node = self._refold_node
         node.check()
         dict.__delitem__(self, key)
         node.touched.pop(key, None)
@@ -152,7 +153,7 @@ class DraftDict(dict[Any, Any]):
 
     def clear(self) -> None:
         """As dict.clear."""
-        node = self.meta
+        node = self._refold_node
         node.touched.clear()
         dict.clear(self)
         node.moved = dict.fromkeys(node.base)
@@ -174,7 +175,7 @@ def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
     """Return a draft of a frozen dict."""
     draft = dict.__new__(DraftDict)
     dict.update(draft, base)
-    draft.meta = Node(base, base.meta, scope)
+    draft._refold_node = Node(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from operator import index as as_index
-from typing import Any, Self, SupportsIndex
+from typing import Any, ClassVar, Self, SupportsIndex
 
 from ..frozen import TYPE_NAMES, FrozenList
 from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
@@ -20,8 +20,9 @@ Python does so since 3.13. The order matters, as making the values runs an itera
 class DraftList(list[Any]):
     """A complete, changeable list, whose items become drafts when read."""
 
-    __slots__ = ("meta",)
-    meta: Node
+    __slots__ = ("_refold_node",)
+    _refold_node: Node
+    _refold_settle: ClassVar[Callable[..., Any]]
 
     def __new__(cls, *values: Any) -> list[Any]:  # type: ignore[misc]
         """Return a plain list, so that `type(state.items)(values)` works; only `_draft_list` makes drafts."""
@@ -29,7 +30,7 @@ class DraftList(list[Any]):
 
     def _touch(self, index: int) -> None:
         """Record that an item of the base was set or drafted."""
-        node = self.meta
+        node = self._refold_node
         runs = node.moved
         place = base_index(runs, index) if runs is not None else index if index < len(node.base) else -1
         if place >= 0:
@@ -37,7 +38,7 @@ class DraftList(list[Any]):
 
     def _splice(self, start: int, stop: int, count: int) -> None:
         """Record, before the change, that `count` items replace a slice."""
-        node = self.meta
+        node = self._refold_node
         whole = [Run(0, 0, len(node.base))] if node.moved is None else node.moved
         node.moved = spliced(whole, start, max(start, stop), count)
 
@@ -45,7 +46,7 @@ class DraftList(list[Any]):
         if type(index) is slice:
             return [self[i] for i in range(*index.indices(list.__len__(self)))]
         value = list.__getitem__(self, index)
-        node = self.meta
+        node = self._refold_node
         make = DRAFTERS.get(type(value), draft_of)
         draft = None if make is None else make(value, node.scope)
         if draft is None:
@@ -71,7 +72,7 @@ class DraftList(list[Any]):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is not slice:
-            self.meta.check()
+            self._refold_node.check()
             list.__setitem__(self, index, value)
             place = index.__index__()
             self._touch(place + len(self) if place < 0 else place)
@@ -80,7 +81,7 @@ class DraftList(list[Any]):
             value = list(value)
         start, stop, step = index.indices(len(self))
         values = list(value)  # runs an iterator, which may change this list
-        self.meta.check()
+        self._refold_node.check()
         if step == 1:
             start = min(start, len(self))
             stop = max(start, min(stop, len(self)))
@@ -126,12 +127,12 @@ class DraftList(list[Any]):
 
     def append(self, value: Any) -> None:
         """As list.append."""
-        self.meta.moved  # noqa: B018 - raises once the draft has expired, as `check` does, without a call
+        self._refold_node.moved  # noqa: B018 - raises once the draft has expired, as `check` does, without a call
         list.append(self, value)
 
     def extend(self, values: Iterable[Any]) -> None:
         """As list.extend."""
-        self.meta.moved  # noqa: B018 - as in `append`
+        self._refold_node.moved  # noqa: B018 - as in `append`
         list.extend(self, list(self) if values is self else values)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
@@ -164,15 +165,15 @@ class DraftList(list[Any]):
 
     def reverse(self) -> None:
         """As list.reverse."""
-        self.meta.check()
-        self.meta.moved = []  # no item is known to be the base's: `freeze_and_patch` compares them all
+        self._refold_node.check()
+        self._refold_node.moved = []  # no item is known to be the base's: `freeze_and_patch` compares them all
         list.reverse(self)
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """As list.sort."""
         list(self)  # drafts every item: list.sort would hand frozen ones to `key`, past __getitem__
-        self.meta.check()
-        self.meta.moved = []
+        self._refold_node.check()
+        self._refold_node.moved = []
         list.sort(self, key=key, reverse=reverse)
 
     def copy(self) -> list[Any]:
@@ -192,7 +193,7 @@ def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
     """Return a draft of a frozen list."""
     draft = list.__new__(DraftList)
     list.extend(draft, base)
-    draft.meta = Node(base, base.meta, scope)
+    draft._refold_node = Node(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
 

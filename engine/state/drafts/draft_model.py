@@ -1,9 +1,9 @@
 """Drafts of models: instances of the user's class with writable fields."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from ...errors import DraftExpiredError, EngineOwnedFieldError
 from ..frozen import FrozenSet
@@ -52,6 +52,7 @@ class ModelDraft:
 
     __slots__ = ()
     _refold_node: Node
+    _refold_settle: ClassVar[Callable[..., Any]]
 
     def __init_subclass__(cls) -> None:
         """Keep the user's own `__init_subclass__` from running for draft classes."""

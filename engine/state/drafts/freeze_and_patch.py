@@ -24,7 +24,6 @@ Two rules keep the result right. A value that turns out to be the same JSON as b
 and has no operation. A draft at several places becomes one frozen value (`freezer.resolved`).
 """
 
-from collections.abc import Callable
 from operator import is_
 from typing import Any
 
@@ -69,9 +68,9 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
             return value
         frozen = shape.freeze(value, freezer)
     else:
-        in_place = _IN_PLACE.get(kind) or (settle_model if issubclass(kind, ModelDraft) else None)
+        in_place = getattr(kind, "_refold_settle", None)  # of a draft
         if in_place is not None and id(value) not in freezer.resolved:
-            node: Node = value._refold_node if in_place is settle_model else value.meta
+            node: Node = value._refold_node
             if node.base is old and (node.shape is shape or _stands_in(node.shape, shape, value)):
                 return in_place(value, node, freezer, path, ops)
         frozen = shape.freeze(value, freezer)
@@ -101,12 +100,12 @@ def _stands_in(own: Any, shape: Any, value: Any) -> bool:
 
 def resolve_container(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """Return a list's or dict's frozen value, its base if unchanged."""
-    node: Node = draft.meta
+    node: Node = draft._refold_node
     if shape is not node.shape:
         takes_list = type(shape) is ListShape or (type(shape) is AnyShape and type(draft) is DraftList)
         return (freeze_list if takes_list else freeze_dict)(draft, shape, freezer)
     done = freezer.resolved.get(id(draft))
-    return done if done is not None else _IN_PLACE[type(draft)](draft, node, freezer, "", [])
+    return done if done is not None else draft._refold_settle(draft, node, freezer, "", [])
 
 
 def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
@@ -282,6 +281,8 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     return made
 
 
-_IN_PLACE: dict[type, Callable[..., Any]] = {DraftList: _settle_list, DraftDict: _settle_dict}
+DraftList._refold_settle = staticmethod(_settle_list)
+DraftDict._refold_settle = staticmethod(_settle_dict)
+ModelDraft._refold_settle = staticmethod(settle_model)
 DRAFT_RESOLVERS[DraftList] = DRAFT_RESOLVERS[DraftDict] = resolve_container
 DRAFT_RESOLVERS[ModelDraft] = resolve_model

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ...errors import StateValueError
-from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_list
+from ..frozen import MAX_DEPTH, Freezer, FrozenDict, FrozenList, frozen_dict, frozen_list
 from .scalars import INT_MAX, INT_MIN, ScalarShape, described, exact_float, exact_int, exact_str, plain_scalar
 
 
@@ -19,6 +19,8 @@ class Shape(Protocol):
     Attributes:
         label: Names the place in error messages, such as `Notes.items[]`.
         holds_models: Whether a state model may be at this place, or inside lists and dicts at this place.
+
+    Shapes of lists and dicts also know whether their items may be text (`takes_text`), whose frozen form needs no call.
     """
 
     label: str
@@ -40,10 +42,6 @@ The modules of drafts fill the table, so that shapes need not import them.
 """
 
 
-_QUICK: frozenset[type] = frozenset({str, int, bool})
-"""Types whose values are almost always their own frozen form: a look at the value replaces a call of `freeze`."""
-
-
 class AnyShape:
     """Any JSON value.
 
@@ -54,7 +52,7 @@ class AnyShape:
         self.label = label
         self.item = self
         self.key = None
-        self.quick = _QUICK
+        self.takes_text = True
         self.holds_models = False
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
@@ -98,7 +96,7 @@ class ListShape:
     def __init__(self, label: str, item: Shape) -> None:
         self.label = label
         self.item = item
-        self.quick = _QUICK & {item.kind} if type(item) is ScalarShape else frozenset()
+        self.takes_text = type(item) is ScalarShape and item.kind is str
         self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
@@ -115,7 +113,7 @@ class DictShape:
         self.label = label
         self.key = key
         self.item = item
-        self.quick = _QUICK & {item.kind} if type(item) is ScalarShape else frozenset()
+        self.takes_text = type(item) is ScalarShape and item.kind is str
         self.holds_models = item.holds_models
 
     def freeze(self, value: Any, freezer: Freezer) -> Any:
@@ -169,14 +167,10 @@ def freeze_list(value: Any, shape: Any, freezer: Freezer) -> Any:
         raise freezer.too_deep()
     held: list[Any] = []
     keep = held.append
-    freeze, quick = shape.item.freeze, shape.quick
+    freeze, texts = shape.item.freeze, shape.takes_text
     try:
         for each in list.__iter__(value):
-            kind = type(each)
-            if kind in quick and (each.isascii() if kind is str else kind is bool or INT_MIN <= each <= INT_MAX):
-                keep(each)
-            else:
-                keep(freeze(each, freezer))
+            keep(each if texts and type(each) is str and each.isascii() else freeze(each, freezer))
     except StateValueError as error:
         raise error.under(len(held)) from None
     freezer.pop()
@@ -193,36 +187,27 @@ def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
         return value  # this very shape froze it
     if not isinstance(value, dict):
         raise StateValueError(f"expected a dict, got {described(value)}")
-    frozen: FrozenDict = FrozenDict.__new__(FrozenDict)
-    frozen.meta = shape
-    if not value and len(freezer) < MAX_DEPTH:
-        return frozen
-    # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
-    # subclasses of dict may have their members elsewhere, so their own `items` is called.
     freezer.append(value)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
-    keep = dict.__setitem__
-    freeze, quick = shape.item.freeze, shape.quick
-    key_shape = shape.key
+    held: dict[Any, Any] = {}
+    freeze, key_shape = shape.item.freeze, shape.key
+    texts = key_shape is None and shape.takes_text
     key: Any = ""
     try:
+        # A draft's own `items` would make a draft of every value; `dict.items` reads the values as they are. Other
+        # subclasses of dict may have their members elsewhere, so their own `items` is called.
         for key, each in value.items() if kind is dict or kind not in DRAFT_RESOLVERS else dict.items(value):
-            if key_shape is None:
-                name = key if type(key) is str and key.isascii() else text_key(key)
+            if texts and type(each) is str and each.isascii() and type(key) is str and key.isascii():
+                held[key] = each  # most members: text is its own frozen form
             else:
-                name = key_shape.freeze(key, freezer)
-            leaf = type(each)
-            if leaf in quick and (each.isascii() if leaf is str else leaf is bool or INT_MIN <= each <= INT_MAX):
-                keep(frozen, name, each)
-            else:
-                keep(frozen, name, freeze(each, freezer))
+                held[text_key(key) if key_shape is None else key_shape.freeze(key, freezer)] = freeze(each, freezer)
     except StateValueError as error:
         raise error.under(shown_key(key)) from None
-    if len(frozen) != len(value):
+    if len(held) != len(value):
         raise StateValueError("two of its keys are written as the same text")
     freezer.pop()
-    return frozen
+    return frozen_dict(held, shape)
 
 
 def text_key(key: Any) -> str:
