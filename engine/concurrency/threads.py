@@ -18,7 +18,7 @@ import threading
 from asyncio import events
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -43,7 +43,6 @@ _IDLE_SECONDS = 20.0
 RUNNING: dict[int, Context] = {}
 """The context of the job in each worker thread that is at work, by the thread's ident."""
 Fn = Callable[..., Any]
-Then = Callable[["Job", Any], None]
 
 
 class _Call:
@@ -56,8 +55,6 @@ class _Call:
 
     left = over = queued = False
     ident: int | None = None
-    further: "Job | None" = None
-    """The call that follows in the same thread, whose result is delivered with this call's."""
     ended: tuple[Any, BaseException | None] = None, None
     tell: Callable[[], Any]
 
@@ -116,20 +113,11 @@ class Job(_Call, asyncio.Future[Any]):
 
     _waiter: tuple[Callable[[Any], object], Context] | None = None
     """The callback that resumes the awaiting task, and its context."""
-    _then: Then | None = None
-    _gate: AbstractContextManager[Any] = nullcontext()
-    """Held while `then` works, so that an abandoned job starts nothing further."""
-    _apart: Context
-    """A copy of the context, for `then` and the further call."""
 
-    def __init__(
-        self, fn: Fn, kwargs: dict[str, Any], context: Context, counts: bool, loop: Any, then: Then | None = None
-    ) -> None:
+    def __init__(self, fn: Fn, kwargs: dict[str, Any], context: Context, counts: bool, loop: Any) -> None:
         asyncio.Future.__init__(self, loop=loop)
         _Call.__init__(self, fn, kwargs, context, counts)
         self.loop = loop
-        if then is not None:
-            self._then, self._apart, self._gate = then, context.copy(), threading.Lock()
 
     def add_done_callback(self, fn: Callable[[Any], object], *, context: Context | None = None) -> None:
         """Keep the callback of the awaiting task for `deliver`.
@@ -142,38 +130,14 @@ class Job(_Call, asyncio.Future[Any]):
             super().add_done_callback(fn, context=context)
 
     def cancel(self, msg: Any = None) -> bool:
-        """Abandon the call and the one that follows it."""
+        """Abandon the call."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             super().add_done_callback(waiter[0], context=waiter[1])
-        with self._gate:
-            cancelled = super().cancel(msg)
-            if cancelled:
-                _pool.leave(self)
-        if cancelled and self.further is not None:
-            self.further.cancel(msg)
+        cancelled = super().cancel(msg)
+        if cancelled:
+            _pool.leave(self)
         return cancelled
-
-    def go_on(self, fn: Fn, kwargs: dict[str, Any]) -> "asyncio.Future[Any]":
-        """Let this thread call `fn(**kwargs)` next; for use by `then`."""
-        self.further = Job(fn, kwargs, self._apart, False, self.loop)
-        return self.further
-
-    def work(self) -> None:
-        """Make this call and the further one, in this thread."""
-        super().work()
-        value, error = self.ended
-        if self._then is None or error is not None:
-            return
-        with self._gate:
-            if self.left:
-                return
-            try:
-                self._apart.run(self._then, self, value)
-            except BaseException as raised:  # noqa: BLE001 - it is raised again where the job is awaited
-                self.ended = None, _awaitable(raised)
-        if self.further is not None:
-            self.further.work()
 
     def tell(self) -> None:
         """Let the loop set the result."""
@@ -183,8 +147,6 @@ class Job(_Call, asyncio.Future[Any]):
         """Set the result, and resume the task that awaits it."""
         if self.done():
             return
-        if self.further is not None:
-            self.further.deliver()
         value, error = self.ended
         del self.ended
         if error is None:
@@ -277,8 +239,6 @@ class _Pool:
         """Return the worker's next job after `done`, or None to idle."""
         with self._lock:
             done.over = True
-            if done.further is not None:
-                done.further.over = True
             if done.counts and not done.left:
                 self._at_work -= 1
             found = self._taken() if self._waiting else None
@@ -351,12 +311,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.clear)
 
 
-def in_thread(fn: Fn, kwargs: dict[str, Any], then: Then | None = None) -> Awaitable[Any]:
+def in_thread(fn: Fn, kwargs: dict[str, Any]) -> Awaitable[Any]:
     """Start `fn(**kwargs)` in a worker thread, in a copy of the context.
 
     Await the result at once. If the waiting task is cancelled, the thread is abandoned. In the copy of the context, no
-    event loop counts as running, so `fn` may start one. The worker calls `then` with the value, unless the call was
-    abandoned or the loop is trio's; it may give the thread a further call (`Job.go_on`).
+    event loop counts as running, so `fn` may start one.
 
     Raises NoThreadError if the process can start no thread, and none of its threads could become free.
     """
@@ -367,6 +326,6 @@ def in_thread(fn: Fn, kwargs: dict[str, Any], then: Then | None = None) -> Await
     counts = threading.get_ident() not in RUNNING  # for a loop in a worker thread, the worker's own job counts
     if loop is None:
         return _Call(fn, kwargs, context, counts).on_trio()
-    job = Job(fn, kwargs, context, counts, loop, then)
+    job = Job(fn, kwargs, context, counts, loop)
     _pool.give(job)
     return job

@@ -130,8 +130,6 @@ class Call:
     coroutine: Any = None
     fn: Any = None
     """The tool of an action; `kwargs` are its checked arguments."""
-    work: Any = None
-    """The future of the tool's result, if the thread of `decide` has started it."""
     kwargs: dict[str, Any]
     action_id: Any = None
     """The id of the action; None for other effects."""
@@ -173,10 +171,6 @@ class Call:
     def carry(self, action_id: str, tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
         """Set the action that the call carries out, with its tool."""
         self.action_id, self.fn, self.kwargs = action_id, tool, arguments
-
-    def at_work(self, work: Any) -> None:
-        """Set the future of a tool started by the thread of `decide`."""
-        self.work = work
 
     def start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Reserve tokens and write the intent; False while other calls hold them."""
@@ -405,8 +399,7 @@ async def carry_out(
     requested came from the call's own code and is the call's error.
     """
     spec, task = call.spec, own_task()
-    # a tool started by the thread of `decide` may have been cancelled already: see `Runner._begin_tool`
-    before = 0 if task is None or call.work is not None else task.cancelling()
+    before = 0 if task is None else task.cancelling()
     error: Exception | None = None
     token = set_frame(frame_inside(call))
     try:
@@ -414,7 +407,7 @@ async def carry_out(
             if spec.is_async:
                 work = call.running(fn(**kwargs))
             else:
-                work = in_thread(fn, kwargs) if call.work is None else call.work
+                work = in_thread(fn, kwargs)
             if spec.marks.timeout is None:
                 value = await work
             else:

@@ -44,17 +44,16 @@ async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = Fals
     return made(Observation, {"results": tuple(await _together([begun]))})
 
 
-async def act(frame: Frame, tools: Tools, decision: Decision, begun: Call | ActionResult | None = None) -> Observation:
+async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
     """Carry out the actions of a step, and end their frame.
 
-    `begun` is the single action, if it has started already. Only the run awaits in this task, so a single call, the
-    usual case, needs no task of its own.
+    Only the run awaits in this task, so a single call, the usual case, needs no task of its own.
     """
     token = set_frame(frame)
     try:
         if len(decision.actions) > 1:
             return await _several(frame, tools, decision)
-        return made(Observation, {"results": (await _run(begun or begin(frame, tools, decision.actions[0])),)})
+        return made(Observation, {"results": (await _run(begin(frame, tools, decision.actions[0])),)})
     finally:
         reset_frame(token)
         frame.over = True
@@ -165,7 +164,7 @@ async def _run(call: Call | ActionResult) -> ActionResult:
         if call.recorded is not None:
             output, _, outcome = replayed(call)
         else:
-            if call.work is None and not call.start((), kwargs):  # the thread of `decide` may have started it
+            if not call.start((), kwargs):
                 await start_later(call, (), kwargs)
             output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
             if spec.model is not None:  # `finish` holds a state model as it is

@@ -13,10 +13,6 @@ error of the hook.
 
 Often several reasons apply at once, since cancelled work raises errors of its own. `_failed` takes the first of:
 Ctrl-C, divergence, suspended, budget used up, time used up, and only then the error (a lost trace before others).
-
-A change of threads costs more than most steps' own code. So in the usual step, where both `decide` and the tool are
-sync, the worker thread of `decide` writes the decision, starts the call and runs the tool (`_begin_tool`). The loop
-awaits the tool's result and writes the outcome, as for any other tool.
 """
 
 import asyncio
@@ -36,15 +32,15 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ...tasks import Environment
 from ...traces.errors import TraceError, TraceWriteError
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
-from ..concurrency.threads import Job, Then, in_thread
+from ..concurrency.threads import in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
-from ..effects.call import Call, leave
-from ..effects.context import Frame, frame_inside, named_lanes
+from ..effects.call import leave
+from ..effects.context import Frame, named_lanes
 from ..effects.json_values import own_observation
-from ..effects.tools import act, begin
+from ..effects.tools import act
 from ..endings import RunStatus, StopReason, status_of
 from ..errors import DecisionError, StateValueError
-from ..loop.decision import ActionResult, Decision, Observation
+from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, final_reason, fold
 from ..module import Module, first_state, hook_arguments, kind_of
 from ..result import RunFailure, WaitRequest
@@ -112,10 +108,6 @@ class Runner:
         self._sync = {name: not inspect.iscoroutinefunction(getattr(self.module, name)) for name in ("decide", "act")}
         self._sync["init"] = False  # `first_state` calls a sync `init_state` in a thread
         self._own_act = type(self.module).act is not Module.act
-        self._goes_on = self._sync["decide"] and not (self._own_act or run.is_limited or run.observers)
-        """Whether the thread of `decide` may start the tool."""
-        self._begun: tuple[Decision, Frame, Call | ActionResult] | None = None
-        """The decision whose action the thread of `decide` has started, and the frame and call of the action."""
 
     async def work(self, environment: Environment | None) -> Outcome:
         """Run within the budget's time, and return the outcome.
@@ -216,7 +208,7 @@ class Runner:
                 reply = self._check(want.state)
             elif isinstance(want, Decide):
                 reply = await self._decide(want.state)
-                if self._begun is None and self._may_be_cancelled():  # a started action is cancelled by `act`
+                if self._may_be_cancelled():
                     await checkpoint_if_cancelled()  # a hook may have swallowed the cancellation
                 self.phase = "reduce"
             elif isinstance(want, Act):
@@ -224,9 +216,7 @@ class Runner:
                     reply = await self._act(want)
                 else:
                     self.phase = "act"
-                    _, frame, begun = self._begun or (None, Frame(run, run.step, "act"), None)
-                    self._begun = None
-                    reply = await act(frame, self.module.tools, want.decision, begun)
+                    reply = await act(Frame(run, run.step, "act"), self.module.tools, want.decision)
                 if self._may_be_cancelled():
                     await checkpoint_if_cancelled()
                 self.phase = "reduce"
@@ -318,41 +308,10 @@ class Runner:
         frame = Frame(run, run.step, "decide")
         offered = {"state": state}
         kwargs = offered if self._only_state else hook_arguments(self.module, "decide", **offered, candidate=None)
-        then = partial(self._begin_tool, frame) if self._goes_on and run.journal is None and run.reuse is None else None
-        try:
-            value = await self._call(frame, self.module.decide, kwargs, then)
-        except asyncio.CancelledError:
-            if self._begun is None:
-                raise  # if the thread has started the tool, `act` raises this error again when it awaits the tool
-        if self._begun is not None:
-            return self._begun[0]
+        value = await self._call(frame, self.module.decide, kwargs)
         if run.journal is not None or run.broken is not None:
             run.all_asked_for("decide")
         return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
-
-    def _begin_tool(self, deciding: Frame, job: Job, value: Any) -> None:
-        """Start a usual step's action in the thread of `decide`."""
-        run, tools = self.run, self.module.tools
-        if type(value) is not Decision or value.mode != "act" or len(value.actions) != 1 or type(tools) is not dict:
-            return
-        name = value.actions[0].name
-        known = run.tools.get(name)
-        if known is None or known[0] is not tools.get(name) or known[1].is_async or known[1].marks.timeout is not None:
-            return
-        ends = run.stopping is not None or run.broken is not None or run.closed
-        if deciding.open or ends or self._may_be_cancelled():
-            return
-        deciding.over = True
-        decision = self._write_decision(value)
-        self.phase = "act"
-        frame = Frame(run, run.step, "act")
-        set_frame(frame)
-        begun = begin(frame, tools, decision.actions[0])
-        if isinstance(begun, Call):
-            run.open(begun)
-            set_frame(frame_inside(begun))
-            begun.at_work(job.go_on(begun.fn, begun.kwargs))
-        self._begun = decision, frame, begun
 
     def _write_decision(self, decision: Decision, **members: Any) -> Decision:
         """Write a decision; return it with ids and without secrets."""
@@ -463,12 +422,10 @@ class Runner:
             run.snapshot(dump(want.state))
         run.warn_time()
 
-    async def _call(
-        self, frame: Frame, hook: Callable[..., Any], kwargs: dict[str, Any], then: Then | None = None
-    ) -> Any:
+    async def _call(self, frame: Frame, hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         token = set_frame(frame)
         try:
-            value = await in_thread(hook, kwargs, then) if self._sync[frame.phase] else hook(**kwargs)
+            value = await in_thread(hook, kwargs) if self._sync[frame.phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
                 task = own_task() if frame.prefix else self._working  # candidates are asked in tasks of their own
