@@ -26,9 +26,7 @@ import anyio
 from orjson import dumps
 
 from ..concurrency.tasks import several, the_one_of
-from ..current_frame import reset_frame, set_frame
 from ..effects.budget import EndedFromAbove
-from ..effects.call import leave
 from ..effects.context import Frame
 from ..effects.spec import is_async
 from ..endings import StopReason
@@ -87,9 +85,8 @@ class Exploration:
         # a used-up budget ends the exploration and not the work, so that the run can adopt a finished child
         run.cut_off_by(lambda: run.waits.in_loop(self._cut_off))
         frame = Frame(run, run.step, "branch", None, f"{self._name}|".encode())
-        token = set_frame(frame)
         try:
-            with anyio.CancelScope() as self._scope:
+            with frame, anyio.CancelScope() as self._scope:
                 choosing: Any = strategy.choose(self)
                 if not isawaitable(choosing):
                     raise DecisionError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
@@ -104,8 +101,6 @@ class Exploration:
             elif not isinstance(error, _Cut):
                 raise error from error.__cause__
         finally:
-            reset_frame(token)
-            leave(frame.span)
             self._scope = None
             self._chosen = self._cut is None
             if self._cut is None:
@@ -181,14 +176,10 @@ class Exploration:
         async def ask(place: str, args: tuple[Any, ...]) -> None:
             # a frame of its own, so that the effects of a call replay in any order
             frame = Frame(run, run.step, "branch", None, f"{self._name}|{place}|".encode())
-            token = set_frame(frame)
-            try:
+            with frame:
                 value: Any = score(*args)
                 if isawaitable(value):
                     value = await value
-            finally:
-                reset_frame(token)
-                leave(frame.span)
             take(place, _finite(value, score, place))
 
         if is_async(score):

@@ -3,7 +3,7 @@
 `Host.begin` makes the call. If the journal has the outcome, `recorded` is set and `replayed` returns it. Otherwise
 `Books.open` writes the intent, the function runs in `frame_inside(call)`, and exactly one method writes the outcome:
 `finish` (a value), `fail` (an error), or `cancelled` (the function was cut off; the effect is unknown). If the
-enclosing hook or call ends first, `leave` cancels the call, and a later result is refused. `carry_out` does all this
+enclosing hook or call ends first, the call is cancelled, and a later result is refused. `outcome_of` does all this
 for a call on the event loop, and `carry_out_here` for one that blocks its thread.
 """
 
@@ -31,7 +31,7 @@ from ..state.frozen import FrozenDict
 from ..state.model import dump, json_value
 from ..state.serialization import SHALLOW, check_depth
 from .budget import Account, Usage
-from .context import Frame, Span, frame_inside, frame_or_none
+from .context import Frame, end_open_calls, frame_inside, frame_or_none
 from .json_values import json_result
 from .redaction import Redactor
 from .spec import EffectSpec, usage_of
@@ -194,11 +194,6 @@ class Call:
         """Set the outcome, which was written when the caller received it."""
         self.recorded, self.outcome = recorded, recorded.outcome
 
-    def running(self, work: Any) -> Any:
-        """Keep and return the coroutine that knows the function's processes."""
-        self.coroutine = work
-        return work
-
     def take(self, recorded: Recorded, deliver: Callable[[], Any], entry: Any) -> None:
         """Set the outcome that the journal has for this call."""
         self.recorded, self.deliver, self.entry = recorded, deliver, entry
@@ -312,7 +307,7 @@ class Call:
             raise RunClosedError(f"run {run.run_id} no longer waits for {self.spec.name}; its result is discarded")
         self.over = True
         if self.open:
-            leave(self)
+            end_open_calls(self)
         members = {"intent": self.intent, **members, "seconds": int((perf_counter() - self.started) * 1e6) / 1e6}
         if usage is not None:
             members["estimated" if usage.estimated else "usage"] = usage.to_dict()
@@ -322,20 +317,6 @@ class Call:
         if usage is not None or self.reserved:
             run.account.settle(self.reserved, usage, self)
         return number
-
-
-def leave(span: Span) -> None:
-    """End a hook or call, and cancel its open calls."""
-    span.over = True
-    for call in tuple(span.open or ()):
-        if call.run.suspended:
-            return
-        try:
-            call.cancelled("the hook or call that made this call ended before it")
-        except (CallClosedError, RunClosedError):
-            continue  # the call has ended meanwhile, in another thread
-        if call.when_left is not None:
-            call.when_left()
 
 
 def replayed(call: Call) -> tuple[Any, bytes, int]:
@@ -370,74 +351,61 @@ def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, An
     return tokens(*args, **kwargs) if callable(tokens) else tokens
 
 
-async def start_later(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Start a call once other calls give back the tokens it needs."""
-    while not call.start(args, kwargs):
-        await anyio.sleep(_POLL_SECONDS)
-
-
 async def outcome_of(
-    call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, alone: bool = False
 ) -> tuple[Any, bytes, int]:
-    """Return a call's outcome as `Call.finish` does, recorded or made by `fn`."""
+    """Return a call's outcome as `Call.finish` does, recorded or made by `fn`, here or in a thread.
+
+    If `alone`, only the call awaits in this task: a cancellation that no scope requested came from the call's own code
+    and is the call's error.
+    """
     if call.recorded is not None:
-        await call.frame.host.turn(call)
+        if not alone:
+            await call.frame.host.turn(call)
         return replayed(call)
     if call.order is not None:
         await call.order.turn()
-    if not call.start(args, kwargs):
-        await start_later(call, args, kwargs)
-    return await carry_out(call, partial(fn, *args) if args else fn, kwargs)
-
-
-async def carry_out(
-    call: Call, fn: Callable[..., Any], kwargs: dict[str, Any], *, alone: bool = False
-) -> tuple[Any, bytes, int]:
-    """Run a started call to its outcome, here or in a thread.
-
-    Returns the result of `Call.finish`. If `alone`, only the call awaits in this task: a cancellation that no scope
-    requested came from the call's own code and is the call's error.
-    """
+    while not call.start(args, kwargs):  # once other calls give back the tokens it needs
+        await anyio.sleep(_POLL_SECONDS)
     spec, task = call.spec, own_task()
     before = 0 if task is None else task.cancelling()
-    error: Exception | None = None
     token = set_frame(frame_inside(call))
     try:
         with ForksEnd():
-            if spec.is_async:
-                work = call.running(fn(**kwargs))
-            else:
-                work = in_thread(fn, kwargs)
+            work = fn(*args, **kwargs) if spec.is_async else in_thread(partial(fn, *args) if args else fn, kwargs)
+            call.coroutine = work
             if spec.marks.timeout is None:
                 value = await work
             else:
                 with anyio.fail_after(spec.marks.timeout):
                     value = await work
-    except asyncio.CancelledError as cancelled:
-        if not is_cancelled() and (alone or cancel_requests() <= before):
-            call.fail(stray(call.spec.name, cancelled))
-        call.cancelled(_CUT_OFF)
-        raise
     except BaseException as raised:
-        error = own_error(raised)
-        if error is None or _is_cut_off(error):
-            if isinstance(error, ChildRunError) and call.frame.call is not None:
-                call.frame.call.refuse(error)  # otherwise a tool that catches it could return a result
-            call.cancelled(_CUT_OFF)
-            raise
-        if is_cancelled() or (not alone and cancel_requests() > before):
-            call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
-            await checkpoint_if_cancelled()
-            raise
-        if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
-            error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
-        call.fail(error)
+        await _failed(call, raised, alone, before)
+        raise
     finally:
-        error = None  # its traceback refers to this frame
         reset_frame(token)
         if alone and task is not None and task.cancelling() > before and not is_cancelled():
             await withdraw(before)  # the call has cancelled this task, which the run still needs
     return call.finish(value)
+
+
+async def _failed(call: Call, raised: BaseException, alone: bool, before: int) -> None:
+    """Write the outcome of a call that raised, and raise the call's own error, if it is one."""
+    cancelled = is_cancelled() or (not alone and cancel_requests() > before)
+    if isinstance(raised, asyncio.CancelledError):
+        if not cancelled:
+            call.fail(stray(call.spec.name, raised))
+    elif (error := own_error(raised)) is not None and not _is_cut_off(error):
+        if not cancelled:
+            if type(error) is TimeoutError and not error.args and call.spec.marks.timeout is not None:
+                error = TimeoutError(f"{call.spec.name} took longer than its timeout of {call.spec.marks.timeout} s")
+            call.fail(error)
+        call.cancelled(_CUT_OFF)  # an error raised after cancellation does not say how far the call came
+        await checkpoint_if_cancelled()
+        return
+    elif isinstance(error, ChildRunError) and call.frame.call is not None:
+        call.frame.call.refuse(error)  # otherwise a tool that catches it could return a result
+    call.cancelled(_CUT_OFF)
 
 
 def carry_out_here(

@@ -36,8 +36,8 @@ from weakref import WeakKeyDictionary
 
 from ...traces.derived_ids import derive
 from ...traces.file.writer import TraceWriter
-from ..current_frame import NOWHERE, frame_variable
-from ..errors import EffectNotAllowedError, NoRunError
+from ..current_frame import NOWHERE, frame_variable, reset_frame, set_frame
+from ..errors import CallClosedError, EffectNotAllowedError, NoRunError, RunClosedError
 from .spec import EffectSpec
 
 
@@ -47,8 +47,6 @@ class Lane:
     A frame is the lane of its own hook or call. There, `frame` is None: with a reference to itself, each frame would be
     left to the garbage collector.
     """
-
-    __slots__ = ("counts", "frame", "name", "started")
 
     def __init__(self, frame: "Lane | None", name: str = "") -> None:
         self.frame = frame
@@ -153,7 +151,15 @@ class Frame(Lane):
     too, which names its lane. The frame is also the lane of its hook or call, and, without a `span`, its span.
     """
 
-    __slots__ = ("call", "host", "open", "over", "parent", "phase", "prefix", "rngs", "step", "within")
+    frame = None
+    name = ""
+    started = 0
+    over = False
+    open: set[Any] | None = None
+    within: Span | None = None
+    """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
+    rngs: dict[tuple[str, str], Random] | None = None
+    """The random streams in use, by lane and name."""
 
     def __init__(
         self,
@@ -166,24 +172,29 @@ class Frame(Lane):
         span: Span | None = None,
         lane: str | None = None,
     ) -> None:
-        if lane is None:
-            lane = "" if call is not None or not prefix else prefix.decode()
-        self.frame = None
-        self.name = lane
         self.counts = {}
-        self.started = 0
         self.host = host
         self.step = step
         self.phase = phase
         self.parent = parent
         self.prefix = prefix
         self.call = call
-        self.over = False
-        self.open: set[Any] | None = None
-        self.within = span
-        """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
-        self.rngs: dict[tuple[str, str], Random] = {}
-        """The random streams in use, by lane and name."""
+        if span is not None:
+            self.within = span
+        if lane is None and prefix and call is None:
+            lane = prefix.decode()
+        if lane:
+            self.name = lane
+
+    def __enter__(self) -> None:
+        self.token = set_frame(self)
+
+    def __exit__(self, *error: object) -> None:
+        """End the hook or call."""
+        reset_frame(self.token)
+        self.over = True
+        if self.open:
+            end_open_calls(self)
 
     @property
     def span(self) -> Span:
@@ -194,6 +205,19 @@ class Frame(Lane):
         """Return 16 bytes from the seed, the fork path and this place."""
         host = self.host
         return derive(self.prefix, host.seed, host.path, host.first_step + self.step, self.phase, what)
+
+
+def end_open_calls(span: Any) -> None:
+    """Cancel the open calls of a hook or call that has ended."""
+    for call in tuple(span.open or ()):
+        if call.run.suspended:
+            return
+        try:
+            call.cancelled("the hook or call that made this call ended before it")
+        except (CallClosedError, RunClosedError):
+            continue  # the call has ended meanwhile, in another thread
+        if call.when_left is not None:
+            call.when_left()
 
 
 def frame_inside(call: Any) -> Frame:

@@ -149,6 +149,8 @@ def rng(name: str = "") -> random.Random:
     if frame is None:
         return random.Random()
     lane = lane_in(frame).name
+    if frame.rngs is None:
+        frame.rngs = {}
     stream = frame.rngs.get((lane, name))
     if stream is None:
         place = f"rng|{name}" if lane == frame.name else f"rng|{name}|{lane}"

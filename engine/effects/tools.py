@@ -11,11 +11,10 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
 from ..concurrency.tasks import is_cancelled, stray, the_one_of
-from ..current_frame import reset_frame, set_frame
 from ..errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..state.model import json_value
-from .call import Call, carry_out, leave, replayed, start_later
+from .call import Call, outcome_of
 from .context import Frame, frame_or_none, lane_in
 from .request_digest import request_digest
 from .spec import spec_of
@@ -49,16 +48,10 @@ async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
 
     Only the run awaits in this task, so a single call, the usual case, needs no task of its own.
     """
-    token = set_frame(frame)
-    try:
+    with frame:
         if len(decision.actions) > 1:
             return await _several(frame, tools, decision)
         return made(Observation, {"results": (await _run(begin(frame, tools, decision.actions[0])),)})
-    finally:
-        reset_frame(token)
-        frame.over = True
-        if frame.open:
-            leave(frame)
 
 
 async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observation:
@@ -159,16 +152,11 @@ def _no_tool(tools: Tools, action: Action) -> ActionResult:
 async def _run(call: Call | ActionResult) -> ActionResult:
     if isinstance(call, ActionResult):
         return call
-    spec, kwargs = call.spec, call.kwargs
+    spec = call.spec
     try:
-        if call.recorded is not None:
-            output, _, outcome = replayed(call)
-        else:
-            if not call.start((), kwargs):
-                await start_later(call, (), kwargs)
-            output, data, outcome = await carry_out(call, call.fn, kwargs, alone=True)
-            if spec.model is not None:  # `finish` holds a state model as it is
-                output = json_value(orjson.loads(data), "the result")
+        output, data, outcome = await outcome_of(call, call.fn, (), call.kwargs, alone=True)
+        if spec.model is not None and call.recorded is None:  # `finish` holds a state model as it is
+            output = json_value(orjson.loads(data), "the result")
     except EffectError as error:
         problem = error.message or error.error_type
         return ActionResult(call.action_id, spec.name, None, problem, error.error_type, call.outcome)

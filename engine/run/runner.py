@@ -34,7 +34,6 @@ from ...traces.errors import TraceError, TraceWriteError
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
-from ..effects.call import leave
 from ..effects.context import Frame, named_lanes
 from ..effects.json_values import own_observation
 from ..effects.tools import act
@@ -423,8 +422,7 @@ class Runner:
         run.warn_time()
 
     async def _call(self, frame: Frame, hook: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        token = set_frame(frame)
-        try:
+        with frame:
             value = await in_thread(hook, kwargs) if self._sync[frame.phase] else hook(**kwargs)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
@@ -432,11 +430,6 @@ class Runner:
                 if task is not None and task.cancelling() and not is_cancelled():
                     await withdraw()
             return value
-        finally:
-            reset_frame(token)
-            frame.over = True
-            if frame.open:
-                leave(frame)
 
 
 def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decision:
