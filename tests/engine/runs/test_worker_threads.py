@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -105,7 +104,7 @@ def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does
 ) -> None:
     """Cancelling it kills the processes of its thread, but not those of another run's call."""
     monkeypatch.setattr(workers, "_pool", workers._Pool())  # no thread of an earlier test takes the second call
-    both_over, may_end = threading.Event(), threading.Event()
+    may_end = threading.Event()
     killed: list[str] = []
 
     class Process:
@@ -124,10 +123,7 @@ def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does
 
     async def main() -> tuple[int, int]:
         idents: list[int] = []
-        job: Any = in_thread(
-            lambda: idents.append(threading.get_ident()), {}, lambda job, value: go_on(job, both_over.set)
-        )
-        both_over.wait()
+        job: Any = in_thread(lambda: idents.append(threading.get_ident()), {})
         while not job.over:
             pass  # the loop has no turn, so the result is not delivered yet
         others = in_thread(other, {})
@@ -136,9 +132,6 @@ def test_a_call_that_has_ended_in_its_thread_has_no_part_in_what_the_thread_does
         job.cancel()
         may_end.set()
         return idents[0], await others
-
-    def go_on(job: workers.Job, fn: Callable[[], None]) -> None:
-        job.go_on(fn, {})
 
     mine, others = asyncio.run(main())
     assert mine == others
