@@ -19,8 +19,10 @@ from refold.testing import StoreSuite
 from refold.testing.store_suite import _write
 from refold.traces.file.writer import TraceWriter
 from refold.traces.stores import NewTask, RunRef, open_store
-from refold.traces.stores.sqlite import database, ownership
-from refold.traces.stores.sqlite.store import SqliteStore
+from refold.traces.stores.sql import sqlite, sqlite_file
+from refold.traces.stores.sql.sqlite import SqliteDatabase
+from refold.traces.stores.sql.store import SqlStore
+from refold.traces.stores.sql.tables import VERSION
 
 
 class TestSqliteStore(StoreSuite):
@@ -29,20 +31,32 @@ class TestSqliteStore(StoreSuite):
         return f"sqlite:///{tmp_path}/runs.db"
 
 
+TRIGGER = "CREATE TRIGGER {} AFTER INSERT ON runs BEGIN INSERT INTO totals SELECT a.i FROM totals a, totals b; END"
+"""Runs at each insert, for ever if its maker wants that."""
+
+
 @pytest.mark.parametrize("access", ["create", "read"])
-@pytest.mark.parametrize("name", ["mine", "run_added"])
-def test_a_file_with_a_trigger_of_its_own_is_refused(tmp_path: Path, name: str, access: Any) -> None:
-    """It would run at each append, for ever if its maker wants that."""
-    path = tmp_path / "runs.db"
-    open_store(f"sqlite:///{path}").close()
-    open_store(f"sqlite:///{path}", access).close()
-    with closing(sqlite3.connect(path)) as stranger:
-        stranger.executescript(
-            f"CREATE TABLE other (i); DROP TRIGGER IF EXISTS {name}; "
-            f"CREATE TRIGGER {name} AFTER INSERT ON runs BEGIN INSERT INTO other SELECT a.i FROM other a, other b; END"
-        )
-    with pytest.raises(StoreError, match=f"has a trigger {name} of its own"):
-        open_store(f"sqlite:///{path}", access)
+def test_a_file_with_a_trigger_of_its_own_is_refused(tmp_path: Path, access: Any) -> None:
+    open_store(f"sqlite:///{tmp_path}/runs.db").close()
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as stranger:
+        stranger.executescript(f"CREATE TABLE totals (i); {TRIGGER.format('mine')}")
+    with pytest.raises(StoreError, match="has a trigger mine of its own"):
+        open_store(f"sqlite:///{tmp_path}/runs.db", access)
+
+
+def test_a_store_of_version_1_loses_its_triggers_and_keeps_its_runs(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/runs.db")) as store:
+        _write(store, "one", end="completed")
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as old:
+        old.executescript(f"CREATE TABLE totals (i); {TRIGGER.format('run_added')}; PRAGMA user_version = 1")
+    with closing(open_store(f"sqlite:///{tmp_path}/runs.db", "read")) as store:
+        assert [(total.status, total.runs) for total in store.totals()] == [("completed", 1)]
+    with closing(open_store(f"sqlite:///{tmp_path}/runs.db", "write")) as store:
+        _write(store, "two", end="completed")
+        assert [(total.status, total.runs, total.cost) for total in store.totals()] == [("completed", 2, 0.5)]
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as new:
+        assert new.execute("SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger'").fetchall() == [(0,)]
+        assert new.execute("PRAGMA user_version").fetchall() == [(2,)]
 
 
 @pytest.mark.parametrize("access", ["create", "read"])
@@ -76,7 +90,7 @@ def test_the_table_of_a_folders_sets_is_no_store(tmp_path: Path, access: Any) ->
 
 @pytest.mark.parametrize("name", ["a#b", "100%", "%41", "what?.db", " two words ", "new\nline", "\udcff", "é"])
 def test_a_stores_url_opens_the_same_file_whatever_its_name_is(tmp_path: Path, name: str) -> None:
-    database = SqliteStore.at(tmp_path / name)
+    database = SqlStore(SqliteDatabase(tmp_path / name))
     url = database.url
     assert "#" not in url
     database.tasks("set").add([NewTask("one")])
@@ -110,8 +124,7 @@ def test_a_database_that_may_not_be_written_says_what_to_do(tmp_path: Path, monk
     connect = sqlite3.connect
 
     def read_only(path: str, **options: Any) -> sqlite3.Connection:
-        address = path if "uri" in options else f"file:{path}?mode=ro"
-        connection: sqlite3.Connection = connect(address, **{**options, "uri": True})
+        connection: sqlite3.Connection = connect(path.replace("mode=rwc", "mode=ro"), **options)
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", read_only)
@@ -133,12 +146,12 @@ def test_a_read_only_folder_hides_no_records_of_a_killed_writer(
     if not is_whole:
         shutil.copy(tmp_path / "runs.db-wal", tmp_path / "copy")
         store.close()
-    connect = ownership._connect
+    connect = sqlite_file.connect
 
     def refused(address: str, timeout: float) -> sqlite3.Connection:
         return connect(address, timeout) if "immutable" in address else Refused(":memory:")
 
-    monkeypatch.setattr(ownership, "_connect", refused)
+    monkeypatch.setattr(sqlite_file, "connect", refused)
     if is_whole:
         with closing(open_store(f"sqlite:///{tmp_path}/copy/runs.db", "read")) as copy:
             assert copy.has("one")
@@ -202,7 +215,7 @@ def test_a_run_that_could_not_be_given_back_is_free_for_its_own_process(tmp_path
 
 
 def test_a_database_that_another_program_holds_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refold.traces.stores.sqlite.database._BUSY", 0.0)
+    monkeypatch.setattr("refold.traces.stores.sql.sqlite._BUSY", 0.0)
     url = f"sqlite:///{tmp_path}/runs.db"
     with closing(open_store(url)) as store, closing(sqlite3.connect(tmp_path / "runs.db")) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -231,20 +244,20 @@ def test_a_process_with_older_tables_changes_nothing_of_a_newer_refolds(
     url = f"sqlite:///{path}"
     store: Any = open_store(url)
 
-    def upgrade(*arguments: Any) -> None:
+    def upgrade(*arguments: Any, **options: Any) -> None:
         with closing(sqlite3.connect(path)) as newer:
-            newer.execute(f"PRAGMA user_version = {ownership.VERSION + 1}")
+            newer.execute(f"PRAGMA user_version = {VERSION + 1}")
 
     upgrade()
     with pytest.raises(StoreError, match="by a newer refold"):  # it was open before
         Engine(Counting(), traces=store).run("t")
     with closing(sqlite3.connect(path)) as plain:
-        plain.execute(f"PRAGMA user_version = {ownership.VERSION}")
-    monkeypatch.setattr(database, "check_owner", upgrade)  # between its check and its first transaction
+        plain.execute(f"PRAGMA user_version = {VERSION}")
+    monkeypatch.setattr(sqlite, "check_owner", upgrade)  # between its check and its first transaction
     with pytest.raises(StoreError, match="by a newer refold"):
         open_store(url)
     with closing(sqlite3.connect(path)) as plain:
-        assert plain.execute("PRAGMA user_version").fetchone() == (ownership.VERSION + 1,)
+        assert plain.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
         assert plain.execute("SELECT count(*) FROM runs").fetchone() == (0,)
 
 

@@ -61,8 +61,7 @@ class TraceStore(Protocol):
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
         """Return the number of runs, their tokens and cost, for each group.
 
-        A filter may only give `set_id`, `model` and `status`: databases update these totals as runs change, and count
-        nothing when asked.
+        The selected runs are counted with each call.
         """
 
     def path_of(self, run_id: str) -> Path | None:

@@ -45,17 +45,20 @@ def open_store(place: "str | Path | TraceStore", access: Access = "create") -> "
         case "file":
             return _folder(_folder_path(place), access)
         case "sqlite":
-            from .sqlite.store import SqliteStore
+            from .sql.sqlite import SqliteDatabase
+            from .sql.store import SqlStore
 
-            return SqliteStore.at(_sqlite_path(place), access)
+            return SqlStore(SqliteDatabase(_sqlite_path(place), access))
         case _:
             try:
-                from .postgres.store import PostgresStore
+                from .sql.postgres import PostgresDatabase
             except ModuleNotFoundError as error:
                 if error.name != "psycopg":
                     raise
                 raise ExtraMissingError("the PostgreSQL store", "psycopg", "postgres") from None
-            return PostgresStore.at(place, access)
+            from .sql.store import SqlStore
+
+            return SqlStore(PostgresDatabase(place, access))
 
 
 def check_scheme(url: str) -> str:

@@ -129,7 +129,6 @@ def page_of(rows: Iterable[RunRow], where: RunFilter, after: str | None, limit: 
 
 def add_up(rows: Iterable[RunRow], by: Sequence[Grouping], where: RunFilter) -> list[Total]:
     """Return the totals of groups of rows."""
-    check_totals(by, where)
     sums: dict[tuple[str | None, str | None, str | None], tuple[int, int, float]] = {}
     for row in rows:
         if fits(row, where):
@@ -142,11 +141,3 @@ def add_up(rows: Iterable[RunRow], by: Sequence[Grouping], where: RunFilter) -> 
             sums[group] = runs + 1, tokens + row.tokens, cost + (row.cost or 0.0)
     keys = sorted(sums, key=lambda group: tuple(part or "" for part in group))
     return [Total(*group, *sums[group]) for group in keys]
-
-
-def check_totals(by: Sequence[Grouping], where: RunFilter) -> None:
-    """Raise `ValueError` for a grouping or filter without totals."""
-    if unknown := set(by) - {"set", "model", "status"}:
-        raise ValueError(f"totals must be grouped by set, model or status, got {', '.join(sorted(unknown))}")
-    if any(getattr(where, name) is not None for name in ("parent", "text", "since", "until")):
-        raise ValueError("totals can be restricted to a set, a model and a status only")

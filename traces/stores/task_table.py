@@ -93,7 +93,7 @@ class TaskCount:
     """The number of tasks with one status, and their sums.
 
     `scored` is the number of tasks with a score. A task of unknown cost adds nothing to the cost, and one to
-    `unpriced`.
+    `unpriced`. `changed` is the time of the last change, in seconds since the epoch.
     """
 
     status: str
@@ -103,6 +103,7 @@ class TaskCount:
     cost: float
     unpriced: int
     tokens: int
+    changed: float
 
 
 class TaskTable(Protocol):

@@ -9,12 +9,10 @@ import pytest
 from view_server import serving
 
 from refold import Task
-from refold.errors import StoreError
 from refold.modules.examples.game_of_24 import GameOf24
 from refold.modules.run_sets import run_set
 from refold.modules.run_sets.shared_budget import SharedBudget
 from refold.traces.stores import Figures, NewTask, open_store
-from refold.traces.stores.folder.sets_file import SetsFile
 from refold.traces.stores.folder.store import TASKS, FolderStore
 
 
@@ -89,8 +87,9 @@ def test_a_lease_that_ran_out_is_told(tmp_path: Path) -> None:
 
 
 def test_without_sets_nothing_is_made(tmp_path: Path) -> None:
-    assert SetsFile(tmp_path).sets() == []
-    assert list(tmp_path.iterdir()) == []
+    with serving(tmp_path) as asking:
+        assert asking.get("sets") == {"sets": []}
+    assert not (tmp_path / TASKS).exists()
 
 
 def _link(path: Path) -> None:
@@ -102,16 +101,6 @@ def _view(path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE real (a)")
         database.execute("CREATE VIEW tasks AS SELECT a AS set_id FROM real")
-
-
-def _endless(path: Path) -> None:
-    made(path.parent)
-    with sqlite3.connect(path) as database:
-        many = "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n"
-        database.execute(
-            "INSERT INTO tasks (set_id, key, place, status, epoch, lease_until, attempts, grp, model, tokens, doc,"
-            f" changed) SELECT 's', i, i, i, 0, 0, 0, '', '', 0, '', 0 FROM ({many})"
-        )
 
 
 def _computed(path: Path) -> None:
@@ -144,20 +133,13 @@ def test_what_is_no_table_of_sets_is_refused_and_the_runs_are_shown(kind: str, t
         assert asking.get("runs")["rows"] == []
 
 
-def test_values_of_other_types_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", ["score = 'x'", "cost = 9e999", "tokens = x'00'", "result = '[1'", "place = 'far'"])
+def test_a_set_with_values_of_other_types_is_refused(change: str, tmp_path: Path) -> None:
     made(tmp_path)
     with sqlite3.connect(tmp_path / TASKS) as database:
-        database.execute("UPDATE tasks SET score = 'x', cost = 9e999, tokens = x'00', error = 5, result = '[1]'")
-        database.execute("UPDATE tasks SET key = CAST(x'ff41' AS TEXT) WHERE place = (SELECT MIN(place) FROM tasks)")
-    (found,) = SetsFile(tmp_path).sets()
-    assert (found.tokens, found.tasks) == (0, 5)
-    first, *_ = SetsFile(tmp_path).tasks(found.set_id)
-    assert (first.key, first.score, first.cost, first.error, first.result) == ("\ufffdA", None, None, "5", None)
-
-
-def test_a_question_takes_a_bounded_amount_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _endless(tmp_path / TASKS)
-    assert len(SetsFile(tmp_path).sets()) == 2
-    monkeypatch.setattr("refold.traces.stores.folder.sets_file._WORK", 10_000)
-    with pytest.raises(StoreError, match="interrupted"):
-        SetsFile(tmp_path).sets()
+        database.execute(f"UPDATE tasks SET {change}")
+    with serving(tmp_path) as asking:
+        answer = asking.http.get("/api/set", params={"id": "night / <b>"})
+        assert answer.status_code == 409
+        assert "that refold did not write" in answer.json()["error"]["message"]
+        assert asking.get("runs")["rows"] == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..task_table import Lease
 
 if TYPE_CHECKING:
-    from ..sqlite.database import SqliteDatabase
+    from ..sql.sqlite import SqliteDatabase
 
 HOLDS_SECONDS = 1.0
 """For how many seconds one query is trusted.

@@ -1,5 +1,6 @@
 """A folder of trace files as a store."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from ..task_table import Lease, TaskTable
 from .lease_fence import LeaseFence
 
 if TYPE_CHECKING:
-    from ..sqlite.database import SqliteDatabase
+    from ..sql.sqlite import SqliteDatabase
 
 TASKS = "sets.sqlite"
 """The database with the tables of tasks, beside the traces."""
@@ -192,11 +193,12 @@ class FolderStore:
 
     def _database(self) -> "SqliteDatabase":
         if self._sets is None:
-            from ..sql import tables
-            from ..sqlite.database import SqliteDatabase
+            from ..sql.sqlite import SqliteDatabase
 
             access: Access = "read" if self._access == "read" else "create"
-            self._sets = SqliteDatabase(self.folder / TASKS, tables.TASKS, access)
+            if access == "read":  # the folder may be a stranger's
+                os.close(open_file(self.folder / TASKS))
+            self._sets = SqliteDatabase(self.folder / TASKS, access, with_runs=False)
         return self._sets
 
     def under(self, lease: Lease) -> "FolderStore":

@@ -1,5 +1,5 @@
-"""The shared part of the stores in databases.
+"""The stores in databases: one layer, of which SQLite and PostgreSQL differ in their connection.
 
-Its statements work in both SQLite and PostgreSQL. `database` is the interface of a connection; `tasks` and `runs` are
-the two tables, `tables` their columns.
+The statements of `store`, `run_writer`, `runs` and `tasks` work in both. `database` is the interface of a connection,
+which `sqlite` and `postgres` implement; `tables` has the columns, and `sqlite_file` checks a file before it is used.
 """

@@ -1,9 +1,12 @@
 """The interface of a database that the tables need."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ...errors import StoreError
+from ..protocol import Durability
 from ..task_table import Lease
 
 Row = tuple[Any, ...]
@@ -43,14 +46,20 @@ class Line(NamedTuple):
     raw: bytes
 
 
-class Facts(NamedTuple):
-    """A statement that changes the rows of a run, with its values."""
+class Statement(NamedTuple):
+    """A statement with `?` for its values."""
 
     sql: str
     values: Sequence[Any]
 
 
-def advance(head: Head, after: Head, fence: Lease | None) -> Facts:
+def check_row(row: Row, kinds: Sequence[Any], table: str, url: str) -> None:
+    """Raise `StoreError` for a row that refold did not write: SQLite allows any value in any column."""
+    if not all(map(isinstance, row, kinds)) or not all(math.isfinite(value) for value in row if type(value) is float):
+        raise StoreError(f"{url} has a row in its table of {table} that refold did not write: {str(row[0])[:100]!r}")
+
+
+def advance(head: Head, after: Head, fence: Lease | None) -> Statement:
     """Return the statement that moves a head.
 
     It changes no row if another writer has moved the head, or if the lease is lost.
@@ -58,8 +67,8 @@ def advance(head: Head, after: Head, fence: Lease | None) -> Facts:
     moved = (after.seq, after.hash, after.size, after.steps, after.changed)
     values = (*moved, head.number, head.seq, head.hash, head.epoch)
     if fence is None:
-        return Facts(_ADVANCE, values)
-    return Facts(_ADVANCE + _FENCE, (*values, fence.set_id, fence.key, fence.epoch))
+        return Statement(_ADVANCE, values)
+    return Statement(_ADVANCE + _FENCE, (*values, fence.set_id, fence.key, fence.epoch))
 
 
 class Session(Protocol):
@@ -78,26 +87,20 @@ class SqlDatabase(Protocol):
     NOW: str
     """The expression for the database's own clock, in seconds since the epoch."""
     SKIP_LOCKED: str
-    """The clause with which a claim's SELECT skips rows that other claims hold."""
+    """The clause with which a claim's SELECT skips rows that other claims lock."""
     FOR_UPDATE: str
-    """The clause with which a SELECT holds a row until the end of the transaction."""
+    """The clause with which a SELECT locks a row until the end of the transaction."""
 
     @property
     def url(self) -> str:
         """The address of the store, without a password."""
 
     def append(
-        self,
-        head: "Head",
-        after: "Head",
-        lines: Sequence[Line],
-        facts: Sequence["Facts"],
-        fence: Lease | None,
+        self, head: Head, after: Head, lines: Sequence[Line], more: Sequence[Statement], fence: Lease | None
     ) -> bool:
-        """Append lines to a run if its head still is `head`.
+        """Append lines to a run if its head still is `head`, and return whether it was.
 
-        Returns whether it was. `facts` change the run's row in the same transaction. With a `fence`, the lease's epoch
-        is compared, too. After a lost connection, the append is sent again.
+        The statements `more` are executed in the same transaction. With a `fence`, the lease's epoch is compared, too.
         """
 
     def is_in_place(self) -> bool:
@@ -106,9 +109,15 @@ class SqlDatabase(Protocol):
     def write(self, work: Callable[[Session], R]) -> R:
         """Run `work` in a transaction that may write, and return its result.
 
-        The transaction is committed after `work`, or rolled back by an error. After a lost connection, `work` is
-        repeated, so it must change nothing but the database. Raises `StoreError` if the answer to the COMMIT is lost.
+        The transaction is committed after `work`, or rolled back by an error. `work` may be repeated, so it must change
+        nothing but the database. Raises `StoreError`, also if the answer to the COMMIT is lost.
         """
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query, in a transaction of its own."""
+
+    def set_durability(self, durability: Durability) -> None:
+        """Prepare this process's later appends for a durability."""
+
+    def close(self) -> None:
+        """Close the connections."""

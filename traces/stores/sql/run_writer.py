@@ -15,11 +15,11 @@ from ..owner import SECONDS, end_owner, person_text
 from ..run_row import RunRow
 from ..summaries import from_header, tokens_and_cost
 from ..task_table import Lease
-from .database import Facts, Head, Line, Session, SqlDatabase
+from .database import Head, Line, Session, SqlDatabase, Statement
 from .tables import SPAN
 from .tasks import check_lease
 
-_TELLING = frozenset((b"header", b"end", b"wait", b"input", b"resume"))
+_LISTED = frozenset((b"header", b"end", b"wait", b"input", b"resume"))
 """The kinds of record that change the row of a run."""
 _DECIDE = b'{"kind":"decide",'
 
@@ -65,21 +65,21 @@ class SqlRun:
             data, self._waiting = self._waiting + data, b""
         head = self._before = self.head
         first, seq, size, steps = head.number * SPAN, head.seq, head.size, head.steps
-        lines, facts = list[Line](), list[bytes]()
+        lines, listed = list[Line](), list[bytes]()
         for raw in data.split(b"\n")[:-1]:
             seq, size, kind = seq + 1, size + len(raw) + 1, raw[9 : raw.index(b'"', 9)]
             lines.append(Line(first + seq, size, kind, raw))
             if kind == b"commit":
                 steps = Record.parse(raw).step + 1
-            elif kind in _TELLING:
-                facts.append(raw)
+            elif kind in _LISTED:
+                listed.append(raw)
         last = Record.parse(lines[-1].raw)
         if last.seq != seq:
             raise TraceWriteError(f"{self._name} ends with record {head.seq}: record {last.seq} does not follow it")
         after = Head(head.number, head.epoch, seq, last.hash, size, steps, last.at)
         try:
-            changes = self._facts([Record.parse(raw) for raw in facts], data) if facts else ()
-            done = self._database.append(head, after, lines, changes, self._lease)
+            more = self._row_statements([Record.parse(raw) for raw in listed], data) if listed else ()
+            done = self._database.append(head, after, lines, more, self._lease)
         except StoreError as error:
             raise TraceWriteError(
                 f"{self._name} cannot be written: {error}; its records are complete: resume the run"
@@ -88,38 +88,38 @@ class SqlRun:
             self._refuse()
         self.head = after
 
-    def _facts(self, records: list[Record], data: bytes) -> Sequence[Facts]:
-        """Return the changes of the run's row by these records.
+    def _row_statements(self, records: list[Record], data: bytes) -> list[Statement]:
+        """Return the statements by which these records change the run's row.
 
-        Only the header and the last of the other records change the row.
+        Only the header and the last of the other records do.
         """
-        found = [self._header_facts(record) for record in records[:1] if record.kind == "header"]
-        rest = records[len(found) :]
-        return [*found, *([self._end_facts(rest[-1], data)] if rest else [])]
+        first = [self._insert_row(record) for record in records[:1] if record.kind == "header"]
+        rest = records[len(first) :]
+        return [*first, *([self._update_row(rest[-1], data)] if rest else [])]
 
-    def _header_facts(self, record: Record) -> Facts:
+    def _insert_row(self, record: Record) -> Statement:
         row = from_header(RunRow(self._run_id), record)
         set_id = self._lease.set_id if self._lease is not None else ""
         model = row.model or (self._lease.model if self._lease is not None else "")
         texts = [
             text.replace("\0", "") for text in (row.task, row.objective, row.module, model)
         ]  # PostgreSQL's text cannot hold NUL
-        return Facts(
+        return Statement(
             "INSERT INTO runs (run_id, set_id, task, objective, module, model, parent, parent_kind, status, tokens, "
             "cost, started) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'interrupted', 0, 0, ?)",
             (self._run_id, set_id, *texts, row.parent, row.parent_kind, row.started),
         )
 
-    def _end_facts(self, record: Record, data: bytes) -> Facts:
+    def _update_row(self, record: Record, data: bytes) -> Statement:
         if record.kind == "end":
             tokens, cost = tokens_and_cost(record.get("usage") or {})
-            return Facts(
+            return Statement(
                 "UPDATE runs SET status = ?, stop_reason = ?, tokens = ?, cost = ? WHERE run_id = ?",
                 (record["status"], record.get("stop_reason"), tokens, cost, self._run_id),
             )
         ending = read_ending(Lines(read_lines(self._database, self.head.number) + data))
         status = ending.status if ending is not None else "interrupted"
-        return Facts("UPDATE runs SET status = ?, stop_reason = NULL WHERE run_id = ?", (status, self._run_id))
+        return Statement("UPDATE runs SET status = ?, stop_reason = NULL WHERE run_id = ?", (status, self._run_id))
 
     def _refuse(self) -> NoReturn:
         if self._lease is not None:

@@ -1,15 +1,12 @@
-"""The table of runs in a database, with stored totals."""
+"""The table of runs in a database."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import StoreError
 from ..owner import has_died, person_text
 from ..protocol import Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total, page_key, parse_key
-from ..summaries import check_totals
-from .database import Row, SqlDatabase
+from .database import Row, SqlDatabase, check_row
 
 _COLUMNS = (
     "r.run_id, r.set_id, r.task, r.objective, r.module, r.model, r.parent, r.parent_kind, r.status, r.stop_reason, "
@@ -19,7 +16,8 @@ _KINDS = (
     *(str, str, str, str, str, str, str | None, str | None, str, str | None),
     *(int, int, int | float | None, int | float, int | float, int, str | None),
 )
-"""The types of these columns, without the last one: SQLite allows any value in any column."""
+"""The types of these columns, without the last one."""
+_GROUPS = {"set": "set_id", "model": "model", "status": "status"}
 _FROM = "FROM runs r JOIN heads h ON h.run_id = r.run_id"
 
 
@@ -51,20 +49,17 @@ def page(database: SqlDatabase, where: RunFilter, after: str | None, limit: int)
 
 
 def totals(database: SqlDatabase, by: Sequence[Grouping], where: RunFilter) -> list[Total]:
-    """Return the sums of groups of runs, from the stored totals."""
-    check_totals(by, where)
-    columns = {"set": "set_id", "model": "model", "status": "status"}
-    chosen = [column if name in by else "NULL" for name, column in columns.items()]
-    groups = [column for name, column in columns.items() if name in by]
-    terms = [f"{column} = ?" for column in columns.values() if getattr(where, column) is not None]
-    values = [getattr(where, column) for column in columns.values() if getattr(where, column) is not None]
+    """Return the sums of groups of runs."""
+    groups = ", ".join(f"r.{column}" for name, column in _GROUPS.items() if name in by)
+    terms, values = _terms(where)
     rows = database.rows(
-        f"SELECT {', '.join(chosen)}, SUM(runs), SUM(tokens), SUM(cost) FROM totals {_where(terms)} "
-        + (f"GROUP BY {', '.join(groups)} HAVING SUM(runs) > 0 ORDER BY {', '.join(groups)}" if groups else ""),
+        f"SELECT {', '.join(f'r.{column}' if name in by else 'NULL' for name, column in _GROUPS.items())}, "
+        f"COUNT(*), SUM(r.tokens), COALESCE(SUM(r.cost), 0) FROM runs r {_where(terms)} "
+        + (f"GROUP BY {groups} ORDER BY {groups}" if groups else ""),
         values,
     )
     return [
-        Total(set_id, model, status, int(runs), int(tokens), float(cost))
+        Total(set_id, model, status, runs, int(tokens), float(cost))
         for set_id, model, status, runs, tokens, cost in rows
         if runs
     ]
@@ -101,14 +96,7 @@ def _where(terms: list[str]) -> str:
 
 
 def _row(row: Row, url: str) -> RunRow:
-    """Return a row of the table.
-
-    Raises `StoreError` for a row that refold did not write: the file may be a stranger's.
-    """
     *facts, owner, held = row
-    if not all(isinstance(value, kind) for value, kind in zip((*facts, owner), _KINDS, strict=True)) or not all(
-        math.isfinite(value) for value in facts if isinstance(value, float)
-    ):
-        raise StoreError(f"{url} has a row in its table of runs that refold did not write: {str(facts[0])[:100]!r}")
+    check_row((*facts, owner), _KINDS, "runs", url)
     alive = bool(held) and owner is not None and not has_died(owner)
     return RunRow(*(*facts, alive, person_text(owner) if alive else None))

@@ -37,7 +37,7 @@ class SqlStore:
         """Start a trace; see `TraceStore`."""
         if not is_run_id(run_id):
             raise TraceNotFoundError(f"{run_id!r} is not the id of a run")
-        self._choose(durability)
+        self._database.set_durability(durability)
         now = self._database.NOW
 
         def work(session: Session, owner: str) -> Head:
@@ -59,7 +59,7 @@ class SqlStore:
 
     def open(self, run_id: str, *, durability: Durability = "process") -> Store:
         """Hold a trace for writing; see `TraceStore`."""
-        self._choose(durability)
+        self._database.set_durability(durability)
         now = self._database.NOW
 
         def work(session: Session, owner: str) -> Head:
@@ -102,9 +102,6 @@ class SqlStore:
             raise TraceLockedError(f"{self.url}#{run_id}", holder=person_text(owner))
         return tuple(head)
 
-    def _choose(self, durability: Durability) -> None:
-        """Prepare the database for appends of this durability."""
-
     def _missing(self, run_id: str) -> TraceNotFoundError:
         return TraceNotFoundError(f"there is no run {run_id} in {self.url}")
 
@@ -144,7 +141,7 @@ class SqlStore:
         return page(self._database, where or RunFilter(), after, limit)
 
     def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return the stored sums of each group."""
+        """Return the sums of each group; see `TraceStore`."""
         return totals(self._database, by, where or RunFilter())
 
     def path_of(self, run_id: str) -> Path | None:
@@ -192,10 +189,7 @@ class SqlStore:
     def close(self) -> None:
         """Close the store's connections; a view under a lease has none."""
         if self._lease is None:
-            self._close()
-
-    def _close(self) -> None:
-        raise NotImplementedError
+            self._database.close()
 
 
 class SqlBlobs:

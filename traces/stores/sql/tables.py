@@ -1,5 +1,8 @@
 """The tables of a store, in SQL for both SQLite and PostgreSQL."""
 
+VERSION = 2
+"""The version of a store's tables, which each database notes; it changes with the meaning of a table."""
+
 TASKS = (
     """CREATE TABLE IF NOT EXISTS tasks (
         set_id TEXT NOT NULL, key TEXT NOT NULL, place BIGINT NOT NULL, status TEXT NOT NULL,
@@ -34,16 +37,12 @@ RUNS = (
     "CREATE INDEX IF NOT EXISTS runs_of_set ON runs (set_id, started, run_id)",
     "CREATE INDEX IF NOT EXISTS runs_by_model ON runs (model, started, run_id)",
     "CREATE INDEX IF NOT EXISTS runs_by_parent ON runs (parent, started, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_group ON runs (set_id, model, status, tokens, cost)",
 )
 """The tables of runs. Columns that every append changes are apart in `heads`, which has no further index: so an append
 changes no index, and PostgreSQL replaces the row within its page. The id of a record is its run's number times `SPAN`,
 plus its `seq`, so the records of a run are adjacent without a further index. `key` is INTEGER in SQLite, where such a
-key is the table's own order: with BIGINT, each append would also change an index."""
+key is the table's own order: with BIGINT, each append would also change an index. Totals are sums over `runs_by_group`
+alone."""
 
 SPAN = 2**32
-
-TOTALS = """CREATE TABLE IF NOT EXISTS totals (
-    set_id TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL, runs BIGINT NOT NULL, tokens BIGINT NOT NULL,
-    cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (set_id, model, status))"""
-"""Sums over `runs`, updated by triggers in the transaction that changes a run: a GROUP BY over a million rows takes
-longer than a person waits."""

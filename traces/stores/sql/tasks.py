@@ -9,12 +9,17 @@ import orjson
 
 from ...errors import TraceTakenError
 from ..task_table import QUEUED, RUNNING, Figures, Lease, NewTask, TaskCount, TaskRow
-from .database import Row, Session, SqlDatabase
+from .database import Row, Session, SqlDatabase, check_row
 
 _COLUMNS = (
     "key, place, status, epoch, owner, lease_until > {now}, attempts, run_id, grp, model, score, cost, tokens, "
     "seconds, error, result, doc, changed"
 )
+_KINDS = (
+    *(str, int, str, int, str | None, int | bool, int, str | None, str, str, int | float | None, int | float | None),
+    *(int, int | float | None, str | None, str | None, str, int | float),
+)
+"""The types of these columns."""
 _FIGURES = "score = ?, cost = ?, tokens = ?, seconds = ?, error = ?, result = ?"
 _BATCH = 1000
 
@@ -193,12 +198,12 @@ class SqlTasks:
         found = self._database.rows(
             "SELECT status, COUNT(*), COUNT(score), COALESCE(SUM(score), 0), COALESCE(SUM(cost), 0), "
             f"SUM(CASE WHEN cost IS NULL AND status NOT IN ('{QUEUED}', '{RUNNING}') THEN 1 ELSE 0 END), "
-            "COALESCE(SUM(tokens), 0) FROM tasks WHERE set_id = ? GROUP BY status ORDER BY status",
+            "COALESCE(SUM(tokens), 0), MAX(changed) FROM tasks WHERE set_id = ? GROUP BY status ORDER BY status",
             [self._set_id],
         )
         return [
-            TaskCount(status, int(tasks), int(scored), float(score), float(cost), int(unpriced), int(tokens_used))
-            for status, tasks, scored, score, cost, unpriced, tokens_used in found
+            TaskCount(status, tasks, scored, float(score), float(cost), unpriced, int(tokens), float(changed))
+            for status, tasks, scored, score, cost, unpriced, tokens, changed in found
         ]
 
     def documents(self) -> list[str]:
@@ -235,6 +240,7 @@ class SqlTasks:
         return _COLUMNS.format(now=self._database.NOW)
 
     def _row(self, row: Row) -> TaskRow:
+        check_row(row, _KINDS, "tasks", self._database.url)
         key, place, status, epoch, owner, held, attempts, run_id, group, model, *figures, doc, changed = row
         score, cost, tokens, seconds, error, result = figures
         return TaskRow(

@@ -1,0 +1,148 @@
+"""A check that an SQLite file is a store's.
+
+The check comes before any write: the file may belong to another program, or a stranger may have made its schema to run
+code. So it is opened read-only first, and each of the store's tables must be a plain one, without triggers: a view, a
+virtual table or a computed column could do more than hold values.
+"""
+
+import os
+import sqlite3
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+
+from ...errors import StoreError
+from .tables import VERSION
+
+APPLICATION = 0x72667374
+"""The `application_id` of a store's file: "rfst"."""
+_TABLES = ("tasks", "documents", "heads", "records", "blobs", "runs")
+_OLD_TRIGGERS = ("run_added", "run_changed", "run_removed")
+MARKS = (
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+    # Version 1 counted its runs by triggers.
+    *(f"DROP TRIGGER IF EXISTS {name}" for name in _OLD_TRIGGERS),
+    "DROP TABLE IF EXISTS totals",
+)
+_LIMITS = (
+    (sqlite3.SQLITE_LIMIT_LENGTH, 256 * 2**20),
+    (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 100),
+    (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+    (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
+)
+"""Limits of every connection, far above the needs of a store: a value may have 256 MiB; SQLite's default is 1 GB."""
+_NETWORK = frozenset(
+    ("9p", "afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
+)
+"""File systems on which the shared memory of WAL mode does not work between machines."""
+
+
+def connect(address: str, timeout: float) -> sqlite3.Connection:
+    """Connect to a file's URI, with limits on what its schema and values can do."""
+    connection = sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+    for name, value in _LIMITS:
+        connection.setlimit(name, value)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def uri_of(path: Path, mode: str) -> str:
+    """Return the URI of a file, opened in SQLite's mode `rwc` or `ro`."""
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
+
+
+def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
+    """Open a database for reading only.
+
+    Raises `StoreError` if records wait beside the file that only a process with a right to write can read.
+    """
+    connection = connect(uri_of(path, "ro"), timeout)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    except sqlite3.OperationalError:  # in a read-only folder, SQLite cannot create the file that readers share
+        connection.close()
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:  # an immutable database is read without its log
+            raise StoreError(
+                f"{path} has records in {log.name} that cannot be read in a folder without the right to write: copy "
+                "both files to a folder of yours, and name the copy"
+            ) from None
+        connection = connect(f"{uri_of(path, 'ro')}&immutable=1", timeout)
+    except BaseException:
+        connection.close()
+        raise
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StoreError` if the tables are a newer refold's.
+
+    Inside a transaction that writes, no newer refold can change them before it ends.
+    """
+    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+    if version > VERSION:
+        raise StoreError(
+            f"{path} was made by a newer refold: its tables have version {version}, this refold's have {VERSION}; "
+            "upgrade refold"
+        )
+
+
+def check_owner(path: Path, tables: Collection[str], *, is_reading: bool) -> None:
+    """Raise `StoreError` if a database is not a store's with these tables.
+
+    A reader needs all of them. For a writer, a missing or empty file is a new store. The table of sets beside a folder
+    of traces is no store of runs: with more tables in it, the folder could not be used any more.
+    """
+    if not path.exists():
+        return
+    if not path.is_file():  # to open a pipe would wait for its other end
+        raise StoreError(f"{path} cannot be opened as an SQLite database: it is not a regular file")
+    if path.stat().st_size == 0 and not is_reading:
+        return
+    with closing(connect_to_read(path, 5.0)) as connection:
+        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+        schema = connection.execute(
+            "SELECT name, type, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        ).fetchall()
+        names = {name for name, kind, *_ in schema if kind in ("table", "view")}
+        # Files made before the mark existed have the tables of tasks, which no release has changed.
+        is_ours = application == APPLICATION or (application == 0 and {"tasks", "documents"} <= names)
+        if not is_ours and (names or application != 0):
+            raise StoreError(
+                f"{path} is the database of another program (application id {application:#x}, tables: "
+                f"{', '.join(sorted(names)[:3]) or 'none'}) and stays unchanged; name another file"
+            )
+        if is_ours:
+            refuse_newer(connection, path)
+        for name, kind, table, sql in schema:
+            if kind == "trigger" and table in _TABLES and name not in _OLD_TRIGGERS:
+                raise StoreError(f"{path} is not a store: it has a trigger {name} of its own; name another file")
+            if kind in ("table", "view") and name in _TABLES and not _is_plain(connection, name, kind, str(sql)):
+                raise StoreError(f"{path} is not a store: {name} is not a plain table; name another file")
+    if "heads" in tables and "tasks" in names and "heads" not in names:
+        raise StoreError(f"{path} holds the sets of a folder, and no runs: name the folder, {path.parent}")
+    if is_reading and (missing := [name for name in tables if name not in names]):
+        raise StoreError(f"{path} is not a store: it has no table {missing[0]}; name the file of a store")
+
+
+def _is_plain(connection: sqlite3.Connection, name: str, kind: str, sql: str) -> bool:
+    """Return whether a table only holds values: it is no view, is not virtual, and computes no column."""
+    columns = connection.execute(f"PRAGMA table_xinfo({name})").fetchall()
+    return kind == "table" and "VIRTUAL" not in sql.upper().partition("(")[0] and not any(each[-1] for each in columns)
+
+
+def refuse_network(folder: Path) -> None:
+    """Raise `StoreError` if a folder is on a network file system."""
+    place = folder.resolve()
+    mounts = [each for each in psutil.disk_partitions(all=True) if place.is_relative_to(each.mountpoint)]
+    kind = max(reversed(mounts), key=lambda each: len(each.mountpoint)).fstype if mounts else ""  # the last one is seen
+    if kind in _NETWORK:
+        raise StoreError(
+            f"{folder} is on a network file system ({kind}), where SQLite loses data: use a local disk, or PostgreSQL"
+        )
