@@ -1,8 +1,11 @@
-"""Tool modes: how a model sees tools, calls them, and gets results."""
+"""Tool modes: how a model sees tools, calls them, and gets results.
 
-from .conversation import TEXT_MODES, Answer, Prompt, feedback_on, prompt_for, read_answer
+There is one text mode, `TextMode`, and `TEXT_MODES` is the table of its forms.
+"""
+
+from .conversation import FALLBACK, Answer, Prompt, choose_mode, feedback_on, mode_after_error, prompt_for, read_answer
+from .forms import TEXT_MODES
 from .mode import FoundCall, Problem, Reading, TextMode, ToolMode
-from .selection import FALLBACK, choose_mode, mode_after_error
 
 __all__ = [
     "FALLBACK",

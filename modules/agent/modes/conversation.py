@@ -1,31 +1,53 @@
-"""Conversations and answers in a tool mode.
+"""Conversations and answers in a tool mode, and the mode behind `auto`.
 
 `prompt_for` writes a conversation for a model. `read_answer` returns the model's answer as a message with calls.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import groupby
 
 from ..chat.content import Content, ContentText
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from .json_mode import JsonMode
+from ..generators.errors import sounds_like_no_tools
+from .forms import TEXT_MODES
 from .markup import escape_attribute
-from .mode import Problem, Reading, TextMode, ToolMode
-from .pythonic import PythonicMode
-from .tagged import JsonInXmlMode, JsonWithTagMode
-from .xml_mode import XmlMode, with_end
+from .mode import FoundCall, Problem, TextMode, ToolMode
+from .xml_calls import with_end
 
-TEXT_MODES: dict[ToolMode, TextMode] = {
-    "xml": XmlMode(),
-    "json": JsonMode(),
-    "json-in-xml": JsonInXmlMode(),
-    "json-with-tag": JsonWithTagMode(),
-    "pythonic": PythonicMode(),
-}
+FALLBACK: ToolMode = "json-in-xml"
+"""The mode for models without native calls."""
+_TOO_MANY = ("array_above_max_length", "maximum length 128")
 _RAW_SHOWN = 200
-_CLOSING = "</tool-response"
+_TAG = re.compile("<(?=/?tool-response)")
+
+Parts = list[str | Content]
+
+
+def choose_mode(mode: ToolMode, supports_function_calling: bool | None) -> ToolMode:
+    """Return the mode for `auto`; return any other mode unchanged.
+
+    `auto` is `api` if the generator has native calls, otherwise `json-in-xml`.
+    """
+    if mode != "auto":
+        return mode
+    return "api" if supports_function_calling else FALLBACK
+
+
+def mode_after_error(mode: ToolMode, error: str, *, configured: ToolMode = "auto") -> ToolMode | None:
+    """Return the mode in which to repeat a failed request, or None.
+
+    A request is repeated at most once. `error` is the text of the error of a request in `mode`. If the request has more
+    tools than the API takes, the repeat uses text in any `configured` mode. If the API has no native calls, the repeat
+    uses text only if `configured` is `auto`. Returns None for any other error.
+    """
+    text = error.lower()
+    too_many = any(sign in text for sign in _TOO_MANY) or ("tools" in text and "array too long" in text)
+    as_text = too_many or (configured == "auto" and sounds_like_no_tools(text))
+    return FALLBACK if mode == "api" and as_text else None
 
 
 @dataclass(frozen=True)
@@ -57,21 +79,20 @@ def prompt_for(mode: ToolMode, messages: Iterable[Message], tools: Sequence[Tool
     if mode == "api":
         return Prompt(tuple(messages), tuple(tools))
     text_mode = _text_mode(mode)
-    told: list[Message] = []
-    responses: list[Message] = []
-    for message in messages:
-        if message.role == "tool":
-            responses.append(message)
-            continue
-        if responses:
-            told.append(_told_results(responses))
-            responses = []
-        told.append(_told_calls(message, text_mode) if message.tool_calls else message)
-    if responses:
-        told.append(_told_results(responses))
-    if tools:
-        told = _with_section(told, f"# Tools\n\n{text_mode.describe(tools)}")
-    return Prompt(tuple(told), stop=text_mode.stop if tools else ())
+    written: list[Message] = []
+    for is_results, group in groupby(messages, lambda message: message.role == "tool"):
+        if is_results:
+            written.append(_results_as_text(group))
+        else:
+            written += [_calls_as_text(each, text_mode) if each.tool_calls else each for each in group]
+    if not tools:
+        return Prompt(tuple(written))
+    section = f"# Tools\n\n{text_mode.describe(tools)}"
+    if written and written[0].role == "system":
+        written[0] = written[0].with_content(_appended(written[0], section, "\n\n"))
+    else:
+        written.insert(0, Message("system", section))
+    return Prompt(tuple(written), stop=text_mode.stop)
 
 
 def read_answer(
@@ -94,114 +115,74 @@ def read_answer(
     reading = _text_mode(mode).read(text, tools)
     if not reading.calls:
         return Answer(message, reading.problems)
-    body: str | list[str | Content] = reading.text
     others = [part for part in message.content_parts if not isinstance(part, ContentText)]
-    if others:
-        body = [*([reading.text] if reading.text else []), *others]
-    return Answer(
-        Message(message.role, body, tool_calls=_identified(reading, message, seed), metadata=message.metadata),
-        reading.problems,
-    )
+    body: str | Parts = [*([reading.text] if reading.text else []), *others] if others else reading.text
+    calls = _with_ids(reading.calls, seed, message.content)
+    return Answer(Message(message.role, body, tool_calls=calls, metadata=message.metadata), reading.problems)
 
 
 def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[ToolDefinition] = ()) -> Message:
-    """Return the feedback for calls that could not be read.
-
-    The feedback names each problem and shows how to write a call.
-    """
+    """Return the feedback for calls that could not be read: each problem, and how to write a call."""
     several = len(problems) > 1
     lines = ["Calls of tools in your answer could not be read:" if several else "A call could not be read:"]
     for problem in problems:
         raw = " ".join(problem.raw.split())
-        shown = raw if len(raw) <= _RAW_SHOWN else f"{raw[: _RAW_SHOWN - 3]}..."
-        lines.append(f"- {problem.what}\n  in: {shown}")
-    name = tools[0].function.name if tools else "tool_name"
-    example = _text_mode(mode).write([ToolCall.of("", name, {"parameter": "value"})])
-    names = ", ".join(tool.function.name for tool in tools)
+        lines.append(f"- {problem.what}\n  in: {raw if len(raw) <= _RAW_SHOWN else f'{raw[: _RAW_SHOWN - 3]}...'}")
+    names = [tool.function.name for tool in tools]
+    example = _text_mode(mode).write([ToolCall.of("", [*names, "tool_name"][0], {"parameter": "value"})])
     lines.append(f"A call is written like this:\n{example}")
     if names:
-        lines.append(f"The tools are: {names}.")
+        lines.append(f"The tools are: {', '.join(names)}.")
     return Message("user", "\n".join(lines))
 
 
 def _text_mode(mode: ToolMode) -> TextMode:
-    found = TEXT_MODES.get(mode)
-    if found is None:
+    if mode not in TEXT_MODES:
         raise ValueError(
             f"{mode!r} is not a text mode: expected {', '.join(TEXT_MODES)}; resolve auto with choose_mode"
         )
-    return found
+    return TEXT_MODES[mode]
 
 
-def _told_calls(message: Message, mode: TextMode) -> Message:
-    """Return a message with its calls written into its text."""
-    written = mode.write(message.tool_calls or ())
+def _appended(message: Message, text: str, separator: str) -> str | Parts:
+    """Return a message's body with more text."""
     if isinstance(message.body, str):
-        body: str | list[str | Content] = "\n".join(filter(None, [message.body, written]))
-    else:
-        body = [*message.body, written]
+        return separator.join(filter(None, [message.body, text]))
+    return [*message.body, text]
+
+
+def _calls_as_text(message: Message, mode: TextMode) -> Message:
+    body = _appended(message, mode.write(message.tool_calls or ()), "\n")
     return Message(message.role, body, metadata=message.metadata)
 
 
-def _told_results(results: Sequence[Message]) -> Message:
-    """Return results of tools as one user message."""
-    parts: list[str | Content] = []
+def _results_as_text(results: Iterable[Message]) -> Message:
+    """Return results of tools as one user message, in which nothing else looks like the tag of a result."""
+    parts: Parts = []
+
+    def add(part: str | Content) -> None:
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            part = f"{parts.pop()}{part}"
+        parts.append(part)
+
     for result in results:
-        id_ = f" id={escape_attribute(result.tool_call_id)}" if result.tool_call_id else ""
-        parts.append(f"<tool-response{id_}>")
-        parts += [_harmless(part) for part in result.content_parts]
-        parts.append("</tool-response>\n")
-    return Message("user", _joined(parts))
+        add(f"<tool-response id={escape_attribute(result.tool_call_id)}>" if result.tool_call_id else "<tool-response>")
+        for part in result.content_parts:
+            add(_TAG.sub("&lt;", part.text) if isinstance(part, ContentText) else part)
+        add("</tool-response>\n")
+    only = parts[0] if len(parts) == 1 else None
+    return Message("user", only.strip("\n") if isinstance(only, str) else parts)
 
 
-def _harmless(part: Content) -> Content:
-    """Return a part with tags of tool responses escaped."""
-    if not isinstance(part, ContentText):
-        return part
-    text = part.text.replace(_CLOSING, "&lt;/tool-response").replace("<tool-response", "&lt;tool-response")
-    return ContentText(text=text)
-
-
-def _joined(parts: Sequence[str | Content]) -> str | list[str | Content]:
-    """Return the parts with adjacent texts joined, or the only text."""
-    joined: list[str | Content] = []
-    for part in parts:
-        text = part if isinstance(part, str) else part.text if isinstance(part, ContentText) else None
-        if text is None:
-            assert not isinstance(part, str)
-            joined.append(part)
-        elif joined and isinstance(joined[-1], str):
-            joined[-1] += text
-        else:
-            joined.append(text)
-    if len(joined) == 1 and isinstance(joined[0], str):
-        return joined[0].strip("\n")
-    return joined
-
-
-def _with_section(messages: list[Message], section: str) -> list[Message]:
-    """Return the messages with the section appended to the system message."""
-    if not messages or messages[0].role != "system":
-        return [Message("system", section), *messages]
-    system = messages[0]
-    if isinstance(system.body, str):
-        body: str | list[str | Content] = "\n\n".join(filter(None, [system.body, section]))
-    else:
-        body = [*system.body, section]
-    return [system.with_content(body), *messages[1:]]
-
-
-def _identified(reading: Reading, message: Message, seed: str) -> list[ToolCall]:
+def _with_ids(calls: Iterable[FoundCall], seed: str, content: str) -> list[ToolCall]:
     """Return the calls, each with an id unique in the answer."""
-    taken: set[str] = set()
-    calls: list[ToolCall] = []
-    for place, call in enumerate(reading.calls):
-        id_ = call.id
-        salt = 0
-        while not id_ or id_ in taken:
-            what = f"{seed}|{place}|{salt}|{message.content}"
-            id_ = f"rg-{blake2b(what.encode(), digest_size=4).hexdigest()}"
+    used: set[str] = set()
+    identified: list[ToolCall] = []
+    for place, call in enumerate(calls):
+        id_, salt = call.id, 0
+        while not id_ or id_ in used:
+            id_ = f"rg-{blake2b(f'{seed}|{place}|{salt}|{content}'.encode(), digest_size=4).hexdigest()}"
             salt += 1
-        taken.add(id_)
-        calls.append(ToolCall.of(id_, call.name, call.arguments))
-    return calls
+        used.add(id_)
+        identified.append(ToolCall.of(id_, call.name, call.arguments))
+    return identified

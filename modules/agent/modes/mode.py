@@ -1,8 +1,10 @@
-"""Text modes: calls of tools, written and read as plain text."""
+"""The one text mode: calls of tools as text, in one of several forms."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 from ..chat.tool_calls import ToolCall, ToolDefinition
 
@@ -46,26 +48,98 @@ class Reading:
     problems: tuple[Problem, ...] = ()
 
 
-class TextMode(Protocol):
-    """A way to write calls as text.
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+Span: TypeAlias = tuple[int, int, list[FoundCall | Problem]]
+"""A part of a text, from start to end, with the calls in it."""
 
-    All methods are pure.
+
+@dataclass(frozen=True)
+class TextMode:
+    """A form in which a model writes calls as text.
+
+    `how` describes the form to the model, `listing` describes the tools. `write_calls` returns calls as text; `find`
+    returns the calls in a text, for which the tools' schemas resolve ambiguities. The model must stop at `stop`. All
+    functions are pure.
     """
 
-    stop: tuple[str, ...]
-    """Texts at which the model must stop writing."""
+    how: str
+    write_calls: Callable[[Sequence[ToolCall]], str]
+    find: Callable[[str, Sequence[ToolDefinition]], Iterable[Span]]
+    listing: Callable[[Sequence[ToolDefinition]], str]
+    stop: tuple[str, ...] = ()
 
     def describe(self, tools: Sequence[ToolDefinition]) -> str:
         """Return the prompt's section on tools and on writing calls."""
+        return f"{self.listing(tools)}\n\n{self.how}"
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """Return calls as text.
-
-        `read` returns calls with the same names and arguments.
-        """
+        """Return calls as text; `read` returns the same names and arguments."""
+        return self.write_calls(calls)
 
     def read(self, text: str, tools: Sequence[ToolDefinition] = ()) -> Reading:
         """Return the calls in a text.
 
-        The schemas of `tools` resolve ambiguities in the text.
+        Calls that could not be read stay in the rest of the text.
         """
+        calls: list[FoundCall] = []
+        problems: list[Problem] = []
+        spans: list[tuple[int, int]] = []
+        for start, end, items in self.find(text, tools):
+            readable = [item for item in items if isinstance(item, FoundCall)]
+            calls += readable
+            problems += [item for item in items if isinstance(item, Problem)]
+            if readable:
+                spans.append((start, end))
+        return Reading(_without(text, spans), tuple(calls), tuple(problems))
+
+
+def dump(value: Any) -> str:
+    """Return a value as JSON text with lone surrogates escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(value)
+
+
+def load_arguments(call: ToolCall) -> dict[str, Any] | None:
+    """Return a call's arguments if they are a JSON object, or None."""
+    try:
+        value = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def find_end(text: str, start: int, token: re.Pattern[str]) -> int | None:
+    """Return the end of what the bracket at `start` opens, or None.
+
+    `token` matches brackets, and what hides them, such as strings; a quote that it matches alone is not closed.
+    """
+    closers: list[str] = []
+    for match in token.finditer(text, start):
+        if match[0] in _CLOSERS:
+            closers.append(_CLOSERS[match[0]])
+        elif match[0] in _CLOSERS.values():
+            if closers.pop() != match[0]:
+                return None
+            if not closers:
+                return match.end()
+        elif match[0] in "\"'":
+            return None
+    return None
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the text without the spans, stripped.
+
+    Brackets and code fences around nothing but spans are removed, too. Without spans, the text is unchanged.
+    """
+    if not spans:
+        return text
+    mark = next(c for c in map(chr, range(0xE000, 0xF8FF)) if c not in text)
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces += [text[at:start], mark]
+        at = end
+    marked = "".join([*pieces, text[at:]])
+    marked = re.sub(rf"\[\s*{mark}(?:[\s,]*{mark})*[\s,]*\]", mark, marked)
+    marked = re.sub(rf"```[\w-]*\s*{mark}(?:[\s,]*{mark})*\s*```", mark, marked)
+    return marked.replace(mark, "").strip()

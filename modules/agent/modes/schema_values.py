@@ -4,89 +4,71 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .elements import ITEM, Element
-from .markup import plain_text
+from ..chat.readable_schema import TYPES
+from .markup import Element
 
-NOT_JSON: Any = object()
-"""The result of `as_json` for text that is not JSON."""
+ITEM, ENTRY = "item", "entry"
+"""The elements for list items, and for members whose names cannot be element names."""
+_NOT_JSON: Any = object()
+_PYTHON = {"True": True, "False": False, "None": None}
 
 
-def value_of(element: Element, schema: Any, root: Any) -> Any:
+def object_of(element: Element, members: Mapping[str, str], schema: Any, root: Any) -> dict[str, Any]:
+    """Return an element's members as a dict.
+
+    A repeated member becomes a list. A child element replaces the attribute of the same name.
+    """
+    others = schema.get("additionalProperties")
+    found: dict[str, list[Any]] = {}
+    for child in element.elements:
+        key = child.tag.attributes.get("key", ENTRY) if child.tag.name == ENTRY else child.tag.name
+        of_member = schema.get("properties", {}).get(key, others if isinstance(others, dict) else {})
+        found.setdefault(key, []).append(_value(child, of_member, root))
+    return {**members, **{key: values[0] if len(values) == 1 else values for key, values in found.items()}}
+
+
+def _value(element: Element, schema: Any, root: Any) -> Any:
     """Return the JSON value of an element.
 
     The element's `type` attribute decides, otherwise the schema, otherwise the element's form.
     """
     schema = resolved(schema, root)
-    if element.type is not None:
-        return _typed(element, element.type, schema, root)
-    types = allowed_types(schema, root)
-    if "array" in types and (element.elements or "string" not in types):
-        return _typed(element, "array", schema, root)
-    if "object" in types and (element.elements or element.members or "string" not in types):
-        return _typed(element, "object", schema, root)
-    if types and "string" not in types:
-        read = as_json(plain_text(element.body).strip())
-        return read if read is not NOT_JSON else plain_text(element.body)
-    if types:
-        return plain_text(element.body)
-    if element.elements:
-        is_list = all(child.tag.name == ITEM for child in element.elements)
-        return _typed(element, "array" if is_list else "object", schema, root)
-    if element.members and not element.body.strip():
-        return dict(element.members)
-    return plain_text(element.body)
-
-
-def _typed(element: Element, type_: str, schema: Any, root: Any) -> Any:
-    if type_ == "string":
-        return plain_text(element.body)
-    if type_ == "object" and (element.elements or element.members or not element.body.strip()):
-        return object_value(element, element.members, _for_type(schema, "object", root), root)
-    if type_ == "array" and (element.elements or not element.body.strip()):
-        items = _for_type(schema, "array", root).get("items", {})
-        return [value_of(child, items, root) for child in element.elements]
-    text = plain_text(element.body).strip()
-    read = as_json(text)
-    if read is NOT_JSON:
-        return {"True": True, "False": False, "None": None}.get(text, plain_text(element.body))
-    return read
-
-
-def object_value(element: Element, members: Mapping[str, str], schema: Any, root: Any) -> dict[str, Any]:
-    """Return an element's members as a dict.
-
-    A repeated member becomes a list. A child element replaces the attribute of the same name.
-    """
-    properties = schema.get("properties", {})
-    others = schema.get("additionalProperties")
-    found: dict[str, Any] = dict(members)
-    repeated: set[str] = set()
-    for child in element.elements:
-        key = child.key
-        value = value_of(child, properties.get(key, others if isinstance(others, dict) else {}), root)
-        if key in found and key not in members:
-            found[key] = [*(found[key] if key in repeated else [found[key]]), value]
-            repeated.add(key)
-        else:
-            found[key] = value
-    return found
+    attributes = element.tag.attributes
+    written = attributes.get("type") if attributes.get("type") in TYPES else None
+    skipped = {*(["type"] if written else []), *(["key"] if element.tag.name == ENTRY else [])}
+    members = {name: value for name, value in attributes.items() if name not in skipped}
+    allowed = {written} if written else allowed_types(schema, root)
+    nested, is_text = element.elements or not element.body.strip(), "string" in allowed
+    if not allowed and element.elements:
+        allowed = {"array" if all(child.tag.name == ITEM for child in element.elements) else "object"}
+    elif not allowed:
+        return element.text if element.body.strip() or not members else members
+    if "array" in allowed and nested and (element.elements or not is_text):
+        items = _of_type(schema, "array", root).get("items", {})
+        return [_value(child, items, root) for child in element.elements]
+    if "object" in allowed and (nested or members) and (element.elements or members or not is_text):
+        return object_of(element, members, _of_type(schema, "object", root), root)
+    if is_text:
+        return element.text
+    value = as_json(text := element.text.strip())
+    return _PYTHON.get(text, element.text) if value is None and text != "null" else value
 
 
 def as_json(text: str) -> Any:
-    """Return the JSON value of a text, or NOT_JSON."""
+    """Return the JSON value of a text, or None."""
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        return NOT_JSON
+        return None
 
 
 def resolved(schema: Any, root: Any) -> dict[str, Any]:
     """Return the schema behind a reference, or the schema itself."""
-    seen = 0
-    while isinstance(schema, dict) and "$ref" in schema and seen < 20:
+    for _ in range(20):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            break
         name = str(schema["$ref"]).removeprefix("#/$defs/")
         schema = root.get("$defs", {}).get(name, {}) if isinstance(root, dict) else {}
-        seen += 1
     return schema if isinstance(schema, dict) else {}
 
 
@@ -99,28 +81,21 @@ def allowed_types(schema: dict[str, Any], root: Any) -> set[str]:
     """Return the types that a schema allows; empty if unknown."""
     allowed: set[str] = set()
     for option in _options(schema, root):
-        said = option.get("type")
-        if said is None and "enum" in option:
-            said = [type_of(value) for value in option["enum"]]
-        if said is None and "const" in option:
-            said = type_of(option["const"])
-        if said is None:
+        types = option.get("type")
+        if types is None and ("enum" in option or "const" in option):
+            types = [type_of(value) for value in option.get("enum", [option.get("const")])]
+        if types is None:
             return set()
-        allowed.update([said] if isinstance(said, str) else said)
+        allowed.update([types] if isinstance(types, str) else types)
     return allowed
 
 
-def _for_type(schema: dict[str, Any], type_: str, root: Any) -> dict[str, Any]:
+def _of_type(schema: dict[str, Any], type_: str, root: Any) -> dict[str, Any]:
     """Return the schema's option for values of a type."""
     return next((option for option in _options(schema, root) if option.get("type") == type_), schema)
 
 
 def type_of(value: Any) -> str:
     """Return the JSON type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "integer" if isinstance(value, int) else "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+    names = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "object")
