@@ -261,7 +261,7 @@ def replay(
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:
-    """Step through a recorded run; ? shows the keys, q quits.
+    """Step through a recorded run; q quits.
 
     With the extra `tui`, a terminal shows the steps, the step and the
     state side by side. Without it, without a terminal, or with an option,

@@ -26,12 +26,11 @@ from ...modules.agent.reactions import DENIED
 from ...modules.agent.trajectory.projector import Projector
 from ...traces import Record
 from ...traces.file.record import BEAT
-from ..render.live import note
+from ..render.live import StatusLine, note
 from ..render.output import is_terminal, say
 from ..render.progress import Progress
 from ..render.text import brief, clean
 from .chat.shown_words import rest_of, sure_words
-from .chat.status import StatusLine
 from .lines import event_lines
 
 HEARTBEAT_SECONDS = 15.0
@@ -78,7 +77,7 @@ class AgentView:
         self._printed = False
         self._output = ""
         self._last = time.monotonic()
-        self._status = StatusLine(out, self._doing, self._progress) if is_terminal() else None
+        self._status = StatusLine(out, self._progress, self._doing) if is_terminal() else None
 
     @property
     def answer(self) -> str:

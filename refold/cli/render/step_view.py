@@ -10,7 +10,7 @@ from ...traces.file.record import ASK
 from .phrases import effect_text
 from .text import LONG, SHORT, call_text, clean, cut, seconds_text, value_text
 
-_MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
+MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
 
 
 def step_json(step: Step) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def change_lines(
 
     Short values are in one line with the path.
     """
-    mark, style = _MARKS[change.op]
+    mark, style = MARKS[change.op]
     line = Text("  ").append(mark, style).append(f" {clean(change.path) or '/'}", "bold")
     if change.op != "replace":
         value = change.new if change.op == "add" else change.old

@@ -12,7 +12,6 @@ from .phrases import decision_text, status_text
 from .text import SHORT, brief, clean, count_text, value_text
 
 _EDITS = 3
-_HEAD, _TAIL = 2, 4
 
 
 def standing(kin: Kin) -> str:
@@ -28,18 +27,10 @@ def kin_text(kin: Kin) -> Text:
     return joined(Text(clean(kin.run_id), "bold"), *_standing(kin))
 
 
-def ancestor_lines(found: FamilyTree, full: bool) -> Iterator[Text]:
-    """Yield the run's ancestors, each with where the next one started.
-
-    The middle of a long line of ancestors is omitted unless `full`.
-    """
-    lines = []
+def ancestor_lines(found: FamilyTree) -> Iterator[Text]:
+    """Yield the run's ancestors, each with where the next one started."""
     for kin, next_one in pairwise([*found.ancestors, found.run]):
-        lines.append(joined(Text("from", "dim"), kin_text(kin), Text(_left(next_one), "dim")))
-    if not full and len(lines) > _HEAD + _TAIL + 1:
-        left = Text(f"… {len(lines) - _HEAD - _TAIL} more between them; --full shows all", "dim")
-        lines[_HEAD:-_TAIL] = [left]
-    yield from lines
+        yield joined(Text("from", "dim"), kin_text(kin), Text(_left(next_one), "dim"))
 
 
 def branch_text(branch: KinBranch) -> Text:

@@ -181,9 +181,7 @@ def test_missing_corrupt_and_running_relatives_are_shown(refold: Command, game: 
         assert "running  1 step  c10" in refold("trace", "tree", game.path).out
 
 
-@pytest.fixture
-def wide(lab: Path) -> Run:
-    """A run that explores forty candidates, and ten more from where the seventh led; still under way."""
+def test_large_families_are_cut_to_eight_lines_with_the_chosen_ones_first(refold: Command, lab: Path) -> None:
     root = Run(lab / "runs", "wide")
     options = [act("take", n=n) for n in range(40)]
     root.write("decide", decision=branch(*options))
@@ -191,61 +189,32 @@ def wide(lab: Path) -> Run:
     for n in range(40):
         child = Run(branches_folder(root.path), f"w{n}", root, first=options[n], number=n)
         child.end("stopped", "budget_steps")
-        if n in (7, 9):
-            names = [f"w{n}-{m}" for m in range(10)]
-            root.write("branch", opened={"place": str(n), "run": child.run_id, "children": names})
-            for m, name in enumerate(names):
-                Run(branches_folder(root.path), name, child, first=act("x"), number=m).end("stopped", "budget_steps")
-    return root
-
-
-def test_large_families_are_abbreviated_with_a_count(refold: Command, wide: Run) -> None:
-    ran = refold("trace", "tree", wide.path)
-    assert ran.lines[1].endswith("step 0  branch  60 candidates explored  under way")
-    assert ran.lines[-1] == "    └── … 32 more: 32 stopped"
-    scores = {str(n): n for n in range(39)} | {f"7.{m}": 100 + m for m in range(10)}
-    chosen = {"run": "w7-3", "place": "7.3", "stop_reason": None}
-    wide.write("branch", strategy={"name": "S"}, chosen=chosen, scores=scores, lost={"39": "no"})
-    ran = refold("trace", "tree", wide.path)
-    assert [line.split()[1:4] for line in ran.lines[2:5]] == [
-        ["→", "7", "take(n=7)"],
-        *[ran.lines[3].split()[1:4]],
-        *[ran.lines[4].split()[1:4]],
-    ]
-    assert [line for line in ran.lines if "… " in line] == [
-        "    │   └── … 2 more: 2 stopped; scores 100 to 101",
-        "    └── … 32 more: 31 stopped, 1 lost; scores 0 to 31",
-    ]
-    assert "→ 7.3  chosen" in ran.out
-    full = refold("trace", "tree", wide.path, "--full")
-    assert len(full.lines) == 62
-    assert "…" not in full.out
-
-
-def test_off_the_way_of_a_large_branch_what_is_below_is_counted(refold: Command, wide: Run) -> None:
-    scores = {"9": 50, "7": 3}
-    wide.write("branch", strategy={"name": "S"}, chosen={"run": "w7", "place": "7"}, scores=scores, lost={})
-    lines = refold("trace", "tree", wide.path).lines
-    place = next(i for i, line in enumerate(lines) if " 9  take(n=9)" in line)
-    assert lines[place + 1].endswith("└── … 10 candidates: 10 stopped")
-
-
-def test_many_forks_and_deep_families(refold: Command, terminal: Command, lab: Path) -> None:
-    root = run = Run(lab / "runs", "r")
+    root.write("branch", opened={"place": "37", "run": "w37", "children": ["w37-0"]})
+    Run(branches_folder(root.path), "w37-0", child, first=act("x"), number=0).end("stopped", "budget_steps")
+    assert refold("trace", "tree", root.path).lines[1].endswith("step 0  branch  41 candidates explored  under way")
+    chosen = {"run": "w37-0", "place": "37.0", "stop_reason": None}
+    root.write("branch", strategy={"name": "S"}, chosen=chosen, scores={"37": 1, "37.0": 2}, lost={})
     for n in range(12):
         Run(lab / "runs", f"f{n:02}", root, edit=[{"op": "add", "path": "/x", "value": n}]).writer.close()
+    ran = refold("trace", "tree", root.path)
+    assert [line.split("take(n=")[1].split(")")[0] for line in ran.lines if "take" in line] == [*"0123456", "37"]
+    assert "→ 37.0  chosen" in ran.out
+    assert [line.strip("│├└─ ") for line in ran.lines if "…" in line] == [
+        "… 32 more; --full draws them",
+        "… 5 more; --full draws them",
+    ]
+    assert sum("fork at step 0  f" in line for line in ran.lines) == 7
+    full = refold("trace", "tree", root.path, "--full")
+    assert (len(full.lines), "…" in full.out) == (55, False)
+
+
+def test_deep_families_are_cut_at_the_width(refold: Command, terminal: Command, lab: Path) -> None:
+    run = Run(lab / "runs", "r")
     for n in range(90):
         run = Run(lab / "runs", f"s{n:02}", run, edit=[])
-    lines = refold("trace", "tree", root.path).lines
-    assert sum("fork at step 0  f" in line for line in lines) == 8
-    assert lines[-1] == "└── … 5 more forks"
-    assert refold("trace", "tree", "f03").lines[-1] == "f03  interrupted  0 steps"
-    lines = refold("trace", "tree", "s00").lines
-    assert lines[-1].endswith("└── … more below; --full draws it")
+    assert refold("trace", "tree", "s00").lines[-1].endswith("└── … more below; --full draws it")
     assert len(refold("trace", "tree", "s00", "--full").lines) == 91
-    lines = refold("trace", "tree", "s89").lines
-    assert (lines[2], len(lines)) == ("… 84 more between them; --full shows all", 8)
-    assert len(refold("trace", "tree", "s89", "--full").lines) == 91
+    assert [line.split()[1] for line in refold("trace", "tree", "s02").lines[:3]] == ["r", "s00", "s01"]
     screen = terminal("trace", "tree", "s00", columns=80)
     shown = screen.wait_for("more below")
     assert screen.end() == 0

@@ -12,21 +12,14 @@ import pytest
 from rich.console import Console
 from textual.widgets import Static
 
-from refold.cli.tui.app import ReplayApp
-from refold.cli.tui.cursor import Cursor, overview
-from refold.cli.tui.state_tree import StateTree
+from refold.cli.commands.replay.screen import ReplayApp
+from refold.cli.commands.replay.state_tree import StateTree
 from refold.traces import Trace
 
-Pressed = Callable[[ReplayApp, Callable[..., Awaitable[Any]]], Awaitable[None]]
+Press = Callable[..., Awaitable[None]]
 
 
-@pytest.fixture
-def failing(lab: Path, refold: Any) -> Path:
-    """The trace of a run whose calls fail with hostile text."""
-    return Path(refold("run", "agents:Refused", "count", "--seed", 1, "--json").doc["trace"])
-
-
-def played(path: Path, keys: Pressed) -> None:
+def played(path: Path, keys: Callable[[ReplayApp, Press], Awaitable[None]]) -> None:
     """Drive the screen of a replay."""
 
     async def play() -> None:
@@ -44,10 +37,10 @@ def played(path: Path, keys: Pressed) -> None:
 
 
 def shown(app: ReplayApp) -> str:
-    """The lines of the step."""
+    """The lines of the step, and the line below the panes."""
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(app.query_one("#lines", Static).content)
-    return console.export_text()
+    console.print(app.query_one("#lines", Static).content, app.query_one("#foot", Static).content)
+    return " ".join(console.export_text().split())
 
 
 def labels(app: ReplayApp) -> list[str]:
@@ -55,81 +48,55 @@ def labels(app: ReplayApp) -> list[str]:
     return [str(tree.get_node_at_line(line).label) for line in range(tree.last_line + 1)]  # type: ignore[union-attr]
 
 
-def test_keys_move_all_panes(trace: Path) -> None:
-    async def keys(app: ReplayApp, press: Any) -> None:
+def test_keys_move_all_panes_to_steps_texts_and_changes(trace: Path) -> None:
+    async def keys(app: ReplayApp, press: Press) -> None:
         assert "the beginning" in shown(app)
         await press("j", "j")
-        assert app.cursor.page == 2
-        assert "step 1" in shown(app)
-        assert labels(app)[:3] == ["what changed", "~ /n", "− 1"]
-        await press("t")
-        assert "~ n  2" in labels(app)
+        assert (app.page, "step 1" in shown(app), "~ n  2" in labels(app)) == (2, True, True)
         assert any(label.startswith("· notes") for label in labels(app)), "a branch leads to a change"
         await press("end")
         assert "completed" in shown(app)
         await press("k", "K", "home", "k")
-        assert app.cursor.page == 0
-        await press("g", "2", "enter")
-        assert app.cursor.page == 3
-        assert "final" in shown(app)
-        await press("g", "9", "enter")
-        assert app.cursor.page == 3
-        assert "there is no step 9" in str(app.query_one("#foot", Static).content)
+        assert app.page == 0
+        for text, page, expected in (("2", 3, "final"), ("9", 3, "there is no step 9; the last one is 2")):
+            await press("g", text, "enter")
+            assert (app.page, expected in shown(app)) == (page, True)
+        await press("home", "slash", *"COUNTED", "enter")
+        assert app.page == 3
+        await press("N", "slash", *"nowhere", "enter")
+        assert "'nowhere' was not found" in shown(app)
+        await press("home", "tab", "tab")
+        tree = app.query_one(StateTree)
+        assert app.focused is tree
+        while tree.path != "/n":
+            await press("down")
+        for key, page in (("right", 1), ("right", 2), ("right", 2), ("left", 1)):
+            await press(f"{key}_square_bracket")
+            assert (app.page, tree.path) == (page, "/n"), "the cursor stays on its path"
         await press("q")
         assert app.return_code == 0
 
     played(trace, keys)
 
 
-def test_search_and_the_changes_of_a_path(trace: Path) -> None:
-    async def keys(app: ReplayApp, press: Any) -> None:
-        await press("slash", *"counted", "enter")
-        assert app.cursor.page == 3
-        await press("slash", *"nowhere", "enter")
-        assert "was not found" in str(app.query_one("#foot", Static).content)
-        await press("s", "t", "tab", "tab")
-        tree = app.query_one(StateTree)
-        assert app.focused is tree
-        while tree.path != "/n":
-            await press("down")
-        await press("right_square_bracket")
-        assert app.cursor.page == 1
-        await press("right_square_bracket", "right_square_bracket")
-        assert app.cursor.page == 2
-        assert tree.path == "/n", "the cursor stays on its path"
-        await press("left_square_bracket")
-        assert app.cursor.page == 1
-
-    played(trace, keys)
-
-
-def test_errors_are_found_and_hostile_text_is_text(failing: Path) -> None:
-    async def keys(app: ReplayApp, press: Any) -> None:
+def test_errors_are_found_and_hostile_text_is_text(lab: Path, refold: Any) -> None:
+    async def keys(app: ReplayApp, press: Press) -> None:
         await press("e")
-        assert app.cursor.page == 1
-        assert "not [bold]now[/bold] \\u001b[31m\\u202e" in " ".join(shown(app).split())
-        await press("e")
-        assert app.cursor.page == 2
-        await press("e")
-        assert "there is no error below" in str(app.query_one("#foot", Static).content)
-        await press("E", "t")
+        assert (app.page, "not [bold]now[/bold] \\u001b[31m\\u202e" in shown(app)) == (1, True)
+        await press("e", "e")
+        assert (app.page, "there is no error below" in shown(app)) == (2, True)
         assert not any("\x1b" in label or "\u202e" in label for label in labels(app))
 
-    played(failing, keys)
-
-
-def test_the_overview_shows_the_rarest_sign(failing: Path, trace: Path) -> None:
-    assert overview(Cursor(Trace.load(trace)), 80) == "..F"
-    assert overview(Cursor(Trace.load(failing)), 2) == "EE"
+    played(Path(refold("run", "agents:Refused", "count", "--seed", 1, "--json").doc["trace"]), keys)
 
 
 @pytest.mark.parametrize("records", [1, 4, 5])
 def test_a_run_that_hardly_began(trace: Path, records: int) -> None:
     trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:records]))
 
-    async def keys(app: ReplayApp, press: Any) -> None:
-        await press("j", "end", "t", "e", "g", "1", "enter")
-        assert app.cursor.page == app.cursor.last
+    async def keys(app: ReplayApp, press: Press) -> None:
+        await press("j", "end", "f", "e", "g", "1", "enter")
+        assert app.page == len(app.pages) - 1
 
     played(trace, keys)
 
@@ -138,7 +105,7 @@ def test_a_run_that_hardly_began(trace: Path, records: int) -> None:
 @pytest.mark.parametrize(("how", "code"), [("q", 0), ("\x03", 130), (signal.SIGTERM, 143)])
 def test_a_terminal_is_given_back(terminal: Any, trace: Path, how: str | int, code: int) -> None:
     screen = terminal("replay", trace, columns=120)
-    screen.wait_for("summary")
+    screen.wait_for("the beginning")
     screen.type("j")
     screen.wait_for("because")
     if isinstance(how, str):

@@ -33,7 +33,7 @@ def replay_trace(path: Path | RunRef, step: int | None, show_all: bool, full: bo
     elif show_all or not can_ask():
         _print(pages, range(len(pages)), full)
     elif find_spec("textual") is not None:
-        from ...tui.app import replay_on_screen
+        from .screen import replay_on_screen
 
         return replay_on_screen(trace, full=full)
     else:

@@ -10,16 +10,27 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ....traces import FamilyTree, Trace, family
-from ....traces.analysis.family_tree import Kin, KinBranch
+from ....traces.analysis.family_tree import Kin, KinBranch, KinCandidate
 from ....traces.stores import RunRef
 from ...render.output import console, is_terminal, say, write_json
-from ...render.tree_lines import ancestor_lines, kin_text, standing
-from ...render.tree_parts import Parts
+from ...render.tree_lines import (
+    ancestor_lines,
+    branch_text,
+    candidate_text,
+    child_text,
+    fork_text,
+    kin_text,
+    standing,
+)  # fmt: skip
 
 _GUIDE = 4
 _ROOM = 44
 """The number of columns that a line needs after its guides. Deeper levels are counted and not drawn."""
 _WIDE = 100_000
+_SHOWN = 8
+"""The number of lines below one line, without `--full`: first the candidates on the path to the choice."""
+_Part = tuple[int, Text, Any]
+"""A line with its step, and what the lines below it are about: a run, or a place in the tree of a branch."""
 
 
 def show_tree(path: Path | RunRef, full: bool, as_json: bool) -> int:
@@ -30,33 +41,64 @@ def show_tree(path: Path | RunRef, full: bool, as_json: bool) -> int:
         return 0
     out = console()
     deepest = None if full else (out.width - _ROOM) // _GUIDE if is_terminal() else _ROOM
-    tree, depth = draw(found, Parts(full, found.run.run_id), None if deepest is None else max(3, deepest))
+    tree, depth = draw(found.run, full, None if deepest is None else max(3, deepest))
     if not is_terminal():
         out.width = _WIDE  # lines are broken only at a terminal
     elif full:
         out.width = max(out.width, depth * _GUIDE + _ROOM)
-    say(out, *ancestor_lines(found, full))
+    say(out, *ancestor_lines(found))
     out.print(tree, crop=False)
     return 0
 
 
-def draw(found: FamilyTree, parts: Parts, deepest: int | None) -> tuple[Tree, int]:
+def draw(run: Kin, full: bool, deepest: int | None) -> tuple[Tree, int]:
     """Return the tree, at most `deepest` levels deep, and its levels' number."""
-    tree = Tree(kin_text(found.run), guide_style="dim", highlight=False)
-    waiting, levels = [(tree, found.run, 1)], 0
-    todo: list[tuple[Tree, Any, int]] = list(waiting)
+    tree, levels = Tree(kin_text(run), guide_style="dim", highlight=False), 0
+    todo: list[tuple[Tree, Any, int]] = [(tree, run, 1)]
     while todo:  # no recursion: a family can be deeper than Python's recursion limit
         node, item, level = todo.pop()
-        below = parts.of(item)
-        if below and deepest is not None and level > deepest:
+        parts = _parts(item, "" if full else run.run_id)
+        if parts and deepest is not None and level > deepest:
             node.add(Text("… more below; --full draws it", "dim"))
             continue
-        for text, sub in below:
+        kept = parts
+        if not full and len(parts) > _SHOWN + 1:
+            best = sorted(enumerate(parts), key=lambda part: part[1][0] >= 0)[:_SHOWN]
+            kept = [part for _, part in sorted(best, key=lambda part: part[0])]
+        for _, text, below in kept:
             levels = max(levels, level)
-            branch = node.add(text)
-            if sub is not None:
-                todo.append((branch, sub, level + 1))
+            todo.append((node.add(text), below, level + 1))
+        if len(kept) < len(parts):
+            node.add(Text(f"… {len(parts) - len(kept):,} more; --full draws them", "dim"))
     return tree, levels
+
+
+def _parts(item: Any, root: str) -> list[_Part]:
+    """Return the lines below a run, or below a place in a branch, in order of their steps.
+
+    The step of a candidate on the path to the choice is -1.
+    """
+    if not isinstance(item, Kin):
+        by_place, place, run = item
+        candidates = [
+            (-1 if each.on_the_way else 0, candidate_text(each, root), (by_place, each.place, each.run))
+            for each in by_place.get(place, ())
+        ]
+        return [*candidates, *(_parts(run, root) if run is not None else ())]
+    parts: list[_Part] = []
+    for branch in item.branches:
+        tree: dict[str, list[KinCandidate]] = {}
+        for each in branch.candidates:
+            tree.setdefault(each.place.rpartition(".")[0], []).append(each)
+        parts.append((branch.step, branch_text(branch), (tree, "", None)))
+    parts += [(_step(child), child_text(child, root), child) for child in item.calls]
+    parts += [(_step(fork), fork_text(fork), fork) for fork in sorted(item.forks, key=lambda fork: fork.run_id)]
+    return sorted(parts, key=lambda part: part[0])
+
+
+def _step(kin: Kin) -> int:
+    step = (kin.parent or {}).get("step")
+    return step if isinstance(step, int) else 0
 
 
 def _json(found: FamilyTree) -> dict[str, Any]:
