@@ -122,7 +122,10 @@ def read_answer(
 
 
 def feedback_on(mode: ToolMode, problems: Sequence[Problem], tools: Sequence[ToolDefinition] = ()) -> Message:
-    """Return the feedback for calls that could not be read: each problem, and how to write a call."""
+    """Return the feedback for calls that could not be read.
+
+    It names each problem, and shows how to write a call.
+    """
     several = len(problems) > 1
     lines = ["Calls of tools in your answer could not be read:" if several else "A call could not be read:"]
     for problem in problems:
@@ -157,7 +160,10 @@ def _calls_as_text(message: Message, mode: TextMode) -> Message:
 
 
 def _results_as_text(results: Iterable[Message]) -> Message:
-    """Return results of tools as one user message, in which nothing else looks like the tag of a result."""
+    """Return results of tools as one user message.
+
+    In a result, nothing looks like the tag of one.
+    """
     parts: Parts = []
 
     def add(part: str | Content) -> None:

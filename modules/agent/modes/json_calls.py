@@ -56,7 +56,7 @@ def write_tagged(call: ToolCall) -> str:
 
 
 def write_named(call: ToolCall) -> str:
-    """Return a call as an element with the tool's name around the arguments."""
+    """Return a call as an element that names the tool."""
     arguments = call.arguments.strip()
     body = call.arguments.replace("</tool-call", "&lt;/tool-call") if load_arguments(call) is None else _safe(arguments)
     id_ = f" id={escape_attribute(call.id)}" if call.id else ""
@@ -64,7 +64,10 @@ def write_named(call: ToolCall) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return JSON text in which no string closes the element: JSON allows a backslash before a slash."""
+    """Return JSON text in which no string closes the element.
+
+    JSON allows a backslash before a slash.
+    """
     return re.sub(r"</(?=tool[-_]call)", r"<\\/", text)
 
 
@@ -97,7 +100,7 @@ def find_objects(text: str, tools: Sequence[ToolDefinition]) -> Iterator[Span]:
 
 
 def _names_a_call(text: str, at: int, names: frozenset[str]) -> bool:
-    """Return whether a broken object has a name and arguments, or the name of a tool."""
+    """Return whether a broken object begins as a call does."""
     name = _NAME.search(text, at, at + _NEAR)
     return name is not None and (name[1] in names or _ARGUMENTS.search(text, at, at + _NEAR) is not None)
 
@@ -159,7 +162,7 @@ def find_elements(text: str, tools: Sequence[ToolDefinition], *, prefers_object:
 
 
 def _body_of(text: str, opening: Tag, following: Tag | None) -> tuple[str | None, int, bool]:
-    """Return the body of a tag's element, the element's end, and whether it is open.
+    """Return an element's body, its end, and whether it is open.
 
     A JSON value is taken whole, even if its strings contain tags. Otherwise the body ends at the following tag, if that
     tag closes the element, or at the end of the text. The body is None if the following tag opens another element: the
@@ -198,7 +201,7 @@ def _strip_layout(text: str) -> str:
 
 
 def _calls_in(opening: Tag, body: str, is_open: bool, prefers_object: bool) -> list[FoundCall | Problem] | None:
-    """Return the calls in an element, or None if it is not a call."""
+    """Return the calls in an element, or None without any."""
     name, id_ = opening.attributes.get("name", ""), opening.attributes.get("id") or None
     value: Any = None
     error: Exception | None = None

@@ -1,4 +1,4 @@
-"""Tags, references, CDATA and elements in a text that need not be XML."""
+"""Tags, references and elements in a text that need not be XML."""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def find_tags(text: str, pattern: re.Pattern[str]) -> Iterator[Tag]:
 
 @cache
 def _or_skipped(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """Return one pattern for tags, CDATA sections and comments, to read the text in one pass."""
+    """Return one pattern for tags, CDATA sections and comments."""
     return re.compile(rf"(?s:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))|{pattern.pattern}")
 
 
@@ -145,7 +145,10 @@ def escape_attribute(text: str) -> str:
 
 
 def escape_body(text: str) -> str:
-    """Return the text as an element's body, its outer line breaks as references: a reader takes them for layout."""
+    """Return the text as an element's body.
+
+    Outer line breaks become references, because a reader takes them for layout.
+    """
     text = escape(text)
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     outer = text[:start].replace("\n", "&#10;"), text[max(start, end) :].replace("\n", "&#10;")

@@ -1,4 +1,4 @@
-"""The one text mode: calls of tools as text, in one of several forms."""
+"""The text mode: calls of tools in one of several forms."""
 
 import json
 import re

@@ -35,7 +35,10 @@ def write_list(calls: Sequence[ToolCall]) -> str:
 
 
 def find_lists(text: str, tools: Sequence[ToolDefinition]) -> Iterator[Span]:
-    """Yield the last list of calls in a text; earlier lists are part of the model's reasoning."""
+    """Yield the last list of calls in a text.
+
+    Earlier lists are part of the model's reasoning.
+    """
     parameters = {t.function.name: list(readable(t.function.parameters).get("properties", {})) for t in tools}
     last: Span | None = None
     at, number_open = text.find("["), 0
@@ -54,9 +57,9 @@ def find_lists(text: str, tools: Sequence[ToolDefinition]) -> Iterator[Span]:
 
 
 def _calls_at(text: str, start: int) -> tuple[list[tuple[str, str]], int | None]:
-    """Return the list of calls that starts at `start`, by name and argument text, and its end.
+    """Return the calls of the list at `start`, and its end.
 
-    The end is None if the list is cut off. The list is empty if it is not one of calls.
+    A call is its name and the text of its arguments. The end is None if the list is cut off. The list is empty if it is not one of calls.
     """
     calls: list[tuple[str, str]] = []
     at = _after_gap(text, start + 1)
@@ -79,7 +82,7 @@ def _after_gap(text: str, at: int) -> int:
 
 
 def _is_likely(name: str, written: str, is_open: bool, parameters: dict[str, list[str]]) -> bool:
-    """Return whether a call is one of a tool: it names one, or an argument."""
+    """Return whether a call names a tool or an argument."""
     by_name = _BY_NAME.match(written) if is_open else _BY_NAME.search(written)
     return name in parameters or by_name is not None or not (parameters or written.strip())
 
@@ -118,7 +121,10 @@ def _arguments(call: ast.Call, parameters: list[str]) -> dict[str, Any]:
 
 
 def _value(node: ast.expr) -> Any:
-    """Return the JSON value of a literal; a bare name is a text, except true, false and null."""
+    """Return the JSON value of a literal.
+
+    A bare name is a text, except true, false and null.
+    """
     match node:
         case ast.Constant(value=float(number)) if number - number != 0.0:
             raise _NotLiteral("a number is too large")
@@ -155,7 +161,10 @@ def _written(call: ToolCall) -> str:
 
 
 def _argument(name: str, value: Any) -> str:
-    """Return the source text of an argument; a name that is not valid in Python is written in a `**` dict."""
+    """Return the source text of an argument.
+
+    A name that is not valid in Python is written in a `**` dict.
+    """
     plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
     return f"{name}={_literal(value)}" if plain else f"**{_literal({name: value})}"
 

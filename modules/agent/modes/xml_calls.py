@@ -141,7 +141,10 @@ def _definition(tool: ToolDefinition) -> str:
 
 
 def _parameter(name: str, schema: dict[str, Any], root: Any, *, is_required: bool) -> str:
-    """Return the description of a parameter, with its schema if the type alone does not describe it."""
+    """Return the description of a parameter.
+
+    It has the schema if the type alone does not describe the parameter.
+    """
     types = sorted(allowed_types(resolved(schema, root), root), key=TYPES.index)
     facts = [f"name={escape_attribute(name)}", f'type="{" or ".join(types) or "any"}"']
     facts.append(f'required="{"true" if is_required else "false"}"')

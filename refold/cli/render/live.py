@@ -1,4 +1,4 @@
-"""A live view of a run: its steps as lines, and below them a status line with budget bars."""
+"""A live view of a run: steps, status line, budget bars."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ _PATHS = 4
 
 
 class StatusLine:
-    """A run's current work and its budget bars, at the bottom of a terminal.
+    """A run's current work and budget bars, below everything else.
 
     It is hidden while something else is printed: rich erases as many lines as it drew last, and would leave lines that
     another thread prints at the same moment.
@@ -76,9 +76,9 @@ class StatusLine:
 
 
 def status_lines(progress: Progress, now: float, width: int) -> Iterator[RenderableType]:
-    """Yield a run's budget bars and the paths that its last step changed, fitted to `width`.
+    """Yield a run's budget bars and its last changed paths.
 
-    `now` is in seconds since the epoch.
+    They are fitted to `width`; `now` is in seconds since the epoch.
     """
     budget, seconds, steps = progress.budget, progress.seconds(now), progress.before + progress.steps
     grid = Table.grid(padding=(0, 1))

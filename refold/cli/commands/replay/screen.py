@@ -1,4 +1,4 @@
-"""A replay on the full screen, through the extra `tui`: steps, current step, state."""
+"""A replay on the full screen: steps, current step, state."""
 
 import asyncio
 import signal
@@ -156,7 +156,7 @@ class ReplayApp(App[int]):
         self.query_one("#foot", Static).update(Text(text))
 
     def _go_first(self, pages: Iterable[int], missing: str) -> None:
-        """Go to the first of the pages, or report that there is none."""
+        """Go to the first page, or report that it is missing."""
         found = next(iter(pages), None)
         if found is None:
             self._say(missing)
@@ -178,7 +178,7 @@ class ReplayApp(App[int]):
         self._go_first(failing, "there is no error " + ("below" if direction > 0 else "above"))
 
     def action_change(self, direction: int) -> None:
-        """Move to another change at or below the path selected in the state."""
+        """Move to another change of the path selected in the state."""
         path = self.query_one(StateTree).path
         changed = {step + 1 for step in (*self.trace.find(path or "/**"), *self.trace.find(f"{path}/**"))}
         missing = f"no change of {path or 'the state'} " + ("below" if direction > 0 else "above")

@@ -1,4 +1,7 @@
-"""The state as a tree that marks the step's changes; branches are made when they are opened."""
+"""The state as a tree that marks the step's changes.
+
+Branches are made when they are opened.
+"""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -19,7 +22,7 @@ _OPENED = 20
 
 
 class StateTree(Tree[tuple[str, Any]]):
-    """A state; each node's data is its path, a JSON Pointer, and its value."""
+    """A state; a node's data is its JSON Pointer and value."""
 
     DEFAULT_CSS = "StateTree { width: 1fr; border-left: solid $panel; }"
 
@@ -33,7 +36,7 @@ class StateTree(Tree[tuple[str, Any]]):
 
     @property
     def path(self) -> str:
-        """The path of the node under the cursor; during a rebuild, that of the previous node."""
+        """The path of the node under the cursor, kept during a rebuild."""
         node = self.cursor_node
         return self._picked or (node.data[0] if node is not None and node.data is not None else "")
 

@@ -74,9 +74,9 @@ def draw(run: Kin, full: bool, deepest: int | None) -> tuple[Tree, int]:
 
 
 def _parts(item: Any, root: str) -> list[_Part]:
-    """Return the lines below a run, or below a place in a branch, in order of their steps.
+    """Return the lines below a run or a place in a branch.
 
-    The step of a candidate on the path to the choice is -1.
+    They are in order of their steps. The step of a candidate on the path to the choice is -1.
     """
     if not isinstance(item, Kin):
         by_place, place, run = item
