@@ -32,7 +32,6 @@ MOST_TOOLS = 2_000
 """The most tools of a server; a model accepts far fewer, and each costs time in every run."""
 _LATE = object()
 _HALF = re.compile("[\ud800-\udfff]")
-_DECODER = json.JSONDecoder(strict=False)
 _START = re.compile(r'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
 _NEXT = re.compile(r'\{\s*"jsonrpc"\s*:')
 """The start of a message after a broken one, whose own members may be called `id` or `error`."""
@@ -190,16 +189,25 @@ def _documents(data: bytes | str) -> Iterator[tuple[Any, str, bool]]:
         for each in whole if isinstance(whole, list) else [whole]:
             yield each, json.dumps(each, ensure_ascii=False, default=str), False
         return
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_distinct)
     text, end, is_printed = _text(data), 0, False
     while (start := _START.search(text, end)) is not None:
         is_printed = is_printed or bool(text[end : start.start()].strip("\ufeff\ufffd\0 \t\r\n[,"))
         try:
-            document, end = _DECODER.raw_decode(text, start.start())
+            document, end = decoder.raw_decode(text, start.start())
             document = from_json(_HALF.sub("\ufffd", json.dumps(document, ensure_ascii=False)))
         except (ValueError, RecursionError):
             following = _NEXT.search(text, start.end())
             document, end = None, following.start() if following else len(text)
         yield document, text[start.start() : end], is_printed
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raise ValueError if half emojis distinguish keys."""
+    document = dict(pairs)
+    if len({_HALF.sub("\ufffd", name) for name in document}) < len(document):
+        raise ValueError
+    return document
 
 
 def opened_brackets(line: bytes | bytearray) -> int | None:

@@ -50,6 +50,8 @@ UNREADABLE = {
     "another version": f'{{"jsonrpc":"1.0","id":@,"result":{TEXT}}}',
     "a version that is a number": f'{{"jsonrpc":2.0,"id":@,"result":{TEXT}}}',
     "a batch of an answer that is none": "[" + HEAD + '"result":[]}]',
+    "keys that only half emojis distinguish": HEAD
+    + r'"result":{"content":[],"structuredContent":{"\ud83d":1,"\ude00":2}}}',
     "content that is a text": HEAD + '"result":{"content":"T"}}',
     "content that is null": HEAD + '"result":{"content":null}}',
     "structured content that is a list": HEAD + '"result":{"content":[],"structuredContent":[1]}}',

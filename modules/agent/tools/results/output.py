@@ -109,7 +109,7 @@ def _jsonable(value: Any, fallback: Callable[[Any], Any] | None = str) -> Any:
     try:
         text = to_json(value, **options)
     except PydanticSerializationError:  # such as half an emoji, which is replaced later
-        return to_jsonable_python(value, **options)
+        return _plain(to_jsonable_python(value, **options))
     return json.loads(text, object_pairs_hook=_distinct)
 
 
@@ -122,7 +122,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _key(key: Any) -> Any:
-    if isinstance(key, Enum):
-        key = key.value
-    return key if isinstance(key, str) else text_of(key)
+def _key(key: Any) -> str:
+    """Return a key as the JSON of its value, without the quotes of a text."""
+    form = _plain(key)
+    return clean(form if isinstance(form, str) else json.dumps(form, ensure_ascii=False, separators=(",", ":")))

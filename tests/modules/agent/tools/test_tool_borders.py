@@ -4,9 +4,13 @@ import functools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from enum import Enum
+from pathlib import Path
 from sqlite3 import Connection, connect
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 from each_case import each_case
@@ -204,9 +208,12 @@ class Holder(BaseModel):
 COLLIDING: dict[str, Any] = {
     "a number": {1: "a", "1": "b"},
     "None": {None: 1, "null": 2},
-    "true": {True: 1, "True": 2},
+    "true": {True: 1, "true": 2},
     "an enum": {Color.RED: 1, "red": 2},
     "nested": [{"x": ({2: 1, "2": 2},)}],
+    "half emojis": {f"a{half}": 1 for half in ("\ud83d", "\ude00")},
+    "half an emoji and what replaces it": {"a\ud83d": 1, "a?": 2},
+    "a date": {date(2024, 1, 1): 1, "2024-01-01": 2},
     "in a model": Holder(table={1: 1, "1": 2}),
     "in a model in a list": [Holder(table={1: 1, "1": 2})],
 }
@@ -220,6 +227,21 @@ def test_keys_of_a_result_that_are_equal_as_text_are_an_error(value: Any) -> Non
     answer = said(tool(table), {})
     assert "CollidingKeysError" in answer
     assert "as text" in answer
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (date(2024, 1, 1), "2024-01-01"), (Decimal("1.50"), "1.50"), (b"x", "x"), (UUID(int=1), str(UUID(int=1))),
+        (Path("a/b"), "a/b"), (Color.RED, "red"), (7, "7"), (1.5, "1.5"), (True, "true"), (None, "null"),
+        ((1, 2), "[1,2]"),
+    ],
+)  # fmt: skip
+def test_a_key_of_a_result_is_its_text(key: Any, text: str) -> None:
+    def table() -> Any:
+        return {key: 1}
+
+    assert said(tool(table), {}) == json.dumps({text: 1}, separators=(",", ":"))
 
 
 def test_keys_of_an_effects_typed_result_are_an_error_too() -> None:
