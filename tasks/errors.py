@@ -82,10 +82,10 @@ class FilesLostError(TaskError):
     def __init__(self, run_id: str, environment: str, files: Sequence[str], count: int) -> None:
         self.files = tuple(files)
         more = f" and {count - len(self.files)} more" if count > len(self.files) else ""
+        shown = f"{', '.join(files)}{more}" if files else "which ones is unknown, because it was killed"
         super().__init__(
-            f"Run {run_id} had changed files that are gone with its {environment} environment: "
-            f"{', '.join(files)}{more}. To go on with the files as they were at "
-            "first, pass without_files=True (--without-files)."
+            f"Run {run_id} had changed files that are gone with its {environment} environment: {shown}. "
+            "To go on with the files as they were at first, pass without_files=True (--without-files)."
         )
 
 

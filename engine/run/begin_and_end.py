@@ -177,6 +177,11 @@ async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | Non
     if environment is not None:
         stack.enter_context(use_environment(environment))
         run.found_files(await in_thread(removable_files, {"environment": environment}))
+        if run.files is not None:
+            changed = max((at for _, at in run.files.values()), default=0)
+            begun = {"environment": environment.type, "folder": str(environment.root)}
+            data = {**begun, "files": len(run.files), "changed": changed}
+            run.write("event", run.step, {"name": "environment_opened", "data": data})
         if not fresh:
             data = {"environment": environment.type}
             run.write("event", run.step, {"name": "environment_not_rewound", "data": data})

@@ -1,5 +1,8 @@
 """Refuses to continue a run without the files that it had."""
 
+from pathlib import Path
+
+from ....tasks.environments.removed_files import newer_files
 from ....tasks.errors import FilesLostError
 from ....traces import Trace
 
@@ -10,11 +13,26 @@ SHOWN_FILES = 20
 def refuse_lost_files(trace: Trace, *, since_resume: bool) -> None:
     """Raise FilesLostError if the trace tells of lost files.
 
-    With `since_resume`, what earlier attempts lost does not count: somebody has resumed the run without it.
+    With `since_resume`, what earlier attempts lost does not count: somebody has resumed the run without it. An attempt
+    that has opened an environment and has no end was killed: what it has changed is found in the folder that it left.
     """
+    if not trace.header["task"].get("env_spec"):
+        return
+    is_closed = has_calls = False
     for record in reversed(trace.records):
-        if since_resume and record.kind == "resume":
-            return
-        if record.kind == "event" and record["name"] == "environment_files_lost":
-            data = record["data"]
+        if record.kind == "resume":
+            if since_resume:
+                return
+            is_closed = has_calls = False
+        is_closed = is_closed or record.kind == "end"
+        has_calls = has_calls or record.kind == "intent"
+        if record.kind != "event":
+            continue
+        data = record["data"]
+        if record["name"] == "environment_files_lost":
             raise FilesLostError(trace.run_id, data["environment"], data["files"], data["count"])
+        if record["name"] == "environment_opened" and has_calls and not is_closed:
+            files = newer_files(Path(data["folder"]), data["files"], data["changed"])
+            if files != []:
+                shown = (files or [])[:SHOWN_FILES]
+                raise FilesLostError(trace.run_id, data["environment"], shown, len(files or []))

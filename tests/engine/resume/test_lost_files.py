@@ -1,5 +1,11 @@
 """A run whose files are gone with its environment is resumed or forked only by somebody who says so."""
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +107,53 @@ def test_fork_says_which_files_are_gone(tmp_path: Path) -> None:
             engine.fork(done.trace, at)
     assert engine.fork(done.trace, 1, without_files=True).final_result == "old.txt"
     assert engine.fork(done.trace, 0).final_result == "new.txt, old.txt", "state 0 is before the first file"
+
+
+KILLED = """
+import os, signal, sys
+from refold import Engine
+import test_lost_files as lost
+
+def die(name):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+lost.Writer.tools = {**lost.Writer.tools, "die": die}
+source, runs, *actions = sys.argv[1:]
+module = lost.Writer(*(tuple(each.split("=")) for each in actions))
+Engine(module, traces=runs).run(lost.scratch(lost.Path(source)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("actions", "is_left", "files"),
+    [
+        (["write=old.txt", "write=a/b.txt"], True, ["a/b.txt", "old.txt"]),
+        (["remove=old.txt"], True, []),
+        (["write=new.txt"], False, []),
+        ([], True, None),
+    ],
+)
+def test_a_run_that_was_killed_has_lost_files_too(
+    actions: list[str], is_left: bool, files: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder that it left says which ones, if it is still there."""
+    monkeypatch.setattr(Writer, "tools", {**Writer.tools, "die": lambda name: "survived"})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    argv = [str(tmp_path / "source"), str(tmp_path / "runs"), *actions, "die=now"]
+    assert subprocess.run([sys.executable, "-c", KILLED, *argv], env=env).returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob("refold-*")
+    if not is_left:
+        shutil.rmtree(left)
+    done = [(name, path) for name, _, path in (each.partition("=") for each in [*actions, "die=now"])]
+    engine = Engine(Writer(*done), traces=tmp_path / "runs")
+    (trace,) = (tmp_path / "runs").glob("*.jsonl")
+    if files is not None:
+        with pytest.raises(FilesLostError) as lost:
+            engine.resume(trace)
+        assert list(lost.value.files) == files
+        assert ("unknown" in str(lost.value)) == (not files)
+    assert engine.resume(trace, without_files=files is not None).waiting
 
 
 def test_what_is_not_gone_is_not_told(tmp_path: Path) -> None:
