@@ -50,13 +50,19 @@ class Runner(Protocol):
     Each action returns when the run has ended.
     """
 
-    def resume(self, path: Path, answers: Mapping[str, Any], observer: Observer) -> None:
+    def resume(self, path: Path, answers: Mapping[str, Any], without_files: bool, observer: Observer) -> None:
         """Resume a run, with answers by request id."""
 
     def fork(
-        self, trace: Trace, home: Path, at: int, edits: Mapping[str, Any], reuse: bool, observer: Observer
+        self,
+        trace: Trace,
+        home: Path,
+        at: int,
+        edits: Mapping[str, Any],
+        options: Mapping[str, bool],
+        observer: Observer,
     ) -> None:
-        """Fork a run into the folder `home`."""
+        """Fork a run into the folder `home`, with options of `fork`."""
 
     def verify(self, trace: Trace) -> Sequence[Divergence]:
         """Run the hooks of a trace again, and return the differences."""
@@ -149,24 +155,23 @@ class Actions:
             raise wrong("value is missing")
         if request not in {each["id"] for each in trace.waiting}:
             raise ProblemError(409, "answered", f"request {request!r} is not open any more", "Look at the run again.")
-        runner = self._runner(name, trace)
-        answers = {request: body["value"]}
-        return self._started(name, lambda seen: runner.resume(_path(trace), answers, seen))
+        return self._resumed(body, name, trace, {request: body["value"]})
 
     def resume(self, body: Json) -> Json:
         """Answer `resume`."""
-        name, trace = self._trace(body)
-        runner = self._runner(name, trace)
-        return self._started(name, lambda seen: runner.resume(_path(trace), {}, seen))
+        return self._resumed(body, *self._trace(body), {})
+
+    def _resumed(self, body: Json, name: str, trace: Trace, answers: Mapping[str, Any]) -> Json:
+        runner, without_files = self._runner(name, trace), _flag(body, "without_files")
+        return self._started(name, lambda seen: runner.resume(_path(trace), answers, without_files, seen))
 
     def fork(self, body: Json) -> Json:
         """Answer `fork`: fork at state k, with some values set."""
         name, trace = self._trace(body)
-        k, reuse = body.get("k"), body.get("reuse", False)
+        k = body.get("k")
+        options = {"reuse_effects": _flag(body, "reuse"), "without_files": _flag(body, "without_files")}
         if type(k) is not int or not 0 <= k <= trace.step_count:
             raise wrong(f"k must be the number of a state, 0 to {trace.step_count}, got {k!r}")
-        if type(reuse) is not bool:
-            raise wrong("reuse must be true or false")
         edits: dict[str, Any] = {}
         given = body.get("edits", [])
         if not isinstance(given, list):
@@ -179,7 +184,7 @@ class Actions:
             edits[edit["path"]] = edit["value"]
         runner = self._runner(name, trace)
         home = branches_folder(_path(trace)).parent
-        return self._started(None, lambda seen: runner.fork(trace, home, k, edits, reuse, seen))
+        return self._started(None, lambda seen: runner.fork(trace, home, k, edits, options, seen))
 
     def verify(self, body: Json) -> Json:
         """Answer `verify`."""
@@ -272,6 +277,13 @@ def _text(body: Json, name: str) -> str:
     return value
 
 
+def _flag(body: Json, name: str) -> bool:
+    value = body.get(name, False)
+    if not isinstance(value, bool):
+        raise wrong(f"{name} must be true or false")
+    return value
+
+
 def _no_module(error: RefoldError) -> ProblemError:
     hint = "Correct the module, or start the viewer again with another --allow-actions MODULE:NAME, or with ask."
     return ProblemError(409, "no_module", str(error).removesuffix("; --traceback shows all of it"), hint)
@@ -286,5 +298,5 @@ def _refused(error: RefoldError) -> ProblemError:
         hint = "Verify the run to see where, or fork from before that step."
         return ProblemError(409, "diverged", str(error), hint)
     if isinstance(error, FilesLostError):
-        return ProblemError(400, "refused", str(error), "Use `refold resume` or `refold fork` with --without-files.")
+        return ProblemError(409, "files_lost", str(error))
     return ProblemError(400, "refused", str(error))

@@ -96,17 +96,23 @@ class ModuleRunner:
     def __init__(self, module: AgentModule[Any]) -> None:
         self._module = module
 
-    def resume(self, path: Path, answers: Mapping[str, Any], observer: Observer) -> None:
+    def resume(self, path: Path, answers: Mapping[str, Any], without_files: bool, observer: Observer) -> None:
         """Resume a run."""
         engine = Engine(self._module, observers=(observer,))
-        engine.resume(path, dict(answers) if answers else UNANSWERED)
+        engine.resume(path, dict(answers) if answers else UNANSWERED, without_files=without_files)
 
     def fork(
-        self, trace: Trace, home: Path, at: int, edits: Mapping[str, Any], reuse: bool, observer: Observer
+        self,
+        trace: Trace,
+        home: Path,
+        at: int,
+        edits: Mapping[str, Any],
+        options: Mapping[str, bool],
+        observer: Observer,
     ) -> None:
         """Fork a run."""
         engine = Engine(self._module, traces=home, observers=(observer,))
-        engine.fork(trace, at, edits or None, reuse_effects=reuse)
+        engine.fork(trace, at, edits or None, **options)
 
     def verify(self, trace: Trace) -> list[Divergence]:
         """Verify a run."""
@@ -119,17 +125,23 @@ class AgentRunner:
     def __init__(self, made: "Made") -> None:
         self._made = made
 
-    def resume(self, path: Path, answers: Mapping[str, Any], observer: Observer) -> None:
+    def resume(self, path: Path, answers: Mapping[str, Any], without_files: bool, observer: Observer) -> None:
         """Resume a run."""
         value = dict(answers) if answers else UNANSWERED
-        self._do(lambda agent: agent.resume(path, value), {"observers": (observer,)})
+        self._do(lambda agent: agent.resume(path, value, without_files=without_files), {"observers": (observer,)})
 
     def fork(
-        self, trace: Trace, home: Path, at: int, edits: Mapping[str, Any], reuse: bool, observer: Observer
+        self,
+        trace: Trace,
+        home: Path,
+        at: int,
+        edits: Mapping[str, Any],
+        options: Mapping[str, bool],
+        observer: Observer,
     ) -> None:
         """Fork a run."""
-        options = {"observers": (observer,), "traces": home}
-        self._do(lambda agent: agent.fork(trace, at, edits or None, reuse_effects=reuse), options)
+        settings = {"observers": (observer,), "traces": home}
+        self._do(lambda agent: agent.fork(trace, at, edits or None, **options), settings)
 
     def verify(self, trace: Trace) -> list[Divergence]:
         """Verify a run."""

@@ -410,9 +410,9 @@ export type LiveEvent =
 export interface Act {
   offered(id: string): Promise<{ module: string | null, known: boolean, question: string | null }> // question: to be shown before the trace's own module is imported
   agree(id: string, question: string): Promise<null> // the person has said yes to the question; without it, actions are refused with `not_agreed`
-  answer(id: string, request: string, value: Json): Promise<Started>
-  fork(id: string, k: number, edits: { path: string, json: string }[], reuse: boolean): Promise<Started>
-  resume(id: string): Promise<Started>
+  answer(id: string, request: string, value: Json, withoutFiles: boolean): Promise<Started> // refused with `files_lost` if files of the run are gone, unless `withoutFiles`; so are the next two
+  fork(id: string, k: number, edits: { path: string, json: string }[], reuse: boolean, withoutFiles: boolean): Promise<Started>
+  resume(id: string, withoutFiles: boolean): Promise<Started>
   verify(id: string): Promise<{ divergences: { step: number, phase: string, expected: Node | null, actual: Node | null, run: string | null }[] }>
 }
 export interface Started { run: string }

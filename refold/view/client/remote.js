@@ -133,9 +133,9 @@ if (token()) {
   remote.act = {
     offered: (id) => post("offered", { id }),
     agree: (id, question) => post("agree", { id, question }),
-    answer: (id, request, value) => post("answer", { id, request, value }),
-    fork: (id, k, edits, reuse) => postText("fork", `{"id":${JSON.stringify(id)},"k":${k},"edits":[${edits.map(({ path, json }) => `{"path":${JSON.stringify(path)},"value":${json}}`).join()}],"reuse":${reuse}}`),
-    resume: (id) => post("resume", { id }),
+    answer: (id, request, value, withoutFiles) => post("answer", { id, request, value, without_files: withoutFiles }),
+    fork: (id, k, edits, reuse, withoutFiles) => postText("fork", `{"id":${JSON.stringify(id)},"k":${k},"edits":[${edits.map(({ path, json }) => `{"path":${JSON.stringify(path)},"value":${json}}`).join()}],"reuse":${reuse},"without_files":${withoutFiles}}`),
+    resume: (id, withoutFiles) => post("resume", { id, without_files: withoutFiles }),
     verify: (id) => post("verify", { id }),
   }
 }

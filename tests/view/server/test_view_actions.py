@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from hostile_traces import read_docs, write_docs
 from view_server import Asking, serving
 from warm_python import warm_python
 
@@ -135,6 +136,27 @@ def test_an_answer_resumes_the_run_once(place: Path) -> None:
         assert asking.act("answer", id=name, request=request["id"], value="no").status_code == 409
         asked = asking.get("step", id=name, k=0)["asked"][0]
         assert (asked["request"]["id"], asked["answer"]["value"]) == (request["id"], "yes")
+
+
+def test_a_run_goes_on_without_its_files_only_when_told_to(place: Path) -> None:
+    docs = read_docs(next((place / "runs").glob("*.jsonl")))
+    docs[0]["task"]["env_spec"] = {"type": "scratch", "config": {"source": str(place)}}
+    lost = {"environment": "scratch", "files": ["notes.md"], "count": 1}
+    event = {"kind": "event", "step": 0, "at": docs[-1]["at"], "name": "environment_files_lost", "data": lost}
+    write_docs(next((place / "runs").glob("*.jsonl")), [*docs[:-1], event, docs[-1]])
+    with serving(place / "runs", modules=CommandModules("trips:Traveller", ())) as asking:
+        name = the_row(asking)["id"]
+        (request,) = asking.get("run", id=name)["requests"]
+        answer = {"id": name, "request": request["id"], "value": "yes"}
+        for refused in (asking.act("answer", **answer), asking.act("resume", id=name)):
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "files_lost")
+            assert "notes.md" in refused.json()["error"]["message"]
+        assert asking.act("answer", **answer, without_files="yes").status_code == 400
+        assert asking.act("answer", **answer, without_files=True).json() == {"run": name}
+        until(asking, name, lambda run: run["status"] == "completed")
+        refused = asking.act("fork", id=name, k=1)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "files_lost")
+        assert asking.act("fork", id=name, k=1, without_files=True).status_code == 200
 
 
 def test_a_trace_names_code_that_runs_only_after_a_question(place: Path) -> None:

@@ -244,16 +244,25 @@ def test_verify_shows_the_first_divergence_in_place(looking: Look, acted: Site) 
     path.unlink()
 
 
-def test_a_run_that_was_cut_off_is_resumed(looking: Look, acted: Site) -> None:
+def test_a_run_that_was_cut_off_is_resumed_without_its_files(looking: Look, acted: Site, tmp_path: Path) -> None:
     docs = read_docs(acted.folder / f"{acted.ids['game']}.trace.jsonl")
     docs[0]["run_id"] = "cut"
+    docs[0]["task"]["env_spec"] = {"type": "scratch", "config": {"source": str(tmp_path)}}
     third = [number for number, doc in enumerate(docs) if doc["kind"] == "commit"][2]
     path = acted.folder / "cut.trace.jsonl"
-    write_docs(path, docs[: third + 1])
-    page = looking(acted.at("run", "cut", act=True))
+    lost = {"environment": "scratch", "files": ["notes.md"], "count": 1}
+    event = {**docs[third], "kind": "event", "name": "environment_files_lost", "data": lost}
+    write_docs(path, [*docs[: third + 1], {name: event[name] for name in ("kind", "step", "at", "name", "data")}])
+    page = looking(acted.at("run", "cut", act=True), refused=True)
     expect(page.locator(".head .status")).to_have_text("interrupted")
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("dialog").get_by_role("button", name="Run it").click()
+    asked = page.get_by_role("dialog", name="Go on without these files?")
+    expect(asked).to_contain_text("notes.md")
+    asked.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("alert")).to_contain_text("notes.md")
+    page.get_by_role("button", name="Resume").click()
+    asked.get_by_role("button", name="Go on without them").click()
     expect(page.locator(".head .status")).to_have_text("completed")
     expect(page.get_by_role("button", name="Resume")).to_have_count(0)
     expect(page.locator(".facts")).to_contain_text("resumed once")

@@ -4,7 +4,7 @@ import { html, useMemo, useRef, useState } from "../../vendor/preact.js"
 import { ago, when } from "../../format.js"
 import { visible } from "../../text.js"
 import { answerOf } from "./answer.js"
-import { mayRun } from "./consent.js"
+import { mayRun, withFiles } from "./consent.js"
 import { Command } from "./copy.js"
 import { Elsewhere, mayAct } from "./elsewhere.js"
 import { FormField, idOf, useFormId } from "./form.js"
@@ -75,7 +75,8 @@ function AnswerForm({ source, run, request, answered }) {
   /** @param {Event} event */
   const send = async (event) => {
     event.preventDefault()
-    if (busy || !source.act) return
+    const { act } = source
+    if (busy || !act) return
     setFailed("")
     if ("problems" in answer) {
       setProblems(answer.problems)
@@ -87,7 +88,7 @@ function AnswerForm({ source, run, request, answered }) {
     setBusy(true)
     try {
       if (await mayRun(source, run.id)) {
-        await source.act.answer(run.id, request.id, answer.value)
+        await withFiles((withoutFiles) => act.answer(run.id, request.id, answer.value, withoutFiles))
         answered?.()
       }
     } catch (error) {

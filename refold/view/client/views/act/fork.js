@@ -1,7 +1,7 @@
 /** The dialog that forks a run: values to be changed in a state, what to do with recorded effects, and the command. */
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js"
-import { mayRun } from "./consent.js"
+import { mayRun, withFiles } from "./consent.js"
 import { Command } from "./copy.js"
 import { openDialog } from "./dialog.js"
 import { mayAct, WhyNot } from "./elsewhere.js"
@@ -126,12 +126,13 @@ function Fork({ source, run, k, path, close }) {
     setAt(state)
   }
   const start = async () => {
-    if (busy || wrong || !acts || !source.act) return
+    const { act } = source
+    if (busy || wrong || !acts || !act) return
     setBusy(true)
     setFailed("")
     try {
       if (!(await mayRun(source, run.id))) return
-      const started = await source.act.fork(run.id, at, changed, reuse)
+      const started = await withFiles((withoutFiles) => act.fork(run.id, at, changed, reuse, withoutFiles))
       close()
       location.hash = `#/compare/${encodeURIComponent(run.id)}/${encodeURIComponent(started.run)}`
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js"
 import { NodeValue } from "../../components/node.js"
-import { mayRun } from "./consent.js"
+import { mayRun, withFiles } from "./consent.js"
 import { openDialog } from "./dialog.js"
 import { Elsewhere, mayAct } from "./elsewhere.js"
 import { command } from "./shell_words.js"
@@ -57,7 +57,7 @@ export function Actions({ source, run, resumable, go }) {
   const act = source.act
   return html`<span class="acts">
       <button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("verify", async () => act && setFound((await act.verify(run.id)).divergences))}>${busy === "verify" ? "Verifying …" : "Verify"}</button>
-      ${resumable && html`<button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("resume", async () => void (await act?.resume(run.id)))}>${busy === "resume" ? "Resuming …" : "Resume"}</button>`}
+      ${resumable && html`<button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("resume", async () => void (act && (await withFiles((withoutFiles) => act.resume(run.id, withoutFiles)))))}>${busy === "resume" ? "Resuming …" : "Resume"}</button>`}
     </span>
     <div role="alert">${failed && html`<p class="problem">${failed}</p>`}</div>
     ${found && html`<${Verified} source=${source} run=${run.id} found=${found} go=${go} close=${() => setFound(null)} />`}`
