@@ -69,9 +69,9 @@ class Answers:
             self._last = max(self._last, number if isinstance(number, int) else -1)
 
     def read_line(self, line: bytes) -> list[dict[str, Any]]:
-        """Return the messages that end with a line; an empty line stands for a pause.
+        """Return the messages that end with a line.
 
-        A message may be spread over lines of whole JSON tokens, until its brackets are closed. Another line, the start
+        An empty line stands for a pause. A message may be spread over lines of whole JSON tokens, until its brackets are closed. Another line, the start
         of another message or a pause ends what is begun.
         """
         opened = opened_brackets(line)
@@ -177,9 +177,9 @@ def _text(data: bytes | str) -> str:
 
 
 def _documents(data: bytes | str) -> Iterator[tuple[Any, str, bool]]:
-    """Yield each JSON document of a text, its text, and whether other text is before it.
+    """Yield each JSON document of a text, with its text.
 
-    None stands for a document that cannot be parsed. What UTF-8 cannot carry becomes U+FFFD.
+    The third value says whether other text is before it. None stands for a document that cannot be parsed. What UTF-8 cannot carry becomes U+FFFD.
     """
     try:
         whole = from_json(data)
@@ -211,7 +211,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def opened_brackets(line: bytes | bytearray) -> int | None:
-    """Return how many brackets a line opens; None if it has more than JSON tokens."""
+    """Return how many brackets a line of whole JSON tokens opens.
+
+    Returns None for any other line.
+    """
     rest = _WORDS.sub(b"", line)
     if rest.translate(None, b"{}[],:+-.eE0123456789 \t\r\n"):
         return None

@@ -57,7 +57,7 @@ def _indent(line: str) -> str:
 
 
 def indenter(text: str) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
-    """Return the function that gives new lines the tabs or spaces of a text.
+    """Return the function that indents new lines like a text.
 
     It takes the lines that go, and the new ones. In a text that only spaces indent, a leading tab becomes a step of its
     indentation. In one that only tabs indent, the steps of new lines become tabs, unless one of them has a tab: then

@@ -65,7 +65,7 @@ def _schemas(question: HumanQuestion) -> list[dict[str, Any]]:
 
 
 def _any_case(label: str) -> str:
-    """Return a pattern, for Python and JavaScript, of a text in any case."""
+    """Return a regular expression of a text in any case."""
     cases = [sorted({char, char.lower(), char.upper()}) for char in label.strip()]
     return "".join(re.escape(each[0]) if len(each) == 1 else f"(?:{'|'.join(map(re.escape, each))})" for each in cases)
 

@@ -123,6 +123,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _key(key: Any) -> str:
-    """Return a key as the JSON of its value, without the quotes of a text."""
+    """Return a key as its value's JSON, without the quotes of text."""
     form = _plain(key)
     return clean(form if isinstance(form, str) else json.dumps(form, ensure_ascii=False, separators=(",", ":")))
