@@ -71,8 +71,8 @@ class Answers:
     def read_line(self, line: bytes) -> list[dict[str, Any]]:
         """Return the messages that end with a line.
 
-        An empty line stands for a pause. A message may be spread over lines of whole JSON tokens, until its brackets are closed. Another line, the start
-        of another message or a pause ends what is begun.
+        An empty line stands for a pause. A message may be spread over lines of whole JSON tokens, until its brackets
+        are closed. Another line, the start of another message or a pause ends what is begun.
         """
         opened = opened_brackets(line)
         begun = self.begun
@@ -179,7 +179,8 @@ def _text(data: bytes | str) -> str:
 def _documents(data: bytes | str) -> Iterator[tuple[Any, str, bool]]:
     """Yield each JSON document of a text, with its text.
 
-    The third value says whether other text is before it. None stands for a document that cannot be parsed. What UTF-8 cannot carry becomes U+FFFD.
+    The third value says whether other text is before it. None stands for a document that cannot be parsed. What UTF-8
+    cannot carry becomes U+FFFD.
     """
     try:
         whole = from_json(data)

@@ -36,8 +36,8 @@ def changed_files(before: Listing, after: Listing) -> list[str]:
 def newer_files(folder: Path, files: int, changed: int) -> list[str] | None:
     """Return the files that a killed run has changed.
 
-    It began in a temporary folder with a number of files, none changed after a time in nanoseconds. Returns None if the folder is gone,
-    or if only removed files differ: their names are unknown.
+    It began in a temporary folder with a number of files, none changed after a time in nanoseconds. Returns None if the
+    folder is gone, or if only removed files differ: their names are unknown.
     """
     if folder.parent != Path(tempfile.gettempdir()).resolve() or not folder.is_dir():
         return None
