@@ -59,10 +59,11 @@ class Runner(Protocol):
         home: Path,
         at: int,
         edits: Mapping[str, Any],
-        options: Mapping[str, bool],
+        reuse: bool,
+        without_files: bool,
         observer: Observer,
     ) -> None:
-        """Fork a run into the folder `home`, with options of `fork`."""
+        """Fork a run into the folder `home`."""
 
     def verify(self, trace: Trace) -> Sequence[Divergence]:
         """Run the hooks of a trace again, and return the differences."""
@@ -168,8 +169,7 @@ class Actions:
     def fork(self, body: Json) -> Json:
         """Answer `fork`: fork at state k, with some values set."""
         name, trace = self._trace(body)
-        k = body.get("k")
-        options = {"reuse_effects": _flag(body, "reuse"), "without_files": _flag(body, "without_files")}
+        k, reuse, without_files = body.get("k"), _flag(body, "reuse"), _flag(body, "without_files")
         if type(k) is not int or not 0 <= k <= trace.step_count:
             raise wrong(f"k must be the number of a state, 0 to {trace.step_count}, got {k!r}")
         edits: dict[str, Any] = {}
@@ -184,7 +184,7 @@ class Actions:
             edits[edit["path"]] = edit["value"]
         runner = self._runner(name, trace)
         home = branches_folder(_path(trace)).parent
-        return self._started(None, lambda seen: runner.fork(trace, home, k, edits, options, seen))
+        return self._started(None, lambda seen: runner.fork(trace, home, k, edits, reuse, without_files, seen))
 
     def verify(self, body: Json) -> Json:
         """Answer `verify`."""

@@ -107,12 +107,13 @@ class ModuleRunner:
         home: Path,
         at: int,
         edits: Mapping[str, Any],
-        options: Mapping[str, bool],
+        reuse: bool,
+        without_files: bool,
         observer: Observer,
     ) -> None:
         """Fork a run."""
         engine = Engine(self._module, traces=home, observers=(observer,))
-        engine.fork(trace, at, edits or None, **options)
+        engine.fork(trace, at, edits or None, reuse_effects=reuse, without_files=without_files)
 
     def verify(self, trace: Trace) -> list[Divergence]:
         """Verify a run."""
@@ -136,12 +137,16 @@ class AgentRunner:
         home: Path,
         at: int,
         edits: Mapping[str, Any],
-        options: Mapping[str, bool],
+        reuse: bool,
+        without_files: bool,
         observer: Observer,
     ) -> None:
         """Fork a run."""
-        settings = {"observers": (observer,), "traces": home}
-        self._do(lambda agent: agent.fork(trace, at, edits or None, **options), settings)
+        options = {"observers": (observer,), "traces": home}
+        self._do(
+            lambda agent: agent.fork(trace, at, edits or None, reuse_effects=reuse, without_files=without_files),
+            options,
+        )
 
     def verify(self, trace: Trace) -> list[Divergence]:
         """Verify a run."""
