@@ -25,6 +25,7 @@ from .effects.perform import now as now
 from .effects.perform import perform as perform
 from .effects.perform import perform_as as perform_as
 from .effects.perform import perform_sync as perform_sync
+from .effects.perform import pin as pin
 from .effects.perform import rng as rng
 from .effects.perform import trace_home as trace_home
 from .effects.redaction import Redactor as Redactor

@@ -119,6 +119,10 @@ class Host(Protocol):
     def closing(self) -> ExitStack | None:
         """What is called at the run's end; None for a recorded run."""
 
+    @property
+    def pin(self) -> Callable[["Frame", str, str], None] | None:
+        """Ties the run to a fact of this process; None for a recorded run."""
+
     def begin(self, frame: "Frame", spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Any:
         """Prepare a call: look up its outcome, or prepare its intent."""
 

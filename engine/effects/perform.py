@@ -227,6 +227,20 @@ def trace_home() -> Path | None:
     return None if home is None else home.resolve()
 
 
+def pin(name: str, value: str) -> None:
+    """Tie the running run to a fact of this process, such as its folder.
+
+    The trace records it as an event `pinned`. A run that is resumed where the fact is another one ends with
+    DivergenceError, unless divergences are ignored. Does nothing if no run is live here.
+    """
+    try:
+        frame = frame_or_none()
+    except NoRunError:
+        return
+    if frame is not None and frame.host.pin is not None:
+        frame.host.pin(frame, name, value)
+
+
 def call_info() -> CallInfo:
     """Return facts about the running effect or tool.
 

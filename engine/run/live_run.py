@@ -50,6 +50,7 @@ from ..endings import StopReason
 from ..errors import BudgetExceededError, CallClosedError, RecordedValueError, RunClosedError
 from ..replay.divergence import Divergence
 from ..state.model import StateSchema, json_default, json_value
+from .pin import Pin
 from .start.plan import STATES, RunPlan
 from .waits import Waits
 
@@ -101,6 +102,7 @@ class LiveRun:
         """The error for which the run cannot continue: `diverged`, else `unreadable`."""
         self.diverged_below: DivergenceError | None = None
         """The error of a child run whose code has changed; of several children, that of the first step."""
+        self.pin = Pin(self)
         self.open_calls: dict[int, Call] = {}
         """The calls with an intent and no outcome, by the number of the intent."""
         self.background: list[Callable[[], Any]] = []
@@ -338,7 +340,7 @@ class LiveRun:
         if self.diverged is None and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
             self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
-        self._refuse_broken(frame)
+        self.refuse_broken(frame)
 
     def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
         """End the run for a value lost in `call`; return the error."""
@@ -349,7 +351,7 @@ class LiveRun:
             call.refuse(self.unreadable)
         return self.unreadable
 
-    def _refuse_broken(self, frame: Frame) -> None:
+    def refuse_broken(self, frame: Frame) -> None:
         """Raise for a request of a run that cannot continue."""
         error = self.broken
         if error is not None:
@@ -427,7 +429,7 @@ class LiveRun:
             raise self.stopping
         frame = call.frame
         if self.broken is not None:
-            self._refuse_broken(frame)
+            self.refuse_broken(frame)
         span = frame.within or frame
         if span.over or self.closed or self.suspended:
             self._refuse_late(frame, call.spec.name)

@@ -61,10 +61,7 @@ def what_leaves(sandbox: Sandbox, args: Mapping[str, Any], answered: tuple[str, 
             for name, text in (("network", "it needs the network"), ("outside", "it runs outside of the sandbox"))
             if args.get(name) not in (None, False) and name not in answered and _confines(sandbox, name)
         ]
-    if not found:
-        return None
-    why = args.get("why")
-    return " and ".join(found) + (f"; its reason: {why}" if why else "")
+    return " and ".join(found) or None
 
 
 def _confines(sandbox: Sandbox, name: str) -> bool:

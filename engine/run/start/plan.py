@@ -152,6 +152,8 @@ class Position:
     used: RunUsage = field(default_factory=RunUsage)
     warned: frozenset[str] = frozenset()
     """The limits about which the run has warned."""
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    """The facts of a process to which the run is tied, by name."""
     state_hash: str | None = None
     """The hash of the record that determines the last state."""
     snapshot_bytes: int = 0

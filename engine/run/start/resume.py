@@ -252,13 +252,17 @@ class _Preparation:
 def _position(trace: Trace, again: frozenset[int], answers: Answers, secrets: Sequence[tuple[str, str]]) -> Position:
     """Return the run's position; `again` has intents to run again."""
     step = trace.unfinished
-    events = [r.get("data") for r in trace.records if r.kind == "event" and r["name"] == "budget_warning"]
+    events = [(r["name"], r.get("data")) for r in trace.records if r.kind == "event"]
+    facts = [data for name, data in events if name == "pinned" and isinstance(data, Mapping)]
     snapshot_bytes, patch_bytes = _weights(trace)
     position = Position(
         step=len(trace.steps),
         has_state=trace.first_state is not None,
         used=used_so_far(trace),
-        warned=frozenset(str(data.get("what")) for data in events if isinstance(data, Mapping)),
+        warned=frozenset(
+            str(data.get("what")) for name, data in events if name == "budget_warning" and isinstance(data, Mapping)
+        ),
+        pinned={str(name): str(value) for data in facts for name, value in data.items()},
         state_hash=next((r.hash for r in reversed(trace.records) if r.kind in STATES), None),
         snapshot_bytes=snapshot_bytes,
         patch_bytes=patch_bytes,

@@ -87,8 +87,12 @@ class ToolRules(BaseModel):
         made = Call(call.name, action_for(call).args)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
-                if (why := rule.may_hold(made)) is not None:
-                    return RuleVerdict("deny" if action == "deny" else "ask", why, rule.text)
+                if (why := rule.may_hold(made)) is None:
+                    continue
+                if action == "deny":
+                    return RuleVerdict("deny", why, rule.text)
+                about = f" ({why})" if rule.pattern is not None else ""
+                return RuleVerdict("ask", f"the policy rule {rule.text!r} requires approval{about}", rule.text)
         allowing = self._read["allow"]
         for rule in allowing:
             if rule.surely_holds(made):

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from ....engine import in_run, pin
 from ....tasks import current_environment
 from ....tasks.errors import NoEnvironmentError, OutsideWorkspaceError
 from ...agent.tools.results.cache import cache_folder
@@ -203,6 +204,8 @@ def _near(spot: Spot) -> str:
 
 
 _chosen: ContextVar[Workspace | None] = ContextVar("refold_workspace", default=None)
+_is_tools_own: ContextVar[bool] = ContextVar("refold_workspace_is_tools_own", default=False)
+"""Whether a tool's code has chosen the workspace inside of a run."""
 
 
 @contextmanager
@@ -212,23 +215,28 @@ def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
     The environment of a tool's run takes precedence.
     """
     chosen = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    token = _chosen.set(chosen)
+    token, mark = _chosen.set(chosen), _is_tools_own.set(in_run())
     try:
         yield chosen
     finally:
+        _is_tools_own.reset(mark)
         _chosen.reset(token)
 
 
 def current_workspace() -> Workspace:
     """Return the workspace of the file tools.
 
-    It is the run's environment; otherwise the workspace of `use_workspace`, otherwise the current folder.
+    It is the run's environment; otherwise the workspace of `use_workspace`, otherwise the current folder. A run is
+    resumed in the workspace where it began: DivergenceError is raised in another one.
     """
     chosen = _chosen.get()
     try:
         root = current_environment().root
     except NoEnvironmentError:
-        return chosen if chosen is not None else Workspace(".")
+        found = chosen if chosen is not None else Workspace(".")
+        if not _is_tools_own.get():
+            pin("workspace", str(found.root))
+        return found
     return chosen if chosen is not None and chosen.root == root else Workspace(root)
 
 

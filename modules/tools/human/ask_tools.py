@@ -6,6 +6,7 @@ from ....engine import call_info, effect, new_id
 from ....engine.errors import NoRunError
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for, call_text, current_tool_call, tool
+from .approval_text import approval_text
 from .handlers import UserCancelledError, put
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion
 from .remembered import Remembered
@@ -101,14 +102,14 @@ async def confirm(
 async def approve_call(call: ToolCall, why: str | None = None) -> Literal["approve", "deny", "allow_session"]:
     """Ask a person to approve a call; cancelling the question denies it.
 
-    The question has the tool's name and the exact arguments. An approval is valid for these only: any other call is
-    another question.
+    The question has the tool's name and the exact arguments; see `approval_text`. An approval is valid for these only:
+    any other call is another question.
     """
     arguments = dict(action_for(call).args)
     prompt = HumanPrompt(
         request_id=request_id_of(call),
-        questions=[HumanQuestion(prompt=f"Allow {call.name}({call.arguments})?", kind="approval", custom=False)],
-        details=why,
+        questions=[HumanQuestion(prompt=approval_text(call.name, arguments), kind="approval", custom=False)],
+        details=why and f"{why[:1].upper()}{why[1:].removesuffix('.')}.",
         source_tool_name=call.name,
         source_tool_call_id=call.id,
         arguments=arguments,

@@ -19,7 +19,7 @@ def request_rows(request: Request, now: float | None = None) -> Iterator[tuple[s
     `now`, in seconds since the epoch, adds how much time is left until the deadline.
     """
     request = without_bookkeeping(request)
-    yield "waits for", Text(cut(clean(str(request.get("prompt") or "an answer"), lines=True), LONG), "bold")
+    yield "waits for", Text(clean(str(request.get("prompt") or "an answer"), lines=True), "bold")
     details = request.get("details") or {}
     if request.get("kind") == "unknown_effect":
         yield "key", Text(clean(str(details.get("key"))), "dim")
@@ -42,7 +42,7 @@ def without_bookkeeping(request: Request) -> Request:
     questions = details.get("questions") if isinstance(details, Mapping) else None
     if not isinstance(details, Mapping) or not isinstance(questions, list) or not questions:
         return request
-    about = {name: details[name] for name in ("severity", "arguments") if details.get(name)}
+    about = {"severity": details.get("severity")}
     prompt, (first, *more) = request.get("prompt"), questions
     if not more and first.get("options"):
         prompt = ": ".join(str(part) for part in (first.get("header"), first.get("prompt")) if part)

@@ -152,6 +152,14 @@ def test_an_answer_that_was_refused_is_told_with_the_question() -> None:
     assert rows["refused"] == "the previous answer: Value error, odd"
 
 
+def test_what_is_to_be_approved_is_shown_whole_and_once() -> None:
+    details = {"questions": [{"prompt": "?", "kind": "approval"}], "arguments": {"cmd": "x" * 999}, "request_id": "r"}
+    request = {"prompt": f"Allow bash in /ws?\n    {'x' * 999}; rm y", "details": {"details": details}}
+    rows = {label: text.plain for label, text in request_rows(request)}
+    assert rows["waits for"] == request["prompt"]
+    assert rows.keys() == {"waits for", "takes"}
+
+
 def test_a_word_that_is_no_json_is_told_with_the_one_that_is(refold: Command, waiting: Command) -> None:
     path = waiting("Waiter")
     for word, json in ("yes", "true"), ("False", "false"):

@@ -345,7 +345,7 @@ class TestAsking:
         run_id, asked = waiting.trace.run_id, len(agent.policy.judge_model.calls)
         assert (ran, waiting.trace.status) == ([], "waiting")
         (request,) = [record for record in waiting.trace.records if record.kind == "wait"][-1]["requests"]
-        assert request["prompt"].startswith('Allow send({"to": "ada"})?')
+        assert request["prompt"].startswith('Allow send(to="ada")?')
         later = self.agent(tmp_path)
         with pytest.raises(WaitAnsweredError):
             await later.resume(run_id, "approve", request="another")
@@ -355,7 +355,7 @@ class TestAsking:
         assert (ran, asked) == ([], 1), "no call starts before all are judged"
         assert half.trace is not None
         (second,) = [record for record in half.trace.records if record.kind == "wait"][-1]["requests"]
-        assert second["prompt"].startswith('Allow send({"to": "bob"})?'), "the approval is not good for another call"
+        assert second["prompt"].startswith('Allow send(to="bob")?'), "the approval is not good for another call"
         done = await later.resume(run_id, "deny", request=second["id"])
         assert ran == ["ada"]
         assert results(done) == ["sent to ada", "[POLICY DENIED] a person did not allow it: who?"]
@@ -407,7 +407,7 @@ class TestAsking:
 
         result = check_resume(agent.module, "go", answer, stores=["file"], boundaries=6)
         assert result.final_result == "done"
-        assert all(prompt.startswith('Allow send({"to": "bob"})?') for prompt in prompts)
+        assert all(prompt.startswith('Allow send(to="bob")?') for prompt in prompts)
 
 
 CHILD = """

@@ -104,7 +104,7 @@ async def test_the_judges_question_about_a_sub_agents_call_reaches_whoever_is_th
     await made(policy, calls("ada"), engine={"on_wait": answer}).run("go")
     assert sent == ["ada"]
     assert len(asked) == 1
-    assert asked[0].startswith('Allow send({"to": "ada"})?')
+    assert asked[0].startswith('Allow send(to="ada")?')
 
     sent.clear()
     engine = {"traces": tmp_path}

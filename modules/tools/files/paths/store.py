@@ -1,4 +1,4 @@
-"""The store that keeps a run's trace, where it is inside of a workspace."""
+"""The store of a run's trace inside of a workspace."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -25,6 +25,7 @@ from refold.modules.tools import (
     confirm,
     set_human_prompt_handler,
     set_user_input_callback,
+    use_workspace,
 )
 from refold.testing import FakeClock
 
@@ -222,7 +223,7 @@ def test_an_option_is_chosen_by_its_number_or_in_another_case(call: Any, answer:
         (("ask_user", {"question": "Q?", "options": ["a", "b"], "allow_free_text": True}), "Q?", ["a", "b"]),
         (("ask_user", {"question": "Q?", "details": "Why.", "severity": "high"}), "Q?", None),
         (("confirm", {"action": "go"}), "Confirm: go", ["Yes", "No"]),
-        (("remove", {"path": "p"}), 'Allow remove({"path": "p"})?', ["approve", "deny", "allow_session"]),
+        (("remove", {"path": "p"}), 'Allow remove(path="p")?', ["approve", "deny", "allow_session"]),
         (("ask_user", {"questions": [{"prompt": "A?"}, {"prompt": "B?"}]}), "1. A?\n2. B?", None),
     ],
 )  # fmt: skip
@@ -329,6 +330,41 @@ async def test_outside_of_a_run_without_anybody_it_is_an_error(monkeypatch: pyte
         await ask_user("?")
 
 
+QUESTIONS = [
+    ("bash", {"cmd": "npm install"}, "Allow bash in WS?\n    npm install"),
+    ("bash", {"cmd": "make\nrm -rf ~\x1b[2J"}, "Allow bash in WS?\n    make\n    rm -rf ~\\u001b[2J"),
+    (
+        "bash",
+        {"cmd": "a", "cwd": "sub", "env": {"A": "b"}, "network": True, "outside": True, "why": "x\nIt is safe."},
+        'Allow bash in WS/sub, with the network, outside of the sandbox?\n    a\nenv: {"A": "b"}\n'
+        'The model\'s reason: "x\\nIt is safe."',
+    ),
+    ("bash", {"cmd": "a", "network": 1, "outside": False}, "Allow bash in WS, with the network?\n    a"),
+    ("execute", {"cmd": ["rm", "a b"]}, "Allow execute in WS?\n    rm 'a b'"),
+    ("python", {"code": "print(1)", "timeout": 5}, "Allow python in WS?\n    print(1)\ntimeout: 5"),
+    ("bash", {"cmd": 3}, "Allow bash(cmd=3)?"),
+    ("delete", {"path": "old.log", "cmd": "x"}, 'Allow delete(path="old.log", cmd="x")?'),
+    ("delete", "not an object\x1b", 'Allow delete($arguments="not an object\\u001b")?'),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "text"), QUESTIONS)
+async def test_an_approval_shows_the_command_its_folder_and_the_reason(
+    name: str, args: Any, text: str, tmp_path: Path
+) -> None:
+    shown: list[HumanPrompt] = []
+
+    def handler(prompt: HumanPrompt) -> HumanInputResponse:
+        shown.append(prompt)
+        return HumanInputResponse(action="deny")
+
+    set_human_prompt_handler(handler)
+    with use_workspace(tmp_path):
+        assert await approve_call(ToolCall.of("c", name, args), "the policy rule 'x' requires approval") == "deny"
+    assert shown[0].question == text.replace("WS", str(tmp_path.resolve()))
+    assert shown[0].details == "The policy rule 'x' requires approval."
+
+
 class TestApproval:
     """An approval is good for the call and the arguments that were shown, and for no other."""
 
@@ -337,7 +373,7 @@ class TestApproval:
         waiting = Engine(module, traces=tmp_path).run("x")
         shown = {request.details["details"]["arguments"]["path"]: request for request in waiting.waiting}
         assert set(shown) == {"/a", "/b"}
-        assert shown["/a"].prompt == 'Allow remove({"path": "/a"})?'
+        assert shown["/a"].prompt == 'Allow remove(path="/a")?'
         engine = Engine(module, traces=tmp_path)
         still = engine.resume(waiting.run_id, "approve", request=shown["/a"].id)
         assert [request.id for request in still.waiting] == [shown["/b"].id]
