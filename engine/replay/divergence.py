@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...traces.errors import DivergenceError
+
 OTHER_VERSION = "schema_version"
 """The phase of a divergence between versions of the state class."""
 
@@ -35,6 +37,15 @@ class Divergence:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def pinned_elsewhere(run_id: str, step: int, phase: str, name: str, earlier: str, value: str) -> DivergenceError:
+    """Return the error of a run that is resumed where a pinned fact differs."""
+    return DivergenceError(
+        [Divergence(step, phase, {name: earlier}, {name: value})],
+        f"Run {run_id} worked in the {name} {earlier}, and this process has {value}. Resume the run there, or continue "
+        "here with on_divergence='ignore' (--on-divergence ignore).",
+    )
 
 
 def _short(value: Any) -> str:

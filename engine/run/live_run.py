@@ -48,9 +48,8 @@ from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
 from ..endings import StopReason
 from ..errors import BudgetExceededError, CallClosedError, RecordedValueError, RunClosedError
-from ..replay.divergence import Divergence
+from ..replay.divergence import Divergence, pinned_elsewhere
 from ..state.model import StateSchema, json_default, json_value
-from .pin import Pin
 from .start.plan import STATES, RunPlan
 from .waits import Waits
 
@@ -102,7 +101,7 @@ class LiveRun:
         """The error for which the run cannot continue: `diverged`, else `unreadable`."""
         self.diverged_below: DivergenceError | None = None
         """The error of a child run whose code has changed; of several children, that of the first step."""
-        self.pin = Pin(self)
+        self._pinned: dict[str, object] = {}
         self.open_calls: dict[int, Call] = {}
         """The calls with an intent and no outcome, by the number of the intent."""
         self.background: list[Callable[[], Any]] = []
@@ -339,8 +338,10 @@ class LiveRun:
         """
         if self.diverged is None and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
-            self._diverge(journal.left(request.phase, request.within), request.phase, (request.asked.name, shown))
-        self.refuse_broken(frame)
+            self._requests_differ(
+                journal.left(request.phase, request.within), request.phase, (request.asked.name, shown)
+            )
+        self._refuse_broken(frame)
 
     def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
         """End the run for a value lost in `call`; return the error."""
@@ -351,7 +352,7 @@ class LiveRun:
             call.refuse(self.unreadable)
         return self.unreadable
 
-    def refuse_broken(self, frame: Frame) -> None:
+    def _refuse_broken(self, frame: Frame) -> None:
         """Raise for a request of a run that cannot continue."""
         error = self.broken
         if error is not None:
@@ -363,14 +364,18 @@ class LiveRun:
         """End the run if a resumed hook left out a recorded request."""
         checked = self.journal if self.plan.options.on_divergence != "ignore" else None
         if checked is not None and (left := checked.left(phase)):
-            self._diverge(left, phase, None)
+            self._requests_differ(left, phase, None)
         if (error := self.broken) is not None:
             raise error
 
-    def _diverge(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
+    def _requests_differ(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
         expected = [{"effect": effect.name, "args": effect.args} for effect in left]
         actual = "no such effect was requested" if asked is None else {"effect": asked[0], "args": asked[1]}
-        self.broken = self.diverged = DivergenceError([Divergence(self.step, phase, expected, actual)])
+        self._diverge(DivergenceError([Divergence(self.step, phase, expected, actual)]))
+
+    def _diverge(self, error: DivergenceError) -> None:
+        """End the run, because it differs from its trace."""
+        self.broken = self.diverged = error
         self.cancel_work()
 
     def diverges_below(self, error: DivergenceError, *, ends: bool) -> None:
@@ -429,7 +434,7 @@ class LiveRun:
             raise self.stopping
         frame = call.frame
         if self.broken is not None:
-            self.refuse_broken(frame)
+            self._refuse_broken(frame)
         span = frame.within or frame
         if span.over or self.closed or self.suspended:
             self._refuse_late(frame, call.spec.name)
@@ -533,6 +538,18 @@ class LiveRun:
             if getattr(context.get(frame_variable), "host", None) is self:
                 pids += processes_of_thread(ident)
         kill_trees(pids)
+
+    def pin(self, frame: Frame, name: str, value: str) -> None:
+        """See Host.pin: the first value in this attempt counts, later ones are a tool's own."""
+        if name in self._pinned or self.closed or self.suspended:
+            return
+        value = value if self.redactor is None else self.redactor.text(value)
+        earlier, token = self.plan.position.pinned.get(name), object()
+        if earlier not in (None, value) and self.plan.options.on_divergence != "ignore":
+            self._diverge(pinned_elsewhere(self.run_id, self.step, frame.phase, name, str(earlier), value))
+            self._refuse_broken(frame)
+        if self._pinned.setdefault(name, token) is token and earlier != value:  # threads may come together
+            self.write("event", frame.step, {"name": "pinned", "data": {name: value}})
 
     def emit(self, frame: Frame, name: str, data: dict[str, Any]) -> None:
         """See Host.emit."""

@@ -147,7 +147,8 @@ def test_output_is_in_the_trace_while_a_command_runs(workspace: Path) -> None:
     result = Engine(Caller([("bash", {"cmd": "echo one; sleep 0.2; printf two"})])).run("x")
     intent, sandbox = [record for record in result.trace.records if record.kind == "intent"]
     assert sandbox["name"] == "sandbox"
-    events = [record for record in result.trace.records if record.kind == "event"]
+    first, *events = [record for record in result.trace.records if record.kind == "event"]
+    assert (first["name"], first["data"]) == ("pinned", {"workspace": str(workspace)})
     assert [(each["data"]["tool"], each["data"]["text"]) for each in events] == [("bash", "one\n"), ("bash", "two")]
     assert {each["intent"] for each in events} == {intent.seq}
 

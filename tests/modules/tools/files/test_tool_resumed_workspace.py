@@ -94,6 +94,7 @@ class Own(Worker):
 
     def __init__(self, folder: Path) -> None:
         super().__init__("own", {})
+        self.folder = folder
         self.tools = {**TOOLS, "own": self.own}
 
     def own(self) -> str:
@@ -104,8 +105,7 @@ class Own(Worker):
 
 def test_a_workspace_that_a_tool_chooses_may_be_any(folders: tuple[Path, Path]) -> None:
     a, b = folders
-    module = Own(a)
-    module.folder = b  # type: ignore[attr-defined]
+    module = Own(b)
     with use_workspace(a):
         waiting = Engine(module).run("go")
         assert Engine(module).resume(waiting.trace, True).status == "completed"
