@@ -8,12 +8,12 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from anyio import to_thread
+from filelock import FileLock
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
@@ -123,7 +123,7 @@ class FileTokenStorage:
     async def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         def changed() -> None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(self.path.with_name(f"{self.path.name}.lock")):
+            with FileLock(self.path.with_name(f"{self.path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
                 document = _read(self.path)
                 before = document.get(self.server_url)
                 after = change(dict(before) if isinstance(before, dict) else {})
@@ -156,36 +156,3 @@ def _write(path: Path, document: dict[str, Any]) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Hold a lock, which is released even if the process dies.
-
-    Raises `TimeoutError` if another process holds the lock for half a minute.
-    """
-    deadline = time.monotonic() + _LOCK_SECONDS
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        while not _taken(handle):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{path} is held by another process")
-            time.sleep(0.01)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _taken(handle: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

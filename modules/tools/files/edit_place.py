@@ -3,12 +3,9 @@
 | rung | matches | the new text |
 |---|---|---|
 | exact | the same characters, except line ends | as given |
-| trailing blanks | lines that are equal except for blanks at their ends | as given |
-| indentation | lines that are equal except for their indentation, shifted alike everywhere | shifted likewise |
-| inner blanks | lines equal when each run of blanks is one | shifted likewise |
-| look-alikes | lines equal when typographic quotes, dashes and blanks are plain ones | shifted likewise |
+| indentation | lines that are equal without blanks at their ends, shifted alike everywhere | shifted likewise |
+| look-alikes | also with runs of blanks as one, and plain quotes, dashes and blanks | shifted likewise |
 | escapes | the same characters once `\\n`, `\\t`, `\\"` and the like are undone | undone likewise |
-| anchors | as many lines; first and last are equal, each between is nearly as the one in its place | shifted likewise |
 
 The first rung that matches anywhere decides. If it matches in two places, the edit is refused: no looser rung is tried,
 and no place is guessed. On the rungs that compare lines, lines that the edit does not change stay as the file has them.
@@ -16,7 +13,7 @@ On every rung, `indentation.py` then turns new tabs into spaces, or spaces into 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -24,12 +21,6 @@ from itertools import islice
 
 from .indentation import shift_between
 
-NEARLY = 0.85
-"""The least similarity of the lines between two anchors, by difflib's ratio."""
-
-_LEAST_ANCHORED = 4
-_COMPARED = 1_000
-"""Characters of two lines that difflib compares: it takes time in proportion to their square."""
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
@@ -79,17 +70,14 @@ def find(text: str, old: str, new: str, *, every: bool = False) -> Found | None:
     if not old.strip():
         return None
     lines = _Lines(text)
-    for rung, key, shifts in RUNGS:
-        places = taken(_by_lines(lines, old, new, key, shifts, every))
+    for rung, key in RUNGS:
+        places = taken(_LineEdit(lines, old, new, key).places(every))
         if places:
             return Found(rung, places)
     undone = _undone(old)
     if undone != old and undone.strip():
         places = taken(_exact(text, undone, _undone(new), every))
-        if places:
-            return Found("escapes", places)
-    places = taken(_anchored(lines, old, new, every))
-    return Found("anchors", places) if places else None
+    return Found("escapes", places) if places else None
 
 
 def windows(lines: Sequence[str], wanted: Sequence[str], key: Callable[[str], str]) -> Iterator[int]:
@@ -144,37 +132,13 @@ class _Lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
 
 
-def _same(line: str) -> str:
-    return line
-
-
-def squeezed(line: str) -> str:
-    """Return the line stripped, with each inner run of blanks as one."""
-    return " ".join(line.split())
-
-
 def look_alike(line: str) -> str:
-    """Return the squeezed line with plain quotes, dashes and blanks."""
-    return squeezed(line.translate(_PLAIN))
+    """Return the stripped line with plain quotes, dashes and single blanks."""
+    return " ".join(line.translate(_PLAIN).split())
 
 
-RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (
-    ("trailing blanks", str.rstrip, False),
-    ("indentation", str.strip, True),
-    ("inner blanks", squeezed, True),
-    ("look-alikes", look_alike, True),
-)
-
-
-def _by_lines(
-    lines: _Lines, old: str, new: str, key: Callable[[str], str], shifts: bool, every: bool
-) -> Iterator[Place]:
-    """Yield the places whose lines equal those of `old`.
-
-    With `shifts`, places with an unclear indentation are skipped.
-    """
-    edit = _LineEdit(lines, old, new, key, shifts)
-    return edit.places(windows(lines.lines, edit.body, key), every)
+RUNGS: tuple[tuple[str, Callable[[str], str]], ...] = (("indentation", str.strip), ("look-alikes", look_alike))
+"""The rungs that compare lines, by what they compare of each."""
 
 
 class _LineEdit:
@@ -184,21 +148,21 @@ class _LineEdit:
     that `new` does, too.
     """
 
-    def __init__(self, lines: _Lines, old: str, new: str, key: Callable[[str], str], shifts: bool) -> None:
-        self._lines, self._new, self._key, self._shifts = lines, new, key, shifts
+    def __init__(self, lines: _Lines, old: str, new: str, key: Callable[[str], str]) -> None:
+        self._lines, self._new, self._key = lines, new, key
         wanted, fresh = old.split("\n"), new.split("\n")
         self.whole = len(wanted) > 1 and wanted[-1] == ""
         self.body = wanted[:-1] if self.whole else wanted
         self.closes = self.whole and len(fresh) > 1 and fresh[-1] == ""
         self.fresh = fresh[:-1] if self.closes else fresh
 
-    def places(self, found: Iterable[int], every: bool) -> Iterator[Place]:
-        """Yield the places that begin at the lines `found`.
+    def places(self, every: bool) -> Iterator[Place]:
+        """Yield the places whose lines equal those of `old`, shifted alike.
 
         With `every`, a place that overlaps an earlier one is left out.
         """
         free = 0
-        for at in found:
+        for at in windows(self._lines.lines, self.body, self._key):
             place = self._place(at) if at >= free else None
             if place is not None:
                 free = at + len(self.body) if every else 0
@@ -232,7 +196,7 @@ class _LineEdit:
 
         Lines that `old` also has are taken from the file; the others are shifted.
         """
-        shift = shift_between(self.body, found) if self._shifts else _same
+        shift = shift_between(self.body, found)
         if shift is None:
             return None
         merged: list[str] = []
@@ -247,56 +211,3 @@ class _LineEdit:
 
 def _undone(text: str) -> str:
     return re.sub(r"\\([ntr'\"`\\$\n])", lambda match: _ESCAPES[match[1]], text)
-
-
-def _nearly(wanted: Sequence[str], found: Sequence[str]) -> bool:
-    """Return whether lines are similar, each to the one in its place."""
-    whole = sum(map(len, wanted)) + sum(map(len, found))
-    left = (1 - NEARLY) * whole  # characters that may differ
-    for mine, theirs in zip(wanted, found, strict=True):
-        if mine != theirs:
-            left -= _differing(mine, theirs, left)
-            if left < 0:
-                return False
-    return True
-
-
-def _differing(one: str, other: str, most: float) -> float:
-    """Return how many characters of two lines differ.
-
-    Beyond `most`, the number may be too small.
-    """
-    size = len(one) + len(other)
-    if size > _COMPARED:
-        return size - 2 * _same_ends(one, other)
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio):  # the quick ones are upper bounds
-        differing = (1 - ratio()) * size
-        if differing > most:
-            break
-    return differing
-
-
-def _same_ends(one: str, other: str) -> int:
-    """Return the number of equal characters at both ends of two texts."""
-    start = _same_start(one, other)
-    return start + _same_start(one[start:][::-1], other[start:][::-1])
-
-
-def _same_start(one: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _anchored(lines: _Lines, old: str, new: str, every: bool) -> Iterator[Place]:
-    edit = _LineEdit(lines, old, new, squeezed, True)
-    first, *middle, final = map(squeezed, edit.body) if len(edit.body) >= _LEAST_ANCHORED else ("", "")
-    if not (first and final):
-        return iter(())
-    own = list(map(squeezed, lines.lines))
-    further = len(edit.body) - 1
-    starts = (
-        at
-        for at in range(len(own) - further)
-        if own[at] == first and own[at + further] == final and _nearly(middle, own[at + 1 : at + further])
-    )
-    return edit.places(starts, every)

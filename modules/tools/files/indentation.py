@@ -20,13 +20,13 @@ def shift_between(old: Sequence[str], found: Sequence[str]) -> Callable[[str], s
             continue
         if known.setdefault(_indent(wanted), _indent(line)) != _indent(line):
             return None
+    if all(wanted == there for wanted, there in known.items()):
+        return lambda line: line
 
     def shifted(line: str) -> str | None:
         if not line.strip():
             return line.strip()
         own = _indent(line)
-        if not known:
-            return line
         near = max((each for each in known if own.startswith(each)), key=len, default=None)
         if near is not None:
             return known[near] + _like(own[len(near) :], known) + line[len(own) :]

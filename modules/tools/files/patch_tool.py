@@ -14,7 +14,7 @@ from .patch_format import FilePatch, Hunk, PatchFormatError, read_patch
 from .text import TextFile
 from .workspace import Workspace, current_workspace
 
-_RUNGS: tuple[tuple[str, Callable[[str], str], bool], ...] = (("exact", str, False), *RUNGS)
+_RUNGS: tuple[tuple[str, Callable[[str], str]], ...] = (("exact", str), *RUNGS)
 _UNIFIED = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)?( @@.*)?$")
 
 
@@ -178,14 +178,14 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> tuple[in
     old = hunk.old
     if not old:
         return after if hunk.anchors and not hunk.at_end else len(lines), hunk.new, "exact"
-    for rung, key, shifts in _RUNGS:
+    for rung, key in _RUNGS:
         found = [
-            (at, merged)
+            (at, shifted)
             for at in windows(lines, old, key)
-            if at >= after and (merged := _shifted(hunk, lines[at : at + len(old)], shifts)) is not None
+            if at >= after and (shifted := _shifted(hunk, lines[at : at + len(old)])) is not None
         ]
         if hunk.at_end:
-            found = [(at, merged) for at, merged in found if at + len(old) == len(lines)]
+            found = [(at, shifted) for at, shifted in found if at + len(old) == len(lines)]
         if len(found) > 1 and not hunk.anchors:
             numbers = ", ".join(str(at + 1) for at, _ in found[:5])
             raise PatchFormatError(
@@ -199,14 +199,12 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> tuple[in
     raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){near}. Read the file")
 
 
-def _shifted(hunk: Hunk, found: Sequence[str], shifts: bool) -> list[str] | None:
+def _shifted(hunk: Hunk, found: Sequence[str]) -> list[str] | None:
     """Return a hunk's new lines indented as the file; None if unclear.
 
     If the indentation differs from line to line, the lines that go decide.
     """
     new = [text for sign, text in hunk.lines if sign == "+"]
-    if not shifts:
-        return new
     named = [(sign, text) for sign, text in hunk.lines if sign != "+"]
     gone = [place for place, (sign, text) in enumerate(named) if sign == "-" and text.strip()]
     shift = shift_between(hunk.old, found)
@@ -217,7 +215,7 @@ def _shifted(hunk: Hunk, found: Sequence[str], shifts: bool) -> list[str] | None
 
 
 def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
-    for _, key, _ in _RUNGS:
+    for _, key in _RUNGS:
         found = [at for at in windows(lines, [anchor], key) if at >= after]
         if found:
             return found[0]
