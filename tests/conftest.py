@@ -194,3 +194,9 @@ def _ctrl_c_is_heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The loop of async tests; Trio is tested in `engine/trio/`."""
+    return "asyncio"

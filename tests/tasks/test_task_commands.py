@@ -23,11 +23,6 @@ from refold.tasks.processes.supervised import Supervised
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX commands and process groups")
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 FAMILY = """
 import os, subprocess, sys, time
 own_session = sys.argv[2] == "own-session"

@@ -34,11 +34,6 @@ from refold.tasks import (
 )
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def ws(tmp_path: Path) -> Path:
     workspace = tmp_path / "ws"

@@ -20,11 +20,6 @@ from refold.tasks import (
 )
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def view(*criteria: str, **fields: Any) -> RunView:
     given = {"status": "completed", "stop_reason": "final", "final_result": "24", **fields}
     return RunView(task=Task(objective="x", success_criteria=list(criteria)), **given)

@@ -267,8 +267,7 @@ def test_a_price_that_is_not_known_ends_the_family() -> None:
 
 
 @pytest.mark.parametrize("tool", ["linger", "block"])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str, backend: str, tmp_path: Path) -> None:
+def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str, tmp_path: Path) -> None:
     def ready() -> bool:
         ended = [path for path in tmp_path.rglob("*~*.trace.jsonl") if b'{"kind":"end"' in path.read_bytes()]
         return len(lingering) == len(ended) == 2
@@ -277,7 +276,7 @@ def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str
     module = Talks([(tool, {"seconds": seconds}) for seconds in (0.0, 0.0, 30.0, 30.0)])
     options: dict[str, Any] = {"budget": RuntimeBudget(max_runtime_seconds=SOON), "clock": StandingClock(ready)}
     engine = Engine(module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, **options)
-    result = anyio.run(lambda: engine.arun("t"), backend=backend)
+    result = anyio.run(lambda: engine.arun("t"))
     assert_family_holds(engine, result)
     assert (result.state.said, choices(result.trace)[0]["cut"]) == (["1"], "budget_time")
     assert (result.status, result.stop_reason) == ("stopped", "budget_time")

@@ -102,20 +102,17 @@ SEARCHES = [
     MonteCarloTreeSearch(longest),
 ]
 by_all = pytest.mark.parametrize("strategy", SEARCHES, ids=lambda s: f"{type(s).__name__}{getattr(s, 'steps', '')}")
-loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 THREE = Decision.branch([asks("a"), waits("b"), notes("c")])
 
 
-def started(engine: Engine, backend: str = "asyncio") -> RunResult:
+def started(engine: Engine) -> RunResult:
     ran.clear()
-    result: RunResult = anyio.run(engine.arun, "t", backend=backend)
+    result: RunResult = anyio.run(engine.arun, "t")
     return result
 
 
-def resumed(
-    engine: Engine, result: RunResult, value: Any = UNANSWERED, backend: str = "asyncio", **options: Any
-) -> RunResult:
-    result = anyio.run(partial(engine.aresume, result.trace, value, **options), backend=backend)
+def resumed(engine: Engine, result: RunResult, value: Any = UNANSWERED, **options: Any) -> RunResult:
+    result = anyio.run(partial(engine.aresume, result.trace, value, **options))
     return result
 
 
@@ -124,8 +121,7 @@ def answer_of(request: WaitRequest) -> str:
 
 
 @by_all
-@loops
-def test_a_handler_is_inherited_by_children(strategy: Any, backend: str) -> None:
+def test_a_handler_is_inherited_by_children(strategy: Any) -> None:
     asked: list[WaitRequest] = []
 
     def answers(request: WaitRequest) -> str:
@@ -133,7 +129,7 @@ def test_a_handler_is_inherited_by_children(strategy: Any, backend: str) -> None
         return answer_of(request)
 
     engine = Engine(Asks(THREE), branch=strategy, on_wait=answers)
-    result = started(engine, backend)
+    result = started(engine)
     assert_family_holds(engine, result)
     assert result.state.notes == ["well, it depends"]
     assert sorted(str(request.prompt) for request in asked) == ["a?", "b"]
@@ -142,12 +138,10 @@ def test_a_handler_is_inherited_by_children(strategy: Any, backend: str) -> None
 
 
 @by_all
-@pytest.mark.parametrize(("backend", "folder"), [("asyncio", False), ("trio", True)], ids=["memory", "files"])
-def test_without_a_handler_the_run_shows_what_its_children_ask(
-    strategy: Any, backend: str, folder: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("folder", [False, True], ids=["memory", "files"])
+def test_without_a_handler_the_run_shows_what_its_children_ask(strategy: Any, folder: bool, tmp_path: Path) -> None:
     engine = Engine(Asks(THREE), branch=strategy, traces=tmp_path if folder else None)
-    result = started(engine, backend)
+    result = started(engine)
     assert_family_holds(engine, result)
     seen = 0
     while result.status == RunStatus.waiting:
@@ -157,10 +151,10 @@ def test_without_a_handler_the_run_shows_what_its_children_ask(
             child = result.trace.relative(request.details["run"])
             assert request.id in [each["id"] for each in child.waiting]
             assert request.prompt in ("a?", "b")
-        assert resumed(engine, result, backend=backend).waiting == result.waiting, "no answer changes nothing"
+        assert resumed(engine, result).waiting == result.waiting, "no answer changes nothing"
         request = result.waiting[-1]
         seen += 1
-        result = resumed(engine, result, answer_of(request), backend, request=request.id)
+        result = resumed(engine, result, answer_of(request), request=request.id)
         assert_family_holds(engine, result)
     assert seen == 2
     assert result.state.notes == ["well, it depends"]
@@ -188,14 +182,13 @@ def test_an_answer_that_does_not_fit_is_refused_by_the_run_and_the_child_waits_o
     assert resumed(engine, result, "yes").state.notes == ["before a: yes"]
 
 
-@loops
-def test_children_of_children_wait_too(backend: str) -> None:
+def test_children_of_children_wait_too() -> None:
     module = Asks(Decision.branch([Decision.branch([asks("a"), waits("b")]), notes("c")]))
     for strategy in (BestOfN(longest), BeamSearch(4, 4, longest)):
         engine = Engine(module, branch=strategy)
-        result = started(engine, backend)
+        result = started(engine)
         assert sorted(str(request.prompt) for request in result.waiting) == ["a?", "b"]
-        result = resumed(engine, result, {r.id: answer_of(r) for r in result.waiting}, backend)
+        result = resumed(engine, result, {r.id: answer_of(r) for r in result.waiting})
         assert_family_holds(engine, result)
         assert result.state.notes == ["well, it depends"]
         assert sorted(ran) == ["before a", "c"]

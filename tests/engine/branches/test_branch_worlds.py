@@ -281,9 +281,8 @@ def test_no_secret_is_written_in_any_trace_of_the_family(strategy: Any, tmp_path
 # cancellation
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @by_all
-def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strategy: Any, backend: str) -> None:
+def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strategy: Any) -> None:
     slow = True
     ran: list[str] = []
     reached: list[str] = []
@@ -311,7 +310,7 @@ def test_a_cancelled_exploration_closes_all_books_and_goes_on_when_resumed(strat
                 results.append(raised.result)  # type: ignore[attr-defined]
                 raise
 
-    anyio.run(cancelled, backend=backend)
+    anyio.run(cancelled)
     first = results[0]
     assert first.status == "cancelled"
     for trace in (first.trace, *children(first.trace)):

@@ -187,8 +187,7 @@ def test_waiting_in_a_killed_attempt_does_not_count(tmp_path: Path) -> None:
     assert result.usage.seconds == 0.0
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_run_that_writes_nothing_else_says_that_it_is_at_work(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_writes_nothing_else_says_that_it_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limit, "BEAT_SECONDS", 0.01)
     beats = [0]
 
@@ -201,7 +200,7 @@ def test_a_run_that_writes_nothing_else_says_that_it_is_at_work(backend: str, mo
         beats[0] += record.kind == "event" and record["name"] == "refold.beat"
 
     engine = Engine(Works(work), observers=[seen], seed=1)
-    result: RunResult = anyio.run(lambda: engine.arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: engine.arun("t"))
     assert result.status == "completed"
     result.trace.check()
     assert engine.verify(result.trace) == []

@@ -59,7 +59,7 @@ class Acts(AgentModule[Count]):
         state.done.extend(r.name for r in observation.results if r.ok)
 
 
-def cut_off(module: Acts, when: Callable[[list[Record]], object], backend: str = "asyncio") -> RunResult:
+def cut_off(module: Acts, when: Callable[[list[Record]], object]) -> RunResult:
     """Run a module whose deadline passes once `when`, of the records so far, holds."""
     written: list[Record] = []
     engine = Engine(
@@ -68,14 +68,13 @@ def cut_off(module: Acts, when: Callable[[list[Record]], object], backend: str =
         clock=StandingClock(lambda: when(written)),
         observers=[written.append],
     )
-    result: RunResult = anyio.run(lambda: engine.arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: engine.arun("t"))
     result.trace.check()
     assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_time)
     return result
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_deadline_cancels_async_tools_and_keeps_finished_siblings(backend: str) -> None:
+def test_a_deadline_cancels_async_tools_and_keeps_finished_siblings() -> None:
     async def quick() -> str:
         return "kept"
 
@@ -83,7 +82,7 @@ def test_a_deadline_cancels_async_tools_and_keeps_finished_siblings(backend: str
         await anyio.sleep_forever()
 
     tools = {"quick": quick, "forever": forever}
-    result = cut_off(Acts(tools), lambda written: any(r.kind == "outcome" for r in written), backend)
+    result = cut_off(Acts(tools), lambda written: any(r.kind == "outcome" for r in written))
     assert result.steps == 0
     step = result.trace.unfinished
     assert step is not None
@@ -93,8 +92,7 @@ def test_a_deadline_cancels_async_tools_and_keeps_finished_siblings(backend: str
     assert not lost.open
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_deadline_leaves_a_thread_behind_whose_later_effects_are_refused(backend: str) -> None:
+def test_a_deadline_leaves_a_thread_behind_whose_later_effects_are_refused() -> None:
     blocked, gate = threading.Event(), threading.Event()
     refused: list[str] = []
     over = threading.Event()
@@ -108,7 +106,7 @@ def test_a_deadline_leaves_a_thread_behind_whose_later_effects_are_refused(backe
             refused.append(type(error).__name__)
         over.set()
 
-    cut_off(Acts({"blocks": blocks}), lambda _: blocked.is_set(), backend)
+    cut_off(Acts({"blocks": blocks}), lambda _: blocked.is_set())
     gate.set()
     assert over.wait(60)
     assert refused == ["RunClosedError"]
@@ -264,8 +262,7 @@ def test_an_overshoot_is_recorded_and_nothing_starts_after_it() -> None:
     assert (result.stop_reason, result.usage.tokens) == (StopReason.budget_tokens, 2_000)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_parallel_calls_cannot_each_spend_the_whole_rest(backend: str) -> None:
+def test_parallel_calls_cannot_each_spend_the_whole_rest() -> None:
     started: list[int] = []
 
     @effect(tokens=400, usage=lambda result: {"tokens_in": 400, "tokens_out": 0})
@@ -276,7 +273,7 @@ def test_parallel_calls_cannot_each_spend_the_whole_rest(backend: str) -> None:
 
     module = Acts({"model": model}, [Action("model", {}, id=str(i)) for i in range(10)])
     engine = Engine(module, budget=RuntimeBudget(max_steps=50, max_tokens=1_000))
-    result: RunResult = anyio.run(lambda: engine.arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: engine.arun("t"))
     assert result.stop_reason == StopReason.budget_tokens
     assert len(started) == 2
     assert result.usage.tokens == 800

@@ -28,8 +28,6 @@ from refold.errors import EngineUsageError, NoRunError
 from refold.testing import check_resume
 from refold.traces import family
 
-loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
 
 class Gated(Worker):
     """Has a gate that another run opens."""
@@ -112,8 +110,7 @@ def assert_closed(trace: Trace) -> None:
     assert {record.seq for record in trace.records if record.kind == "intent"} == ended
 
 
-@loops
-def test_a_child_works_while_its_run_takes_further_steps(backend: str, tmp_path: Path) -> None:
+def test_a_child_works_while_its_run_takes_further_steps(tmp_path: Path) -> None:
     async def main() -> None:
         engine = Engine(Chief(Gated()), traces=tmp_path, seed=1)
         result = await engine.arun("start note:a gate:b\nlook\nopen\nwait\nlook")
@@ -128,21 +125,19 @@ def test_a_child_works_while_its_run_takes_further_steps(backend: str, tmp_path:
         assert await Engine(Gated()).averify(child) == []
         assert result.usage.tokens == 10
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
-@loops
-def test_waiting_may_be_given_up(backend: str) -> None:
+def test_waiting_may_be_given_up() -> None:
     async def main() -> None:
         result = await Engine(Chief(Gated())).arun("start gate:b\nwait 0.05\nopen\nwait")
         assert result.state.said[1] == "None None None"
         assert result.state.said[3] == "completed through b ['through b']"
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
-@loops
-def test_a_run_that_is_done_waits_for_its_children(backend: str, tmp_path: Path) -> None:
+def test_a_run_that_is_done_waits_for_its_children(tmp_path: Path) -> None:
     async def main() -> None:
         engine = Engine(Chief(), traces=tmp_path)
         result = await engine.arun("start note:a note:b note:c")
@@ -152,11 +147,10 @@ def test_a_run_that_is_done_waits_for_its_children(backend: str, tmp_path: Path)
         assert result.usage.tokens == 30
         assert child.records[-1].at <= result.trace.records[-1].at
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
-@loops
-def test_a_run_that_fails_cancels_them_and_takes_them_up_again(backend: str, tmp_path: Path) -> None:
+def test_a_run_that_fails_cancels_them_and_takes_them_up_again(tmp_path: Path) -> None:
     async def main() -> None:
         gated = Gated()
         engine = Engine(Chief(gated), traces=tmp_path)
@@ -182,7 +176,7 @@ def test_a_run_that_fails_cancels_them_and_takes_them_up_again(backend: str, tmp
         assert child.end["final_result"] == "thought of a through b thought of c"
         assert done.usage.tokens == 20 == used_so_far(child).tokens
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
 def test_what_is_taken_up_again_keeps_the_budget_that_it_was_given(tmp_path: Path) -> None:

@@ -29,15 +29,12 @@ from refold import (
 )
 from refold.engine import Usage
 
-loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
 
 def lines(count: int, words: str) -> str:
     return "\n".join(f"{words} note:{i}" for i in range(count))
 
 
-@loops
-def test_ten_children_with_a_thousand_tokens_left_spend_a_thousand_together(backend: str) -> None:
+def test_ten_children_with_a_thousand_tokens_left_spend_a_thousand_together() -> None:
     async def main() -> None:
         engine = Engine(Boss(), budget=RuntimeBudget(max_tokens=1000))
         result = await engine.arun(lines(10, " ".join(f"note:{i}" for i in range(14))))
@@ -51,7 +48,7 @@ def test_ten_children_with_a_thousand_tokens_left_spend_a_thousand_together(back
         for child in children:
             assert await Engine(Worker()).averify(child) == []
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
 @pytest.mark.parametrize("share", [RuntimeBudget(max_tokens=25), TaskBudget(max_tokens=25)], ids=["runtime", "task"])
@@ -118,8 +115,7 @@ class Sleeper(Worker):
         self.tools = {**Worker.tools, "sleep": self.sleep, "process": self.process}
 
 
-@loops
-def test_the_deadline_of_the_run_holds_for_its_children(backend: str, tmp_path: Path) -> None:
+def test_the_deadline_of_the_run_holds_for_its_children(tmp_path: Path) -> None:
     async def main() -> Any:
         sleeper = Sleeper()
         clock = StandingClock(lambda: sleeper.asleep and (tmp_path / "pid").exists())
@@ -127,7 +123,7 @@ def test_the_deadline_of_the_run_holds_for_its_children(backend: str, tmp_path: 
         engine = Engine(Boss(sleeper), budget=budget, traces=tmp_path, clock=clock)
         return await engine.arun(f"note:a process:{tmp_path / 'pid'}\nnote:b sleep:600")
 
-    result = anyio.run(main, backend=backend)
+    result = anyio.run(main)
     assert result.stop_reason is StopReason.budget_time
     children = children_of(result.trace)
     assert [child.stop_reason for child in children] == ["budget_time", "budget_time"]
@@ -176,8 +172,7 @@ def test_a_childs_own_time_ends_it_and_not_the_run() -> None:
     ]
 
 
-@loops
-def test_cancelling_the_run_cancels_its_children_with_their_books_closed(backend: str, tmp_path: Path) -> None:
+def test_cancelling_the_run_cancels_its_children_with_their_books_closed(tmp_path: Path) -> None:
     async def main() -> Trace:
         engine = Engine(Boss(Boss(Sleeper())), traces=tmp_path)
         async with anyio.create_task_group() as group:
@@ -197,7 +192,7 @@ def test_cancelling_the_run_cancels_its_children_with_their_books_closed(backend
         trace: Trace = results[0].trace
         return trace
 
-    trace = anyio.run(main, backend=backend)
+    trace = anyio.run(main)
     child = children_of(trace)[0]
     for each in (trace, child, children_of(child)[0]):
         assert each.status == "cancelled"
@@ -247,8 +242,7 @@ def told(text: str) -> str:
     return text
 
 
-@loops
-def test_a_tool_may_give_up_on_a_child(backend: str) -> None:
+def test_a_tool_may_give_up_on_a_child() -> None:
     async def main() -> None:
         engine = Engine(Impatient())
         result = await engine.arun("note:a sleep:600")
@@ -259,4 +253,4 @@ def test_a_tool_may_give_up_on_a_child(backend: str) -> None:
         assert result.usage.tokens == 11
         assert await engine.averify(result.trace) == []
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)

@@ -35,7 +35,6 @@ from refold.testing import assert_replays, check_resume
 from refold.traces import family
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
-loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 BADGE: ContextVar[str] = ContextVar("badge", default="none")
 
 
@@ -164,8 +163,7 @@ def test_a_child_has_the_context_of_the_runs_caller(badge: str | None) -> None:
     assert context.run(asyncio.run, main()).final_result == f"completed: {badge or 'none'}"
 
 
-@loops
-def test_hooks_run_children_too_and_verify_serves_them(backend: str) -> None:
+def test_hooks_run_children_too_and_verify_serves_them() -> None:
     async def main() -> None:
         module = Asker()
         result = await Engine(module).arun("go")
@@ -173,7 +171,7 @@ def test_hooks_run_children_too_and_verify_serves_them(backend: str) -> None:
         assert await Engine(module).averify(result.trace) == []
         assert len(children_of(result.trace)) == 3
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
 def test_a_fork_takes_recorded_children_and_a_fork_without_reuse_runs_its_own(tmp_path: Path) -> None:

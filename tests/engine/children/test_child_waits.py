@@ -13,7 +13,6 @@ from refold.errors import WaitAnsweredError
 from refold.testing import FakeClock
 from refold.traces.analysis.locate import branches_folder
 
-loops = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 folders = pytest.mark.parametrize("kept", ["memory", "disk"])
 
 
@@ -52,8 +51,7 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_run_waits_on(tmp_path: P
     assert engine.resume(result.trace, "five").state.said == ["completed: five"]
 
 
-@loops
-def test_a_handler_is_asked_by_the_child_and_the_run_does_not_stop(backend: str, tmp_path: Path) -> None:
+def test_a_handler_is_asked_by_the_child_and_the_run_does_not_stop(tmp_path: Path) -> None:
     asked: list[str | None] = []
 
     async def answer(request: WaitRequest) -> str:
@@ -68,7 +66,7 @@ def test_a_handler_is_asked_by_the_child_and_the_run_does_not_stop(backend: str,
         assert sorted(map(str, asked)) == ["b", "c"]
         assert not [record for record in result.trace.records if record.kind == "wait"]
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
 def test_a_question_from_two_levels_down_reaches_its_asker(tmp_path: Path) -> None:
@@ -114,8 +112,7 @@ class Patient(AgentModule[Log]):
         state.said.append(str(observation.value))
 
 
-@loops
-def test_wait_decisions_and_their_time_hold_in_children(backend: str, tmp_path: Path) -> None:
+def test_wait_decisions_and_their_time_hold_in_children(tmp_path: Path) -> None:
     async def main() -> None:
         clock = FakeClock()
         engine = Engine(Boss(Patient()), traces=tmp_path, clock=clock)
@@ -126,7 +123,7 @@ def test_wait_decisions_and_their_time_hold_in_children(backend: str, tmp_path: 
         result = await engine.aresume(result.trace)
         assert result.state.said == ["completed: heard ['None', 'None']"]
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
 
 
 def test_time_spent_waiting_in_a_child_is_not_counted_for_the_run() -> None:

@@ -552,15 +552,14 @@ def test_an_error_without_a_message_is_the_same_live_and_verified() -> None:
     assert Engine(Fails()).verify(result.trace) == []
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_sync_tool_may_run_an_engine_of_its_own_in_its_thread(backend: str) -> None:
+def test_a_sync_tool_may_run_an_engine_of_its_own_in_its_thread() -> None:
     inner = scripted([Decision.act(Action("one"))], tools={"one": lambda: 1})
 
     def outer() -> Any:
         return Engine(inner).run("inside").state.seen
 
     engine = Engine(scripted([Decision.act(Action("outer"))], tools={"outer": outer}))
-    result = anyio.run(engine.arun, "t", backend=backend)
+    result = anyio.run(engine.arun, "t")
     assert result.state.seen[0][0]["output"][0][0]["output"] == 1
     assert [effect.name for effect in result.trace.steps[0].effects] == ["outer"]
 

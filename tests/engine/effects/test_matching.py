@@ -179,12 +179,9 @@ async def in_a_pool(till: Till, jitter: Random) -> list[Any]:
     return await anyio.to_thread.run_sync(all_of_them)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("way", [in_tasks, nested, in_threads, in_a_pool])
 @pytest.mark.parametrize("seed", range(2))
-def test_who_gets_which_outcome_never_depends_on_scheduling(
-    way: Callable[[Till, Random], Any], seed: int, backend: str
-) -> None:
+def test_who_gets_which_outcome_never_depends_on_scheduling(way: Callable[[Till, Random], Any], seed: int) -> None:
     till, jitter = Till(), Random(seed)
 
     async def work(state: Shop) -> Any:
@@ -212,7 +209,7 @@ def test_who_gets_which_outcome_never_depends_on_scheduling(
                 assert again.state.paid == result.state.paid
             till.done = done
 
-    anyio.run(once, backend=backend)
+    anyio.run(once)
 
 
 # a step that was cut off

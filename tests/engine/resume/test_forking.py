@@ -593,8 +593,8 @@ def add(draft: Walk) -> None:
     draft.metadata["added"] = True
 
 
-@pytest.mark.parametrize(("backend", "reuse"), [("asyncio", True), ("trio", False)])
-def test_many_forks_at_once_on_either_loop(folder: Path | None, backend: str, reuse: bool) -> None:
+@pytest.mark.parametrize("reuse", [True, False])
+def test_many_forks_at_once(folder: Path | None, reuse: bool) -> None:
     engine, source = walked(folder, clock=FakeClock())
     forks: list[RunResult] = []
 
@@ -607,7 +607,7 @@ def test_many_forks_at_once_on_either_loop(folder: Path | None, backend: str, re
                 group.start_soon(one, at)
                 group.start_soon(one, at)
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
     assert len({fork.run_id for fork in forks}) == 2 * STEPS
     for fork in forks:
         verified(engine, fork)

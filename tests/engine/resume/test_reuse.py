@@ -194,8 +194,7 @@ def test_two_forks_that_take_the_same_are_equal(folder: Path | None, at: int) ->
     lab.nothing_called(one, same=False)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_outcomes_come_in_the_order_in_which_they_came(backend: str) -> None:
+def test_outcomes_come_in_the_order_in_which_they_came() -> None:
     async def racing(module: Logged, state: Log) -> Decision:
         if state.entries:
             return Decision.final("done")
@@ -215,7 +214,7 @@ def test_outcomes_come_in_the_order_in_which_they_came(backend: str) -> None:
         return Decision.act([Action("work", {"n": n}) for n in arrived])
 
     lab = Lab(None, racing)
-    lab.source = source = anyio.run(Engine(Logged(racing), seed=7).arun, "t", backend=backend)
+    lab.source = source = anyio.run(Engine(Logged(racing), seed=7).arun, "t")
 
     async def fork() -> RunResult:
         return await lab.engine.afork(source.trace, 0, reuse_effects=True)
@@ -227,15 +226,15 @@ def test_outcomes_come_in_the_order_in_which_they_came(backend: str) -> None:
         return await lab.engine.aresume(trace)
 
     for _ in range(5):
-        result = anyio.run(fork, backend=backend)
+        result = anyio.run(fork)
         lab.nothing_called(result)
         for trace in (source.trace, result.trace):
-            assert anyio.run(verified, trace, backend=backend) == []
+            assert anyio.run(verified, trace) == []
     undecided = next(i for i, r in enumerate(source.trace.records) if r.kind == "decide")
     cut = Trace.from_bytes(b"".join(r.raw + b"\n" for r in list(source.trace.records)[:undecided]))
-    again = anyio.run(resumed, cut, backend=backend)
+    again = anyio.run(resumed, cut)
     assert (again.state, "nap 0" in lab.module.calls) == (source.state, False)
-    assert anyio.run(verified, again.trace, backend=backend) == []
+    assert anyio.run(verified, again.trace) == []
 
 
 def test_errors_are_taken_as_they_were(folder: Path | None) -> None:
@@ -424,8 +423,7 @@ def test_it_ends_where_the_state_has_come_to_differ(folder: Path | None) -> None
 
 
 @pytest.mark.parametrize("parallel", [True, False])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_of_several_tools_those_before_the_first_other_one_are_taken(backend: str, parallel: bool) -> None:
+def test_of_several_tools_those_before_the_first_other_one_are_taken(parallel: bool) -> None:
     names = ["work", "look", "broken"]
     lab = Lab(None, in_turn(tools(*names, parallel=parallel)))
     for other in range(3):
@@ -435,7 +433,7 @@ def test_of_several_tools_those_before_the_first_other_one_are_taken(backend: st
         async def fork(module: Logged = module) -> RunResult:
             return await Engine(module).afork(lab.source.trace, 0, reuse_effects=True)
 
-        result = anyio.run(fork, backend=backend)
+        result = anyio.run(fork)
         assert result.live_from == {
             "step": 0,
             "phase": "act",

@@ -404,7 +404,7 @@ class Cancels:
         return caught[0]
 
 
-def told(module: AgentModule[Any], how: str, backend: str, after: str = "intent") -> RunResult:
+def told(module: AgentModule[Any], how: str, after: str = "intent") -> RunResult:
     """The result that stands on what a run raises that is cancelled after a record of that kind."""
 
     async def main() -> RunResult:
@@ -420,11 +420,11 @@ def told(module: AgentModule[Any], how: str, backend: str, after: str = "intent"
         result: RunResult = error.result  # type: ignore[attr-defined]
         return result
 
-    made: RunResult = anyio.run(main, backend=backend)
+    made: RunResult = anyio.run(main)
     return made
 
 
-WAYS = [("once", "asyncio"), ("by_a_timeout", "asyncio"), ("by_a_scope", "asyncio"), ("by_a_scope", "trio")]
+WAYS = ["once", "by_a_timeout", "by_a_scope"]
 
 
 def check_cancelled(result: RunResult) -> None:
@@ -434,13 +434,11 @@ def check_cancelled(result: RunResult) -> None:
     assert result.trace.records[-1].kind == "end"
 
 
-@pytest.mark.parametrize(("how", "backend"), WAYS)
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("tools", [*([k] for k in ON_ASYNCIO), [pay, fails_instead, swallows], [sleeps_in_a_thread]])
-def test_a_cancellation_is_not_lost_in_a_tool(tools: list[Any], how: str, backend: str) -> None:
-    if backend == "trio" and cancelled_anew in tools:
-        pytest.skip("trio lets nobody make a Cancelled")
+def test_a_cancellation_is_not_lost_in_a_tool(tools: list[Any], how: str) -> None:
     for kind in (Acts, ActsItself):
-        result = told(kind(tools), how, backend)
+        result = told(kind(tools), how)
         check_cancelled(result)
         step = result.trace.unfinished
         assert step is not None
@@ -449,27 +447,22 @@ def test_a_cancellation_is_not_lost_in_a_tool(tools: list[Any], how: str, backen
             assert found.error is None or found.cancelled, "an error that a cancellation brought is not the tool's own"
 
 
-@pytest.mark.parametrize(("how", "backend"), WAYS)
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("keeper", [fails_instead, leaves_instead, by_a_group])
-def test_the_catch_of_an_agents_tool_does_not_take_a_cancellation_for_an_error(
-    keeper: Any, how: str, backend: str
-) -> None:
+def test_the_catch_of_an_agents_tool_does_not_take_a_cancellation_for_an_error(keeper: Any, how: str) -> None:
     module = Acts([])
     module.tools, module.names = dict(actions_of([tool(keeper, catch=True)])), [keeper.__name__]
-    result = told(module, how, backend)
+    result = told(module, how)
     check_cancelled(result)
     step = result.trace.unfinished
     assert step is not None
     assert [effect.cancelled for effect in step.effects] == [True]
 
 
-@pytest.mark.parametrize(("how", "backend"), WAYS)
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("keeper", ON_ASYNCIO)
 @pytest.mark.parametrize("hook", ["init_state", "decide", "act"])
-def test_a_cancellation_is_not_lost_in_a_hook(hook: str, keeper: Any, how: str, backend: str) -> None:
-    if backend == "trio" and keeper is cancelled_anew:
-        pytest.skip("trio lets nobody make a Cancelled")
-
+def test_a_cancellation_is_not_lost_in_a_hook(hook: str, keeper: Any, how: str) -> None:
     async def init_state(self: Any, task: str, **inputs: Any) -> Seen:
         await keeper()
         return Seen()
@@ -484,14 +477,13 @@ def test_a_cancellation_is_not_lost_in_a_hook(hook: str, keeper: Any, how: str, 
 
     made = {"init_state": init_state, "decide": decide, "act": act}[hook]
     module = type("Keeps", (Acts,), {hook: made})([pay])
-    check_cancelled(told(module, how, backend, "header"))
+    check_cancelled(told(module, how, "header"))
 
 
 @pytest.mark.parametrize("keeper", KEEPERS)
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_deadline_is_not_lost_either(keeper: Any, backend: str) -> None:
+def test_a_deadline_is_not_lost_either(keeper: Any) -> None:
     engine = Engine(Acts([keeper, pay]), budget=RuntimeBudget(max_runtime_seconds=0.2))
-    result: RunResult = anyio.run(lambda: engine.arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: engine.arun("t"))
     assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_time)
     assert result.steps == 0
 

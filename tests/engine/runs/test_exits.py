@@ -225,8 +225,7 @@ class Sleeps(AgentModule[Empty]):
         state.n += 1
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on(backend: str) -> None:
+def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on() -> None:
     seen: list[Any] = []
 
     async def main() -> bool:
@@ -234,7 +233,7 @@ def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on(backend: 
             await Engine(Sleeps(), observers=[seen.append]).arun("t")
         return scope.cancelled_caught
 
-    assert anyio.run(main, backend=backend)
+    assert anyio.run(main)
     assert seen[-1].kind == "end"
     assert seen[-1]["status"] == "cancelled"
 

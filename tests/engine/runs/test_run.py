@@ -75,15 +75,6 @@ def test_a_run_acts_and_gives_its_final_answer() -> None:
     result.trace.check()
 
 
-def test_arun_works_on_asyncio_and_trio() -> None:
-    module = Scripted(
-        Decision.act([Action("shout", {"text": "a"}), Action("shout", {"text": "b"})]), Decision.final("x")
-    )
-    for backend in ("asyncio", "trio"):
-        result = anyio.run(lambda: Engine(module).arun("t"), backend=backend)
-        assert result.state.notes == ["shout: A", "shout: B"]
-
-
 def test_run_inside_a_running_loop_says_to_use_arun() -> None:
     async def main() -> None:
         with pytest.raises(EngineUsageError, match="arun"):
@@ -224,12 +215,10 @@ def test_stream_gives_the_records_as_they_are_written() -> None:
                 kinds.append(record.kind)
         return run.result
 
-    for backend in ("asyncio", "trio"):
-        kinds.clear()
-        result = anyio.run(main, backend=backend)
-        assert kinds == [record.kind for record in result.trace.records]
-        assert kinds[0] == "header"
-        assert kinds[-1] == "end"
+    result = anyio.run(main)
+    assert kinds == [record.kind for record in result.trace.records]
+    assert kinds[0] == "header"
+    assert kinds[-1] == "end"
 
 
 def test_leaving_a_stream_early_cancels_the_run_and_writes_its_end() -> None:
@@ -254,9 +243,8 @@ def test_leaving_a_stream_early_cancels_the_run_and_writes_its_end() -> None:
     assert seen[-1]["status"] == "cancelled"
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("error", [ValueError("mine"), ExceptionGroup("mine", [OSError("x")]), KeyboardInterrupt()])
-def test_an_error_in_the_block_of_a_stream_leaves_it_as_it_is(error: BaseException, backend: str) -> None:
+def test_an_error_in_the_block_of_a_stream_leaves_it_as_it_is(error: BaseException) -> None:
     """Not in the ExceptionGroup of a task group, which no `except ValueError` would catch."""
     seen: list[Any] = []
 
@@ -268,7 +256,7 @@ def test_an_error_in_the_block_of_a_stream_leaves_it_as_it_is(error: BaseExcepti
                 raise error
 
     with pytest.raises(type(error)) as caught:
-        anyio.run(follow, backend=backend)
+        anyio.run(follow)
     assert caught.value is error
     assert seen[0].result.status == "cancelled"
 

@@ -74,8 +74,7 @@ def test_a_cancelled_task_leaves_its_thread_and_goes_on() -> None:
     assert asyncio.run(main()) == ["cancelled", "the thread is still at work"]
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_what_was_left_on_its_way_to_a_thread_is_not_begun(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_on_its_way_to_a_thread_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[int] = []
     on_its_way: list[Any] = []
 
@@ -95,7 +94,7 @@ def test_what_was_left_on_its_way_to_a_thread_is_not_begun(backend: str, monkeyp
         while not job.over:
             await anyio.sleep(0)
 
-    anyio.run(main, backend=backend)
+    anyio.run(main)
     assert began == []
 
 
@@ -149,4 +148,3 @@ def test_an_error_that_would_end_a_coroutine_is_an_error_like_others(kind: type[
         return str(error.value)
 
     assert asyncio.run(main()) == f"{kind.__name__} left a sync function"
-    assert anyio.run(main, backend="trio") == f"{kind.__name__} left a sync function"

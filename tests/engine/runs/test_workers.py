@@ -75,8 +75,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> int:
     return 4
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_no_more_than_a_bound_are_at_work_and_all_have_their_turn(few: int, backend: str) -> None:
+def test_no_more_than_a_bound_are_at_work_and_all_have_their_turn(few: int) -> None:
     counted = Counted()
 
     def work(n: int) -> int:
@@ -84,14 +83,13 @@ def test_no_more_than_a_bound_are_at_work_and_all_have_their_turn(few: int, back
             time.sleep(0.002)
         return n
 
-    result: RunResult = anyio.run(lambda: Engine(Many(work, 60, 2)).arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: Engine(Many(work, 60, 2)).arun("t"))
     assert isinstance(result.state, Count)
     assert result.state.results == [list(range(60))] * 2
     assert counted.most <= few
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_who_waits_for_a_person_keeps_nobody_from_work(few: int, backend: str) -> None:
+def test_who_waits_for_a_person_keeps_nobody_from_work(few: int) -> None:
     def work(n: int) -> str:
         return str(ask_sync(f"{n}?"))
 
@@ -101,7 +99,7 @@ def test_who_waits_for_a_person_keeps_nobody_from_work(few: int, backend: str) -
         with anyio.fail_after(60):
             return await engine.arun("t")
 
-    first = anyio.run(main, backend=backend)
+    first = anyio.run(main)
     assert first.status == "waiting"
     assert len(first.waiting) == 20, "each has asked, though 4 may be at work"
     result = engine.resume(first.trace, {request.id: request.prompt for request in first.waiting})
@@ -206,9 +204,8 @@ def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int, monkey
 
 
 @pytest.mark.parametrize("given", [1, 3])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
-    backend: str, given: int, monkeypatch: pytest.MonkeyPatch
+    given: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, pool, left = workers._Worker.start, workers._Pool(), [given]
 
@@ -225,7 +222,7 @@ def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
         time.sleep(0.001)
         return n
 
-    result: RunResult = anyio.run(lambda: Engine(Many(work, 30)).arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: Engine(Many(work, 30)).arun("t"))
     assert isinstance(result.state, Count)
     assert result.state.results == [list(range(30))]
     until = time.monotonic() + 250
@@ -234,20 +231,18 @@ def test_a_system_that_gives_no_more_threads_makes_no_error_of_a_tool(
     assert pool._at_work == 0
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_system_that_gives_no_thread_at_all_fails_the_run(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_gives_no_thread_at_all_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(self: Any) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(workers, "_pool", workers._Pool())
     monkeypatch.setattr(workers._Worker, "start", none)
-    result: RunResult = anyio.run(lambda: Engine(Many(lambda n: n, 3)).arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: Engine(Many(lambda n: n, 3)).arun("t"))
     assert (result.status, result.error and result.error.type) == ("failed", NoThreadError.__name__)
     assert result.steps == 0
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_calls_that_wait_for_a_place_fail_if_it_gets_no_thread(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_wait_for_a_place_fail_if_it_gets_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     at_work, gate = threading.Event(), threading.Event()
     failed: list[str] = []
 
@@ -287,7 +282,7 @@ def test_calls_that_wait_for_a_place_fail_if_it_gets_no_thread(backend: str, mon
 
     monkeypatch.setattr(workers, "_pool", workers._Pool())
     monkeypatch.setattr(workers, "MOST", 1)
-    anyio.run(main, backend=backend)
+    anyio.run(main)
     assert failed == ["this process can start no thread for sync code: can't start new thread"] * 2
     assert workers._pool._at_work == 0
 
@@ -306,10 +301,7 @@ FORKS: dict[str, int] = {"exit": 7, "error": 1, "return": 0}
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("way", FORKS)
 @pytest.mark.parametrize("kind", ["sync", "async", "inner", "hook"])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_forked_child_ends_where_the_function_does_that_forked_it(
-    backend: str, kind: str, way: str, tmp_path: Path
-) -> None:
+def test_a_forked_child_ends_where_the_function_does_that_forked_it(kind: str, way: str, tmp_path: Path) -> None:
     after = tmp_path / "after"
 
     def forked() -> int:
@@ -342,7 +334,7 @@ def test_a_forked_child_ends_where_the_function_does_that_forked_it(
 
     tool: Callable[[int], Any] = {"sync": work, "async": work_on_loop, "inner": work_inside, "hook": work}[kind]
     module = (Hooked if kind == "hook" else Many)(tool, 1)
-    result: RunResult = anyio.run(lambda: Engine(module, traces=tmp_path / "runs").arun("t"), backend=backend)
+    result: RunResult = anyio.run(lambda: Engine(module, traces=tmp_path / "runs").arun("t"))
     with open(after, "a") as file:
         file.write("once\n")
     assert result.status == "completed", result.error

@@ -163,19 +163,18 @@ def test_answers_in_any_order_and_portion_lead_to_the_state_of_a_run_answered_at
     plan: list[Any], chance: Random
 ) -> None:
     chance = Random(chance.getrandbits(64))  # what is open, and in which order, is the scheduler's and not hypothesis's
-    backends = ["asyncio", "trio"]
     DONE.clear()
     at_once = Engine(Plays(plan), seed=1, on_wait=answer)
-    undisturbed = anyio.run(at_once.arun, "t", backend=chance.choice(backends))
+    undisturbed = anyio.run(at_once.arun, "t")
     assert_lawful(plan, at_once, undisturbed)
 
     DONE.clear()
     engine = Engine(Plays(plan), seed=1)
-    result = anyio.run(engine.arun, "t", backend=chance.choice(backends))
+    result = anyio.run(engine.arun, "t")
     while result.waiting:
         assert {request.kind for request in result.waiting} <= {"ask", "wait"}, "no fate is unknown"
         portion = chance.sample(result.waiting, chance.randint(1, len(result.waiting)))
         by = at_once if chance.random() < 0.1 else engine
         resume = partial(by.aresume, result.trace, {request.id: answer(request) for request in portion})
-        result = anyio.run(resume, backend=chance.choice(backends))
+        result = anyio.run(resume)
     assert_lawful(plan, engine, result, undisturbed)

@@ -29,8 +29,6 @@ from refold.engine import Meter, StopCriteria
 from refold.errors import WaitAnsweredError
 from refold.testing import FakeClock, scripted
 
-BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-
 
 def asking(seconds: float | None) -> tuple[Decision, dict[str, Callable[..., Any]]]:
     async def asks() -> Any:
@@ -56,17 +54,15 @@ def verified(engine: Engine, result: RunResult) -> RunResult:
 # deadlines
 
 
-@BACKENDS
-def test_a_wait_for_nobody_passes_in_this_process(backend: str) -> None:
+def test_a_wait_for_nobody_passes_in_this_process() -> None:
     engine = Engine(scripted([Decision.wait("let it cool", seconds=0.01), Decision.wait(seconds=0)]))
-    result = verified(engine, anyio.run(engine.arun, "t", backend=backend))
+    result = verified(engine, anyio.run(engine.arun, "t"))
     assert (result.status, result.state.answers) == (RunStatus.completed, [None, None])
     expired = [record["expired"] for record in result.trace.records if record.kind == "input"]
     assert expired == [[r["requests"][0]["id"]] for r in result.trace.records if r.kind == "wait"]
 
 
-@BACKENDS
-def test_a_handler_that_takes_too_long_is_not_waited_for(backend: str) -> None:
+def test_a_handler_that_takes_too_long_is_not_waited_for() -> None:
     gate = threading.Event()
 
     def slow(request: WaitRequest) -> int:
@@ -81,35 +77,33 @@ def test_a_handler_that_takes_too_long_is_not_waited_for(backend: str) -> None:
         for handler in (slow, slow_too):
             decision, tools = asking(0.02)
             engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=0.02)], tools=tools), on_wait=handler)
-            result = verified(engine, anyio.run(engine.arun, "t", backend=backend))
+            result = verified(engine, anyio.run(engine.arun, "t"))
             assert (seen(result), result.state.answers) == ([None, None], [None])
     finally:
         gate.set()
 
 
-@BACKENDS
-def test_an_answer_in_time_is_taken_and_the_timer_forgotten(backend: str) -> None:
+def test_an_answer_in_time_is_taken_and_the_timer_forgotten() -> None:
     decision, tools = asking(60)
     module = scripted([decision, Decision.wait(prompt="?", seconds=60)], tools=tools)
     engine = Engine(module, on_wait=lambda request: 7)
-    result = verified(engine, anyio.run(engine.arun, "t", backend=backend))
+    result = verified(engine, anyio.run(engine.arun, "t"))
     assert (seen(result), result.state.answers) == ([7, 7], [7])
 
 
-@BACKENDS
-def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run(backend: str) -> None:
+def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run() -> None:
     clock = FakeClock()
     decision, tools = asking(3600)
     engine = Engine(scripted([decision], tools=tools), clock=clock)
-    first = verified(engine, anyio.run(engine.arun, "t", backend=backend))
+    first = verified(engine, anyio.run(engine.arun, "t"))
     assert [request.deadline for request in first.waiting] == [clock.time() + 3600] * 2
     clock.advance(3599)
-    again = anyio.run(engine.aresume, first.trace, backend=backend)
+    again = anyio.run(engine.aresume, first.trace)
     assert again.trace.data == first.trace.data
     clock.advance(1)
     with pytest.raises(WaitAnsweredError, match=r"the time to answer '.*' has passed; resume the run without a value"):
         engine.resume(first.trace, 7, request=first.waiting[0].id)
-    last = verified(engine, anyio.run(engine.aresume, first.trace, backend=backend))
+    last = verified(engine, anyio.run(engine.aresume, first.trace))
     assert (last.status, seen(last)) == (RunStatus.completed, [None, None])
 
 
@@ -238,8 +232,7 @@ def test_time_spent_suspended_does_not_count_nor_what_the_handler_took_to_leave_
     assert meter.elapsed[-1] == 2.0
 
 
-@BACKENDS
-def test_time_that_a_parallel_tool_works_while_another_waits_does_count(backend: str) -> None:
+def test_time_that_a_parallel_tool_works_while_another_waits_does_count() -> None:
     clock = FakeClock()
     worked = threading.Event()
 
@@ -257,13 +250,12 @@ def test_time_that_a_parallel_tool_works_while_another_waits_does_count(backend:
 
     module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
     engine = Engine(module, clock=clock, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=50))
-    result = anyio.run(engine.arun, "t", backend=backend)
+    result = anyio.run(engine.arun, "t")
     assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_time)
     assert result.usage.seconds >= 100
 
 
-@BACKENDS
-def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits(backend: str) -> None:
+def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits() -> None:
     async def asks() -> Any:
         return await ask("?")
 
@@ -274,14 +266,13 @@ def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits(backen
     working = list[bool]()
     module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
     engine = Engine(module, budget=RuntimeBudget(max_runtime_seconds=SOON), clock=StandingClock(lambda: working))
-    result = anyio.run(engine.arun, "t", backend=backend)
+    result = anyio.run(engine.arun, "t")
     assert (result.status, result.stop_reason, result.waiting) == (RunStatus.stopped, StopReason.budget_time, [])
     assert result.trace.unfinished is not None
     assert all(effect.cancelled for effect in result.trace.unfinished.effects)
 
 
-@BACKENDS
-def test_the_clock_of_the_budget_stands_still_in_a_wait_and_runs_on_after_it(backend: str) -> None:
+def test_the_clock_of_the_budget_stands_still_in_a_wait_and_runs_on_after_it() -> None:
     clock = FakeClock()
 
     async def answers(request: WaitRequest) -> str:
@@ -293,7 +284,7 @@ def test_the_clock_of_the_budget_stands_still_in_a_wait_and_runs_on_after_it(bac
 
     module = scripted([Decision.wait(prompt="?"), Decision.act(Action("works"))], tools={"works": works})
     engine = Engine(module, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=900), clock=clock)
-    result = anyio.run(engine.arun, "t", backend=backend)
+    result = anyio.run(engine.arun, "t")
     assert (result.stop_reason, result.state.answers) == (StopReason.budget_time, ["late, and in time"])
 
 

@@ -38,22 +38,12 @@ from refold.testing import fold_with_jsonpatch, scripted
 from refold.traces import Record
 
 
-class Loop:
-    """Runs and resumes on one of the two event loops."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
-
-    def run(self, engine: Engine) -> RunResult:
-        return anyio.run(engine.arun, "t", backend=self.backend)
-
-    def resume(self, engine: Engine, trace: Trace, value: Any = UNANSWERED, **options: Any) -> RunResult:
-        return anyio.run(partial(engine.aresume, trace, value, **options), backend=self.backend)
+def started(engine: Engine) -> RunResult:
+    return engine.run("t")
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def loop(request: pytest.FixtureRequest) -> Loop:
-    return Loop(request.param)
+def continued(engine: Engine, trace: Trace, value: Any = UNANSWERED, **options: Any) -> RunResult:
+    return engine.resume(trace, value, **options)
 
 
 def verified(engine: Engine, result: RunResult) -> RunResult:
@@ -117,9 +107,9 @@ def acting(tools: Mapping[str, Callable[..., Any]], *, parallel: bool = True) ->
 # a decision that waits
 
 
-def test_a_run_without_a_handler_is_suspended_and_goes_on_with_the_answer(loop: Loop) -> None:
+def test_a_run_without_a_handler_is_suspended_and_goes_on_with_the_answer() -> None:
     engine = Engine(scripted([Decision.wait("to be sure", prompt="Go on?", schema={"type": "boolean"})]))
-    first = verified(engine, loop.run(engine))
+    first = verified(engine, started(engine))
     assert (first.status, first.stop_reason, first.final_result) == (RunStatus.waiting, StopReason.waiting, None)
     assert (first.steps, first.task_result.success, first.trace.status) == (0, False, "waiting")
     (request,) = first.waiting
@@ -129,23 +119,23 @@ def test_a_run_without_a_handler_is_suspended_and_goes_on_with_the_answer(loop: 
         None,
         "wait",
     )
-    last = verified(engine, loop.resume(engine, first.trace, True))
+    last = verified(engine, continued(engine, first.trace, True))
     assert (last.status, last.state.answers, last.steps) == (RunStatus.completed, [True], 2)
     assert inputs(last.trace) == [{request.id: True}]
 
 
-def test_without_an_answer_it_waits_on_and_nothing_is_written(loop: Loop) -> None:
+def test_without_an_answer_it_waits_on_and_nothing_is_written() -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]))
-    first = loop.run(engine)
+    first = started(engine)
     for _ in range(2):
-        again = loop.resume(engine, first.trace)
+        again = continued(engine, first.trace)
         assert (again.status, again.waiting) == (RunStatus.waiting, first.waiting)
         assert again.trace.data == first.trace.data
 
 
-def test_none_is_an_answer(loop: Loop) -> None:
+def test_none_is_an_answer() -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]))
-    last = verified(engine, loop.resume(engine, loop.run(engine).trace, None))
+    last = verified(engine, continued(engine, started(engine).trace, None))
     assert (last.status, last.state.answers) == (RunStatus.completed, [None])
 
 
@@ -199,15 +189,15 @@ class Answers:
     ],
     ids=["sync", "async", "sync that gives a coroutine", "async object", "None"],
 )
-def test_with_a_handler_the_run_goes_on_at_once(loop: Loop, handler: Callable[..., Any], answer: Any) -> None:
+def test_with_a_handler_the_run_goes_on_at_once(handler: Callable[..., Any], answer: Any) -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=handler)
-    result = verified(engine, loop.run(engine))
+    result = verified(engine, started(engine))
     assert (result.status, result.state.answers) == (RunStatus.completed, [answer])
     (waiting,) = [record for record in result.trace.records if record.kind == "wait"]
     assert inputs(result.trace) == [{waiting["requests"][0]["id"]: answer}]
 
 
-def test_a_sync_handler_keeps_neither_the_loop_nor_other_tools_waiting(loop: Loop) -> None:
+def test_a_sync_handler_keeps_neither_the_loop_nor_other_tools_waiting() -> None:
     went_on = threading.Event()
 
     async def asks() -> Any:
@@ -219,10 +209,10 @@ def test_a_sync_handler_keeps_neither_the_loop_nor_other_tools_waiting(loop: Loo
         return "worked"
 
     engine = Engine(acting({"asks": asks, "works": works}), on_wait=lambda request: went_on.wait(30))
-    assert verified(engine, loop.run(engine)).state.notes[0] == [True, "worked"]
+    assert verified(engine, started(engine)).state.notes[0] == [True, "worked"]
 
 
-def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
+def test_a_handler_is_no_part_of_the_run() -> None:
     async def handler(request: WaitRequest) -> str:
         emit("heard")
         return await perform(str.upper, "free")
@@ -234,31 +224,29 @@ def test_a_handler_is_no_part_of_the_run(loop: Loop) -> None:
 
     for each in (handler, sync_handler):
         engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=each)
-        result = verified(engine, loop.run(engine))
+        result = verified(engine, started(engine))
         assert result.state.answers == ["FREE"]
         assert result.trace.steps[0].effects == ()
         assert result.trace.steps[0].events == []
 
 
-def test_what_the_handler_leaves_open_can_be_answered_later(loop: Loop) -> None:
+def test_what_the_handler_leaves_open_can_be_answered_later() -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: UNANSWERED)
-    first = verified(engine, loop.run(engine))
+    first = verified(engine, started(engine))
     assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
-    assert verified(engine, loop.resume(engine, first.trace, "later")).state.answers == ["later"]
+    assert verified(engine, continued(engine, first.trace, "later")).state.answers == ["later"]
 
 
-def test_a_resumed_run_asks_the_handler_again(loop: Loop) -> None:
+def test_a_resumed_run_asks_the_handler_again() -> None:
     engine = Engine(scripted([Decision.wait(prompt="?")]))
-    first = loop.run(engine)
+    first = started(engine)
     told = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: "told")
-    result = verified(told, loop.resume(told, first.trace))
+    result = verified(told, continued(told, first.trace))
     assert result.state.answers == ["told"]
     assert sum(record.kind == "wait" for record in result.trace.records) == 1, "it is one and the same request"
 
 
-def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(
-    loop: Loop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     def handler(request: WaitRequest) -> str:
         raise ConnectionError("the chat is down")
 
@@ -271,27 +259,25 @@ def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(
 
     for module in (scripted([Decision.wait(prompt="?")]), Deciding(decide)):
         engine: Engine[Any] = Engine(module, on_wait=handler)
-        first = verified(engine, loop.run(engine))
+        first = verified(engine, started(engine))
         assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
         (event,) = [record for record in first.trace.records if record.kind == "event"]
         assert event["name"] == "on_wait_failed"
         assert event["data"] == {"request": first.waiting[0].id, "problem": "ConnectionError: the chat is down"}
         assert "the chat is down" in caplog.text
-        assert verified(engine, loop.resume(engine, first.trace, "by hand")).status is RunStatus.completed
+        assert verified(engine, continued(engine, first.trace, "by hand")).status is RunStatus.completed
         caplog.clear()
 
 
-def test_an_answer_of_the_handler_that_does_not_fit_leaves_the_request_open(
-    loop: Loop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_answer_of_the_handler_that_does_not_fit_leaves_the_request_open(caplog: pytest.LogCaptureFixture) -> None:
     engine = Engine(scripted([Decision.wait(prompt="How many?", schema=int)]), on_wait=lambda request: "three")
     with caplog.at_level(logging.WARNING, "refold"):
-        first = verified(engine, loop.run(engine))
+        first = verified(engine, started(engine))
     assert first.status is RunStatus.waiting
     (event,) = [record for record in first.trace.records if record.kind == "event"]
     assert (event["name"], event["data"]["problem"]) == ("answer_refused", "'three' is not of type 'integer'")
     assert "'How many?'" in caplog.text
-    assert verified(engine, loop.resume(engine, first.trace, 3)).state.answers == [3]
+    assert verified(engine, continued(engine, first.trace, 3)).state.answers == [3]
 
 
 def test_a_handler_that_is_no_function_is_refused_at_once() -> None:
@@ -367,19 +353,19 @@ class Everywhere(AgentModule[Notes]):
             state.notes += [decision.rationale, observation.value, observation.results[0].output]
 
 
-def test_asked_in_every_hook_and_in_tools_and_in_effects(loop: Loop, asker: Callable[[str], Any]) -> None:
+def test_asked_in_every_hook_and_in_tools_and_in_effects(asker: Callable[[str], Any]) -> None:
     engine = Engine(Everywhere(asker))
-    result = loop.run(engine)
+    result = started(engine)
     asked = []
     while result.waiting:
         verified(engine, result)
         (request,) = result.waiting
         asked.append(request.prompt)
-        result = loop.resume(engine, result.trace, f"for {request.prompt}")
+        result = continued(engine, result.trace, f"for {request.prompt}")
     assert asked == ["init?", "decide?", "act?", "tool?"]
     assert verified(engine, result).state.notes == [f"for {prompt}" for prompt in asked]
     at_once = Engine(Everywhere(asker), on_wait=lambda request: f"for {request.prompt}")
-    assert verified(at_once, loop.run(at_once)).state.notes == result.state.notes
+    assert verified(at_once, started(at_once)).state.notes == result.state.notes
 
 
 def test_a_request_says_where_it_was_asked_and_shows_the_details() -> None:
@@ -456,7 +442,7 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
         Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
 
 
-def test_ask_itself_can_be_a_tool_and_an_effect(loop: Loop) -> None:
+def test_ask_itself_can_be_a_tool_and_an_effect() -> None:
     async def asks() -> Any:
         return await perform(ask, "May I?")
 
@@ -464,14 +450,14 @@ def test_ask_itself_can_be_a_tool_and_an_effect(loop: Loop) -> None:
         return f"for {request.prompt}"
 
     engine = Engine(acting({"asks": asks}), on_wait=answer)
-    assert verified(engine, loop.run(engine)).state.notes == [["for May I?"], None]
+    assert verified(engine, started(engine)).state.notes == [["for May I?"], None]
 
     engine = Engine(acting({"ask": partial(ask, "What now?")}), on_wait=answer)
-    assert verified(engine, loop.run(engine)).state.notes == [["for What now?"], None]
+    assert verified(engine, started(engine)).state.notes == [["for What now?"], None]
 
 
 @pytest.mark.filterwarnings("ignore:coroutine 'ask' was never awaited:RuntimeWarning")
-def test_a_question_that_nobody_awaits_is_no_approval(loop: Loop) -> None:
+def test_a_question_that_nobody_awaits_is_no_approval() -> None:
     deleted: list[str] = []
 
     async def delete() -> str:
@@ -479,13 +465,13 @@ def test_a_question_that_nobody_awaits_is_no_approval(loop: Loop) -> None:
             deleted.append("it")
         return "done"
 
-    result = verified(engine := Engine(acting({"delete": delete})), loop.run(engine))
+    result = verified(engine := Engine(acting({"delete": delete})), started(engine))
     assert deleted == []
     told = "EngineUsageError: ask() gives its answer when it is awaited: write `if await ask(...)`"
     assert result.state.notes == [[told], None]
 
 
-def test_a_question_is_a_coroutine_like_any_other(loop: Loop) -> None:
+def test_a_question_is_a_coroutine_like_any_other() -> None:
     """It can be a task, awaited within a time, and closed."""
     found: list[Any] = []
 
@@ -496,9 +482,8 @@ def test_a_question_is_a_coroutine_like_any_other(loop: Loop) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(keep, "one")
             group.start_soon(ask, "two")
-        if loop.backend == "asyncio":
-            found.append(await asyncio.wait_for(ask("three"), 60))
-            found.append(await asyncio.create_task(ask("four")))
+        found.append(await asyncio.wait_for(ask("three"), 60))
+        found.append(await asyncio.create_task(ask("four")))
         unasked = ask("five")
         assert inspect.isawaitable(unasked)
         unasked.close()
@@ -510,10 +495,9 @@ def test_a_question_is_a_coroutine_like_any_other(loop: Loop) -> None:
         asked.append(request.prompt)
         return f"for {request.prompt}"
 
-    verified(engine := Engine(acting({"asks": asks}), on_wait=answer), loop.run(engine))
-    later = ["three", "four"] if loop.backend == "asyncio" else []
-    assert {*asked} == {"one", "two", *later}
-    assert found == [f"for {prompt}" for prompt in ("one", *later)]
+    verified(engine := Engine(acting({"asks": asks}), on_wait=answer), started(engine))
+    assert {*asked} == {"one", "two", "three", "four"}
+    assert found == ["for one", "for three", "for four"]
 
 
 def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
@@ -538,30 +522,30 @@ def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
 # several at once
 
 
-def test_several_are_open_at_once_and_answered_one_by_one_in_any_order(loop: Loop) -> None:
+def test_several_are_open_at_once_and_answered_one_by_one_in_any_order() -> None:
     tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
     engine = Engine(acting(tools))
-    result = verified(engine, loop.run(engine))
+    result = verified(engine, started(engine))
     assert sorted(map(str, prompts(result))) == ["a", "b", "c"]
     with pytest.raises(WaitAnsweredError, match="waits for 3 answers; say which"):
-        loop.resume(engine, result.trace, "which?")
+        continued(engine, result.trace, "which?")
     ids = {request.prompt: request.id for request in result.waiting}
     for prompt, left in (("b", ["a", "c"]), ("c", ["a"]), ("a", [])):
-        result = verified(engine, loop.resume(engine, result.trace, prompt.upper(), request=ids[prompt]))
+        result = verified(engine, continued(engine, result.trace, prompt.upper(), request=ids[prompt]))
         assert sorted(map(str, prompts(result))) == left
     assert (result.status, result.state.notes[0]) == (RunStatus.completed, ["A", "B", "C"])
 
 
-def test_several_are_answered_by_a_mapping_all_or_some(loop: Loop) -> None:
+def test_several_are_answered_by_a_mapping_all_or_some() -> None:
     tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
     engine = Engine(acting(tools))
-    first = loop.run(engine)
+    first = started(engine)
     ids = {request.prompt: request.id for request in first.waiting}
-    second = verified(engine, loop.resume(engine, first.trace, {ids["a"]: 1, ids["c"]: 3}))
+    second = verified(engine, continued(engine, first.trace, {ids["a"]: 1, ids["c"]: 3}))
     assert prompts(second) == ["b"]
     with pytest.raises(WaitAnsweredError, match="no request"):
-        loop.resume(engine, second.trace, 1, request=ids["a"])
-    last = verified(engine, loop.resume(engine, second.trace, {ids["b"]: 2}))
+        continued(engine, second.trace, 1, request=ids["a"])
+    last = verified(engine, continued(engine, second.trace, {ids["b"]: 2}))
     assert last.state.notes[0] == [1, 2, 3]
 
 
@@ -592,7 +576,7 @@ def test_an_object_that_looks_like_no_request_answers_the_one_that_is_open() -> 
     assert engine.resume(engine.run("t").trace, {"ran": 1}).state.answers == [{"ran": 1}]
 
 
-def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool(loop: Loop) -> None:
+def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool() -> None:
     async def tool() -> list[Any]:
         found: dict[str, Any] = {"first": await ask("first")}
 
@@ -605,12 +589,12 @@ def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool(loop: Loop) -> None:
         return [found["first"], found["left"], found["right"], await ask("last")]
 
     engine = Engine(acting({"tool": tool}))
-    result = verified(engine, loop.run(engine))
+    result = verified(engine, started(engine))
     seen = []
     while result.waiting:
         seen.append(sorted(map(str, prompts(result))))
         request = result.waiting[-1]
-        result = verified(engine, loop.resume(engine, result.trace, str(request.prompt).upper(), request=request.id))
+        result = verified(engine, continued(engine, result.trace, str(request.prompt).upper(), request=request.id))
     assert seen[0] == ["first"]
     assert seen[1] == ["left", "right"]
     assert len(seen[2]) == 1
@@ -619,7 +603,7 @@ def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("asker", [ask, ask_sync], ids=["async", "sync"])
-def test_who_asks_may_bring_somebody_to_ask_first(loop: Loop, asker: Callable[..., Any]) -> None:
+def test_who_asks_may_bring_somebody_to_ask_first(asker: Callable[..., Any]) -> None:
     said: list[str] = []
 
     def first(request: WaitRequest) -> Any:
@@ -639,14 +623,14 @@ def test_who_asks_may_bring_somebody_to_ask_first(loop: Loop, asker: Callable[..
     each = async_tool if asker is ask else tool
     tools = {"mine": partial(each, "mine"), "other": partial(each, "other")}
     engine = Engine(acting(tools, parallel=False), on_wait=second)
-    assert verified(engine, loop.run(engine)).state.notes[0] == ["from the first", "from the second"]
+    assert verified(engine, started(engine)).state.notes[0] == ["from the first", "from the second"]
     assert said == ["first: mine", "first: other", "second: other"]
 
 
 # re-entry
 
 
-def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_journal(loop: Loop) -> None:
+def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_journal() -> None:
     done: list[str] = []
 
     def note(what: str) -> str:
@@ -666,11 +650,11 @@ def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_jo
 
     module = acting({"x": partial(tool, "x"), "y": partial(tool, "y"), "other": other})
     engine = Engine(module)
-    first = verified(engine, loop.run(engine))
+    first = verified(engine, started(engine))
     assert [request.kind for request in first.waiting] == ["ask", "ask"], "no fate is unknown"
     x, y = sorted(first.waiting, key=lambda request: str(request.prompt))
-    second = verified(engine, loop.resume(engine, first.trace, "yes", request=y.id))
-    last = verified(engine, loop.resume(engine, second.trace, "no", request=x.id))
+    second = verified(engine, continued(engine, first.trace, "yes", request=y.id))
+    last = verified(engine, continued(engine, second.trace, "no", request=x.id))
     assert last.state.notes[0] == ["before x, no, after x", "before y, yes, after y", "other"]
     effects = [what for what in done if not what.startswith("enter")]
     assert sorted(effects) == ["after x", "after y", "before x", "before y", "other"], "each effect ran once"
@@ -680,7 +664,7 @@ def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_jo
     assert sorted(events) == ["x", "y"], "an event is written once"
 
 
-def test_effects_of_threads_after_an_answered_question_are_not_done_again(loop: Loop) -> None:
+def test_effects_of_threads_after_an_answered_question_are_not_done_again() -> None:
     """The lanes of threads have the same names whether the question is asked or replayed."""
     done: list[int] = []
 
@@ -701,9 +685,9 @@ def test_effects_of_threads_after_an_answered_question_are_not_done_again(loop: 
         return [*got, ask_sync("second?")]
 
     engine = Engine(acting({"tool": tool}))
-    first = verified(engine, loop.run(engine))
-    second = verified(engine, loop.resume(engine, first.trace, "a"))
-    assert loop.resume(engine, second.trace, "b").state.notes[0] == [["a", 1, 1, "b"]]
+    first = verified(engine, started(engine))
+    second = verified(engine, continued(engine, first.trace, "a"))
+    assert continued(engine, second.trace, "b").state.notes[0] == [["a", 1, 1, "b"]]
     assert done == [1, 1]
 
 
@@ -754,7 +738,7 @@ def test_actions_that_go_one_after_the_other_ask_one_after_the_other() -> None:
     assert verified(engine, engine.resume(second.trace, 2)).state.notes[0] == [1, 2]
 
 
-def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong(loop: Loop) -> None:
+def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong() -> None:
     went_on: list[str] = []
     over = threading.Event()
 
@@ -774,13 +758,13 @@ def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong(loop: Loo
     for tools in ({"tool": tool}, {"performs_it": performs_it}):
         engine = Engine(acting(tools))
         over.clear()
-        first = verified(engine, loop.run(engine))
+        first = verified(engine, started(engine))
         assert over.wait(30)
-        assert verified(engine, loop.resume(engine, first.trace, 7)).state.notes[0] == [7]
+        assert verified(engine, continued(engine, first.trace, 7)).state.notes[0] == [7]
     assert went_on == []
 
 
-def test_a_task_that_catches_its_cancellation_brings_nothing_into_a_suspended_run(loop: Loop) -> None:
+def test_a_task_that_catches_its_cancellation_brings_nothing_into_a_suspended_run() -> None:
     async def stubborn() -> Any:
         try:
             return await ask("?")
@@ -788,17 +772,15 @@ def test_a_task_that_catches_its_cancellation_brings_nothing_into_a_suspended_ru
             return "I went on"
 
     engine = Engine(acting({"stubborn": stubborn}))
-    first = verified(engine, loop.run(engine))
+    first = verified(engine, started(engine))
     assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
-    assert verified(engine, loop.resume(engine, first.trace, "fine")).state.notes[0] == ["fine"]
+    assert verified(engine, continued(engine, first.trace, "fine")).state.notes[0] == ["fine"]
 
 
 @pytest.mark.parametrize(
     ("fate", "note"), [({"ran": "by hand"}, "by hand"), ({"failed": "no"}, "Failed: no"), ({"retry": True}, "worked")]
 )
-def test_what_became_of_a_call_that_was_cancelled_beside_an_ask_can_be_told(
-    loop: Loop, fate: dict[str, Any], note: str
-) -> None:
+def test_what_became_of_a_call_that_was_cancelled_beside_an_ask_can_be_told(fate: dict[str, Any], note: str) -> None:
     begun = anyio.Event()
     resumed: list[bool] = []
 
@@ -822,23 +804,23 @@ def test_what_became_of_a_call_that_was_cancelled_beside_an_ask_can_be_told(
             await anyio.sleep(0.01)
             group.cancel_scope.cancel()
 
-    anyio.run(cancelled, backend=loop.backend)
+    anyio.run(cancelled)
     trace = Trace.from_bytes(b"".join(record.raw + b"\n" for record in records))
     assert trace.status == "cancelled"
     resumed.append(True)
     engine = Engine(module)
-    result = loop.resume(engine, trace)
+    result = continued(engine, trace)
     unknown, *_ = result.waiting
     assert unknown.kind == "unknown_effect"
-    result = verified(engine, loop.resume(engine, result.trace, {unknown.id: fate}))
-    result = verified(engine, loop.resume(engine, result.trace, "answered"))
+    result = verified(engine, continued(engine, result.trace, {unknown.id: fate}))
+    result = verified(engine, continued(engine, result.trace, "answered"))
     assert result.state.notes[0] == [note, "answered"]
 
 
 # what sees waits
 
 
-def test_observers_and_the_stream_see_waits_and_answers(loop: Loop) -> None:
+def test_observers_and_the_stream_see_waits_and_answers() -> None:
     observed: list[str] = []
     engine = Engine(scripted([Decision.wait(prompt="?")]), observers=[lambda record: observed.append(record.kind)])
 
@@ -847,16 +829,16 @@ def test_observers_and_the_stream_see_waits_and_answers(loop: Loop) -> None:
             kinds = [record.kind async for record in run]
         return kinds, run.result
 
-    kinds, first = anyio.run(streamed, backend=loop.backend)
+    kinds, first = anyio.run(streamed)
     assert kinds == observed == ["header", "snapshot", "decide", "wait", "end"]
     assert first.status is RunStatus.waiting
     observed.clear()
-    loop.resume(engine, first.trace, 1)
+    continued(engine, first.trace, 1)
     assert observed[:3] == ["resume", "input", "commit"]
     assert observed[-1] == "end"
 
 
-def test_a_budget_that_ends_the_run_ends_the_waiting_and_a_bigger_one_asks_again(loop: Loop) -> None:
+def test_a_budget_that_ends_the_run_ends_the_waiting_and_a_bigger_one_asks_again() -> None:
     @effect(usage=lambda result: {"tokens_in": 10, "tokens_out": 0})
     async def spends() -> str:
         return "spent"
@@ -873,9 +855,9 @@ def test_a_budget_that_ends_the_run_ends_the_waiting_and_a_bigger_one_asks_again
 
     module = Deciding(decide, {"asks": partial(asks_for, "?"), "both": both})
     engine = Engine(module, budget=RuntimeBudget(max_tokens=55))
-    first = loop.run(engine)
+    first = started(engine)
     assert (first.status, first.stop_reason, first.waiting) == (RunStatus.stopped, StopReason.budget_tokens, [])
-    second = loop.resume(engine, first.trace, budget=RuntimeBudget(max_tokens=95))
+    second = continued(engine, first.trace, budget=RuntimeBudget(max_tokens=95))
     assert second.stop_reason == StopReason.budget_tokens
     waits = [record for record in second.trace.records if record.kind == "wait"]
     asked = [request["prompt"] for record in waits for request in record["requests"]]

@@ -543,8 +543,3 @@ class HttpTools(dreadnode.Toolset):
     assert answers == ['{"indicator":"x","verdict":"unknown"}', '{"indicator":"y","verdict":"unknown"}', "http://z"]
     assert trajectory.trace is not None
     assert await agent.make_engine().averify(trajectory.trace) == []
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"

@@ -209,11 +209,6 @@ if __name__ == "__main__":
 }
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def made(folder: Path) -> Capability:
     return load_capability(put(folder, FILES, MANIFEST.replace("PYTHON", sys.executable)))
 

@@ -53,11 +53,6 @@ server.run("stdio")
 '''
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def blank(**fields: Any) -> Agent:
     return Agent(**{"name": "x", "model": ScriptedGenerator([]), **fields})
 

@@ -23,11 +23,6 @@ SERVER = str(Path(__file__).parent / "http_server.py")
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture
 def port() -> Iterator[int]:
     with held_port() as port:

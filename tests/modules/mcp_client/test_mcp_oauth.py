@@ -29,11 +29,6 @@ from refold.modules.mcp.login.page import LoginPage
 SERVER = str(Path(__file__).parent / "guarded_server.py")
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture
 def life() -> int:
     return 3600

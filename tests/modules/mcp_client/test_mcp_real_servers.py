@@ -21,11 +21,6 @@ from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import MCPClient, MCPServers, mcp
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @dataclass(frozen=True)
 class Known:
     """A server: what it is started with in a folder, how many tools it has, and calls with what they must tell."""

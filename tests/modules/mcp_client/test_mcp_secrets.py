@@ -25,11 +25,6 @@ from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
 SECRETS = ("hunter2secret", "qv-91-query", "tok-en-of-a-header", "plain%20word")
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def http(**more: Any) -> HttpServerConfig:
     url = "http://ada:hunter2secret@127.0.0.1:9/mcp?api_key=qv-91-query&note=plain%20word"
     return HttpServerConfig(url=url, headers={"Authorization": "Bearer tok-en-of-a-header"}, **more)

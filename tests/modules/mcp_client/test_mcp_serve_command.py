@@ -76,11 +76,6 @@ INITIALIZE = {
 }
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "words.py").write_text(WORDS)

@@ -28,11 +28,6 @@ as_mcp(add_numbers).run(transport="stdio")
 """
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @tool(truncate=10)
 @effect(idempotent=True)
 def long(count: Annotated[int, "How many"]) -> str:

@@ -184,11 +184,7 @@ async def call(client: MCPClient, name: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "/json", "/odd", "/events", "/sse"])
-async def test_every_answer_ends_its_call_and_the_server_works_on(
-    transport: str, tmp_path: Path, anyio_backend_name: str
-) -> None:
-    if transport == "/events" and anyio_backend_name == "trio":
-        pytest.skip("the package leaves its streams of events to the garbage collector, of which trio warns")
+async def test_every_answer_ends_its_call_and_the_server_works_on(transport: str, tmp_path: Path) -> None:
     said = {}
     async with connected(transport, tmp_path) as client:
         for which, name in enumerate(NAMES if transport == "stdio" else NAMES[: -len(SPREAD)]):

@@ -40,12 +40,6 @@ from refold.testing import check_resume
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 ran: list[str] = []
 
 
@@ -426,7 +420,6 @@ asyncio.run(agent.run("go"))
 """
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_run_that_is_killed_while_the_judge_thinks_asks_it_again(tmp_path: Path) -> None:
     code = CHILD.format(path=[str(Path(__file__).parent)])
     child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])

@@ -20,11 +20,6 @@ from refold.modules.tools.sandbox import registry
 from refold.testing import check_resume
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
 def _in_a_workspace(tmp_path: Path) -> Iterator[None]:
     why = BubblewrapSandbox.unavailable()

@@ -44,12 +44,6 @@ from refold.testing import check_resume
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 ran: list[str] = []
 
 

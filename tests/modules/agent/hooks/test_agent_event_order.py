@@ -31,12 +31,6 @@ from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Ret
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 LETTERS = {
     "A": "AgentStart",
     "Z": "AgentEnd",

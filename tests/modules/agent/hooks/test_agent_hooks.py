@@ -40,12 +40,6 @@ from refold.modules.agent.trajectory import Trajectory
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 ran: list[str] = []
 
 
@@ -237,9 +231,8 @@ async def test_a_sync_hook_that_leaves_as_a_generator_does_is_reported_like_othe
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("waits", ["hook", "model"])
-def test_sync_code_that_waits_keeps_no_other_runs_from_theirs(waits: str, backend: str) -> None:
+def test_sync_code_that_waits_keeps_no_other_runs_from_theirs(waits: str) -> None:
     """anyio's own threads are 40 for all code of a loop; 60 runs wait here for each other."""
     together, met = threading.Barrier(60), list[int]()
 
@@ -256,7 +249,7 @@ def test_sync_code_that_waits_keeps_no_other_runs_from_theirs(waits: str, backen
     async def all_of_them() -> list[Trajectory]:
         return await agent.batch(["go"] * 60, concurrency=60)
 
-    for trajectory in anyio.run(all_of_them, backend=backend):
+    for trajectory in anyio.run(all_of_them):
         assert end_of(trajectory) == ("finished", None)
         assert trajectory.messages[-1].content == "done"
     assert len(met) == 60

@@ -34,13 +34,6 @@ from refold.modules.agent.events import AgentStep
 from refold.modules.agent.generators import ContextOverflowError, Generation
 from refold.traces.file.writer import TraceWriter
 
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 HUNDRED = Usage(input_tokens=90, output_tokens=10, total_tokens=100)
 
 

@@ -40,12 +40,6 @@ from refold.modules.agent.generators import Generation, RateLimitedError
 from refold.modules.agent.reactions import Continue, Finish
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 @tool
 async def find(what: str = "tea") -> str:
     """Finds."""

@@ -22,11 +22,6 @@ pytestmark = [
 PASSING = {"TransientGeneratorError", "RateLimitedError", "UnreachableError"}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
 def _no_real_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.endswith("_API_KEY") or n.lower().endswith("_proxy")]:

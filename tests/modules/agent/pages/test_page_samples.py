@@ -34,13 +34,6 @@ from refold.modules.agent import (
 from refold.modules.agent.events import AgentEnd, ToolEnd, ToolError
 from refold.modules.tools import ask_user, set_user_input_callback
 
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 httpx = pytest.importorskip("httpx")
 refold_agent = modules.agent
 
@@ -158,7 +151,6 @@ async def test_an_async_tool_is_awaited(site: str) -> None:
     assert end.error_type == "HTTPStatusError"
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_tool_runs_a_program_in_either_way() -> None:
     @tool
     def blocking(text: str) -> str:

@@ -25,12 +25,6 @@ from refold.modules.agent import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 @tool
 @effect(idempotent=True)
 def look(at: int) -> str:

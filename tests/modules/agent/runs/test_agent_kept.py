@@ -15,12 +15,6 @@ LIST = ToolCall.of("c2", "list_memory_keys", {})
 ADD = ToolCall.of("c3", "save_memory", {"key": "town", "value": "Turin"})
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 def agent(*script: Any, **settings: Any) -> Agent:
     return Agent(name="a", tools=[Memory()], model=ScriptedGenerator(script), **settings)
 

@@ -34,12 +34,6 @@ from refold.modules.agent.trajectory.lazy_run import EventsNeeded, LazyRun
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 CALL, OTHER = ToolCall.of("c1", "look", {"at": "it"}), ToolCall.of("c2", "look", {"at": "ü"})
 
 

@@ -26,12 +26,6 @@ from refold.modules.agent.stopping import estimated_cost, token_usage
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 OWN = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=1.0)
 SIDE = Usage(input_tokens=2, output_tokens=1, total_tokens=3, cost_usd=0.25)
 VERDICT = "<reason>ok</reason><score>1</score><passing>true</passing>"

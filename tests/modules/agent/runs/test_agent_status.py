@@ -37,12 +37,6 @@ from refold.traces import Trace
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 CALL = ToolCall.of("c1", "look", {"at": "it"})
 ASK = ToolCall.of("c1", "ask_user", {"question": "Go on?"})
 

@@ -19,12 +19,6 @@ from refold.modules.agent.tools import ToolOutcome
 from refold.traces import Trace
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 class Found(BaseModel):
     place: str
     rows: list[int] = []

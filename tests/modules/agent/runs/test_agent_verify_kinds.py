@@ -41,12 +41,6 @@ from refold.modules.agent.tools.tool_state import keeping, kept
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Nothing here depends on the loop; runs on either loop are in `test_agent_runs` and in tests/engine."""
-    return "asyncio"
-
-
 USAGE = Usage(input_tokens=3, output_tokens=2, total_tokens=5, cost_usd=0.25)
 
 

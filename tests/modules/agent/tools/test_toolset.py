@@ -370,8 +370,7 @@ class Opened(Toolset):
         self._opened.append("closed")
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_second_event_loop_is_refused_while_the_first_uses_a_toolset(backend: str) -> None:
+def test_a_second_event_loop_is_refused_while_the_first_uses_a_toolset() -> None:
     things, entered, tried = Opened(), threading.Event(), threading.Event()
 
     async def use() -> None:
@@ -383,21 +382,20 @@ def test_a_second_event_loop_is_refused_while_the_first_uses_a_toolset(backend: 
         async with things:
             pass
 
-    thread = threading.Thread(target=partial(anyio.run, use, backend=backend))
+    thread = threading.Thread(target=partial(anyio.run, use))
     thread.start()
     entered.wait()
     with pytest.raises(OtherEventLoopError, match="Opened is in use in another event loop"):
-        anyio.run(short, backend=backend)
+        anyio.run(short)
     copied = copy.deepcopy(things)
-    anyio.run(partial(copied.__aenter__), backend=backend)
+    anyio.run(partial(copied.__aenter__))
     tried.set()
     thread.join()
-    anyio.run(short, backend=backend)
+    anyio.run(short)
     assert things._opened == ["opened", "closed"] * 2
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_cancelled_block_exits_its_toolset(backend: str) -> None:
+def test_a_cancelled_block_exits_its_toolset() -> None:
     things = Opened()
 
     async def use() -> None:
@@ -406,7 +404,7 @@ def test_a_cancelled_block_exits_its_toolset(backend: str) -> None:
                 scope.cancel()
                 await anyio.sleep_forever()
 
-    anyio.run(use, backend=backend)
+    anyio.run(use)
     assert things._opened == ["opened", "closed"]
 
 
@@ -454,11 +452,10 @@ def test_a_toolset_that_was_entered_can_be_pickled() -> None:
     anyio.run(reads)
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_toolset_whose_event_loop_ended_without_leaving_it_can_be_entered(backend: str) -> None:
+def test_a_toolset_whose_event_loop_ended_without_leaving_it_can_be_entered() -> None:
     things = Opened()
-    anyio.run(things.__aenter__, backend=backend)
-    anyio.run(things.__aenter__, backend=backend)
+    anyio.run(things.__aenter__)
+    anyio.run(things.__aenter__)
     assert things._opened == ["opened", "opened"]
 
 

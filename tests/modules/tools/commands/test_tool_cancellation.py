@@ -136,17 +136,6 @@ async def test_every_cancellation_comes_through_and_nothing_is_left(
                 assert await way(lambda: sandbox.exec(["sh", "-c", "echo x; sleep 30 & sleep 30"]), seconds)
 
 
-@pytest.mark.parametrize("anyio_backend", ["trio"])
-@pytest.mark.parametrize("kind", KINDS)
-async def test_every_cancellation_comes_through_under_trio(tmp_path: Path, kind: str) -> None:
-    async with AsyncExitStack() as stack:
-        sandbox = await made(kind, tmp_path, stack)
-        await sandbox.exec(["true"])
-        with nothing_left():
-            for seconds in moments(f"trio {kind}"):
-                assert await by_scope(lambda: sandbox.exec(["sh", "-c", "sleep 30 & sleep 30"]), seconds)
-
-
 class State(StateSchema):
     calls: int = 0
 

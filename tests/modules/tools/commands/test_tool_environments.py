@@ -54,11 +54,6 @@ class Elsewhere:
         return await self._inner.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_tools_run_their_commands_as_the_environment_does(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     async with HostEnvironment(tmp_path) as inner:

@@ -26,11 +26,6 @@ from refold.modules.tools.sandbox import command as sandbox_command
 PRINTS = "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ.get('A'), sys.stdin.read())"
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_as_a_function_it_gives_output_and_takes_no_shell(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with use_workspace(tmp_path):

@@ -28,11 +28,6 @@ from refold.modules.tools.sandbox import bubblewrap, confine
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that no sandbox hides, with a workspace that has a repository."""
     why = LandlockSandbox.unavailable()

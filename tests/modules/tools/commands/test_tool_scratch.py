@@ -20,11 +20,6 @@ from refold.modules.tools.files.paths import folders
 from refold.modules.tools.sandbox.variables import hint_for, variables_for
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
 def _needed() -> None:
     why = BubblewrapSandbox.unavailable()

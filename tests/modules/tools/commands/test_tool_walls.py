@@ -19,11 +19,6 @@ from refold.modules.tools.sandbox.paths import hidden_paths as hiding
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that no sandbox hides as a whole."""
     folder = Path("/opt") if os.access("/opt", os.W_OK) else Path("/var/tmp")
