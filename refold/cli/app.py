@@ -3,6 +3,7 @@
 Each command imports what it needs when it is called, so that `--help` is quick.
 """
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -29,9 +30,7 @@ app.add_typer(set_app, name="set")
 
 
 @app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False
-) -> None:
+def _root(context: typer.Context, version: Annotated[bool, o.option("Show the version.", "--version")] = False) -> None:
     if version:
         from .. import __version__
 
@@ -59,9 +58,7 @@ def run(
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An input of the task, as JSON or text. Repeatable.")
     ] = None,
     traces: o.Traces = str(o.RUNS),
-    seed: Annotated[
-        int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
-    ] = None,
+    seed: o.Seed = None,
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -151,15 +148,12 @@ def resume(
 def fork(
     trace: o.TraceName,
     at: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", help="The state to start from, 0 is the first; by default the last.", show_default=False
-        ),
+        int | None, o.option("The state to start from, 0 is the first; by default the last.", "--at", metavar="K")
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="/PATH=VALUE", help="Set a value in that state, as JSON or text; /list/- appends. Repeatable."
+        o.option(
+            "Set a value in that state, as JSON or text; /list/- appends. Repeatable.", "--set", metavar="/PATH=VALUE"
         ),
     ] = None,
     reuse_effects: Annotated[
@@ -170,10 +164,8 @@ def fork(
     yes: o.Yes = False,
     traces: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR|URL",
-            help="The folder or store for the fork's trace; by default that of the run.",
-            show_default=False,
+        o.option(
+            "The folder or store for the fork's trace; by default that of the run.", "--traces", metavar="DIR|URL"
         ),
     ] = None,
     max_steps: o.MaxSteps = None,
@@ -222,18 +214,16 @@ def view(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=65535, help="The port on this machine; by default a free one from 7336 on.", show_default=False
-        ),
+        o.option("The port on this machine; by default a free one from 7336 on.", "--port", min=0, max=65535),
     ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Don't open the browser.")] = False,
+    no_open: Annotated[bool, o.option("Don't open the browser.", "--no-open")] = False,
     allow_actions: Annotated[
         str | None,
-        typer.Option(
-            "--allow-actions",
+        o.option(
+            "Answer, resume, fork and verify from the page, with this AgentModule or Agent; `ask`: with the one that a "
+            "trace names, after a question.",
+            *("--allow-actions",),
             metavar="MODULE:NAME|ask",
-            help="Answer, resume, fork and verify from the page, with this AgentModule or Agent; `ask`: with the one "
-            "that a trace names, after a question.",
         ),
     ] = None,
     trust: o.Trust = None,
@@ -255,8 +245,8 @@ add_agent_commands(app)
 @app.command()
 def replay(
     trace: o.TraceName = "",
-    step: Annotated[int | None, typer.Option(metavar="K", help="Print only step K.", show_default=False)] = None,
-    all: Annotated[bool, typer.Option("--all", help="Print all steps.")] = False,
+    step: Annotated[int | None, o.option("Print only step K.", metavar="K")] = None,
+    all: Annotated[bool, o.option("Print all steps.", "--all")] = False,
     full: o.Full = False,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
@@ -276,16 +266,8 @@ def replay(
 
 @app.command()
 def verify(
-    trace: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TRACE",
-            help="Trace files, run ids, folders (the newest), URL#RUN.",
-            show_default=False,
-            autocompletion=o.runs_named,
-        ),
-    ] = None,
-    all: Annotated[bool, typer.Option("--all", help="Verify every trace of a folder, not only the newest.")] = False,
+    trace: o.TraceNames = None,
+    all: Annotated[bool, o.option("Verify every trace of a folder, not only the newest.", "--all")] = False,
     module: o.Module = None,
     trust: o.Trust = None,
     traces: o.Traces = str(o.RUNS),
@@ -309,8 +291,8 @@ def top(
     folder: Annotated[
         str, typer.Argument(metavar="DIR|URL", help="The folder of traces, or the URL of a store.")
     ] = str(o.RUNS),
-    once: Annotated[bool, typer.Option("--once", help="Print the present status of the runs, and end.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
+    once: o.Once = False,
+    every: o.Every = 1.0,
     json: o.Json = False,
 ) -> int:
     """Watch the runs of a folder, or the newest of a store.
@@ -324,14 +306,7 @@ def top(
     return watch_runs(folder, once=once, every=every, as_json=json)
 
 
-_FORMATS = "Formats"
-
-
-def _target(help: str, metavar: str = "FILE") -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        metavar=metavar, help=help, show_default=False, rich_help_panel=_FORMATS
-    )
-    return option
+_target = partial(o.option, metavar="FILE", panel="Formats")
 
 
 @app.command()
@@ -344,8 +319,8 @@ def draw(
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
     max_cost: o.MaxCost = None,
-    full: Annotated[bool, typer.Option("--full", help="Name all tools, however many there are.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    full: Annotated[bool, o.option("Name all tools, however many there are.", "--full")] = False,
+    force: o.Force = False,
     traceback: o.Traceback = False,
 ) -> int:
     """Draw a module's loop, tools and budget, as Mermaid.
@@ -361,22 +336,14 @@ def draw(
 
 @app.command()
 def export(
-    trace: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TRACE",
-            help="Trace files, run ids, folders (the newest), URL#RUN.",
-            show_default=False,
-            autocompletion=o.runs_named,
-        ),
-    ] = None,
+    trace: o.TraceNames = None,
     html: Annotated[str | None, _target("The page with the run in it, to open without a server.")] = None,
     family: Annotated[
         bool, typer.Option("--family", help="In the page, the run's branches and its source, too.")
     ] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="In the page, two runs compared.")] = False,
+    compare: Annotated[bool, o.option("In the page, two runs compared.", "--compare")] = False,
     markdown: Annotated[str | None, _target("A report to read or paste.")] = None,
-    otel: Annotated[str | None, _target("OpenTelemetry spans, sent to an OTLP/HTTP endpoint.", "URL")] = None,
+    otel: Annotated[str | None, _target("OpenTelemetry spans, sent to an OTLP/HTTP endpoint.", metavar="URL")] = None,
     parquet: Annotated[str | None, _target("A table with a row for each step.")] = None,
     chat: Annotated[str | None, _target("An Agent's run: only roles and texts, a line for each run.")] = None,
     openai: Annotated[str | None, _target("An Agent's run: the messages, as OpenAI's API takes them.")] = None,
@@ -385,7 +352,7 @@ def export(
     content: Annotated[
         bool, typer.Option("--content", help="Put prompts, arguments, results and error messages into spans.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: o.Force = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:
     """Write a run in the format of another program.

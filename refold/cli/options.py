@@ -1,12 +1,29 @@
 """The arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 RUNS = Path("runs")
 """The default folder of traces."""
+
+
+def command_group(help: str) -> typer.Typer:
+    """Return a group of commands that shows its help without a command."""
+    group = typer.Typer(help=help)
+
+    @group.callback(invoke_without_command=True)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return group
+
+
+def option(help: str, *names: str, panel: str | None = None, **facts: Any) -> Any:
+    """Return an option whose help does not name its default."""
+    return typer.Option(*names, help=help, show_default=False, rich_help_panel=panel, **facts)
 
 
 def runs_named(context: typer.Context, incomplete: str) -> list[str]:
@@ -19,15 +36,17 @@ def runs_named(context: typer.Context, incomplete: str) -> list[str]:
     return run_ids(str(context.params.get("traces") or RUNS), incomplete)
 
 
+def trace_argument(help: str, metavar: str = "TRACE") -> Any:
+    """Return an argument that names a trace, for which the shell completes run ids."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, autocompletion=runs_named)
+
+
 TraceName = Annotated[
     str,
-    typer.Argument(
-        metavar="TRACE",
-        help="A trace file, a run id in the folder of traces, a folder (its newest), or a run of a store: URL#RUN.",
-        show_default=False,
-        autocompletion=runs_named,
-    ),
+    trace_argument("A trace file, a run id in the folder of traces, a folder (its newest), or URL#RUN of a store."),
 ]
+TraceNames = Annotated[list[str] | None, trace_argument("Trace files, run ids, folders (the newest), URL#RUN.")]
+AllTraces = Annotated[list[str] | None, trace_argument("Trace files, run ids, URL#RUN; all of a folder or a store.")]
 Traces = Annotated[
     str,
     typer.Option(
@@ -38,56 +57,49 @@ Traces = Annotated[
 ]
 Module = Annotated[
     str | None,
-    typer.Option(
-        "--module",
-        metavar="MODULE:NAME",
-        help="The AgentModule or Agent: a class, an instance, or a function that makes one, in a module or in a file "
+    option(
+        "The AgentModule or Agent: a class, an instance, or a function that makes one, in a module or in a file "
         "(solver.py:make).",
+        "--module", metavar="MODULE:NAME",
     ),
-]
+]  # fmt: skip
 Trust = Annotated[
     list[Path] | None,
-    typer.Option(
-        metavar="DIR",
-        help="Load code that the trace names from this folder too, not only from the current one. Repeatable.",
+    option(
+        "Load code that the trace names from this folder too, not only from the current one. Repeatable.",
+        "--trust", metavar="DIR",
     ),
-]
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", envvar="REFOLD_YES", help="Start what the trace names without asking.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, also for an error.")]
-Traceback = Annotated[bool, typer.Option("--traceback", help="Print the whole traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
-Full = Annotated[bool, typer.Option("--full", help="Don't cut long values.")]
-MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps that a run may take.", show_default=False)]
-MaxSeconds = Annotated[
-    float | None, typer.Option(help="Seconds that the run may work; waiting does not count.", show_default=False)
-]
-MaxTokens = Annotated[
-    int | None, typer.Option(min=1, help="Tokens that the run may use, in and out.", show_default=False)
-]
-MaxCost = Annotated[float | None, typer.Option(help="US dollars that the run may spend.", show_default=False)]
+]  # fmt: skip
+Yes = Annotated[bool, option("Start what the trace names without asking.", "--yes", "-y", envvar="REFOLD_YES")]
+Json = Annotated[bool, option("Print one JSON object, also for an error.", "--json")]
+Traceback = Annotated[bool, option("Print the whole traceback of an error.", "--traceback")]
+Quiet = Annotated[bool, option("Print only the answer.", "--quiet", "-q")]
+Full = Annotated[bool, option("Don't cut long values.", "--full")]
+Force = Annotated[bool, option("Replace files that exist.", "--force")]
+Once = Annotated[bool, option("Print the present status, and end.", "--once")]
+Every = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")]
+Seed = Annotated[int | None, option("The seed of all randomness; drawn if not given.", "--seed")]
+MaxSteps = Annotated[int | None, option("Steps that a run may take.", "--max-steps", min=1)]
+MaxSeconds = Annotated[float | None, option("Seconds that the run may work; waiting does not count.", "--max-seconds")]
+MaxTokens = Annotated[int | None, option("Tokens that the run may use, in and out.", "--max-tokens", min=1)]
+MaxCost = Annotated[float | None, option("US dollars that the run may spend.", "--max-cost")]
 Durability = Annotated[
     Literal["process", "power", "none"],
     typer.Option(help="What written records survive: a crash of the process, a power failure too, or neither."),
 ]
 Workspace = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Where a task's relative paths start; by default the current folder.")
+    Path | None,
+    option("Where a task's relative paths start; by default the current folder.", "--workspace", metavar="DIR"),
 ]
-
 WithoutFiles = Annotated[
-    bool,
-    typer.Option("--without-files", help="Go on although files that the run changed are gone with its environment."),
+    bool, option("Go on although files that the run changed are gone with its environment.", "--without-files")
 ]
-
 Executor = Annotated[
     Literal["inline", "local", "ray"] | None,
-    typer.Option(help="Where runs work: one after another, on this machine, on Ray.", show_default=False),
+    option("Where runs work: one after another, on this machine, on Ray.", "--executor"),
 ]
-Processes = Annotated[int | None, typer.Option(min=1, help="Processes of the executor `local`.", show_default=False)]
-Concurrency = Annotated[
-    int | None, typer.Option(min=1, help="The most concurrent runs, over all processes.", show_default=False)
-]
+Processes = Annotated[int | None, option("Processes of the executor `local`.", "--processes", min=1)]
+Concurrency = Annotated[int | None, option("The most concurrent runs, over all processes.", "--concurrency", min=1)]
 
 
 def budget_of(

@@ -37,9 +37,7 @@ def agent(
     retries: a.Retries = None,
     continued: a.Continued = None,
     traces: o.Traces = str(o.RUNS),
-    seed: Annotated[
-        int | None, typer.Option(help="The seed of all randomness; drawn if not given.", show_default=False)
-    ] = None,
+    seed: o.Seed = None,
     durability: o.Durability = "process",
     quiet: o.Quiet = False,
     json: o.Json = False,

@@ -7,13 +7,7 @@ import typer
 
 from .. import options as o
 
-mcp_app = typer.Typer(help="The Model Context Protocol: serve tools to other programs.")
-
-
-@mcp_app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+mcp_app = o.command_group("The Model Context Protocol: serve tools to other programs.")
 
 
 @mcp_app.command()
@@ -27,20 +21,18 @@ def serve(
     ],
     http: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Serve over HTTP at /mcp; port 0 takes a free one. By default over stdio."
-        ),
+        o.option("Serve over HTTP at /mcp; port 0 takes a free one. By default over stdio.", metavar="HOST:PORT"),
     ] = None,
     name: Annotated[str, typer.Option(help="The server's name.")] = "refold",
     workspace: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder of file tools and commands; by default the current one."),
+        o.option("The folder of file tools and commands; by default the current one.", metavar="DIR"),
     ] = None,
     sandbox: Annotated[
         str | None,
-        typer.Option(
+        o.option(
+            "What confines commands: auto (by default), bubblewrap, landlock, docker or local (nothing).",
             metavar="NAME",
-            help="What confines commands: auto (by default), bubblewrap, landlock, docker or local (nothing).",
         ),
     ] = None,
     traceback: o.Traceback = False,

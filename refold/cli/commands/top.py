@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -18,23 +18,17 @@ from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.store_url import is_url
 from ..input.find_trace import no_folder
-from ..render.output import can_ask, console, is_terminal, say, table, write_json
+from ..render.output import can_ask, console, say, table, write_json
 from ..render.phrases import status_text
 from ..render.text import brief, clean, count_text, seconds_text
 from .watched_run import Standing, WatchedFolder
 
-_HEADINGS = ("run", "status", "step", "doing", "tokens", "cost", "time", "objective")
-_NUMBERS = (2, 4, 5, 6)
-_DROPPED = ("objective", "reason", "cost", "doing", "tokens", "time")
-"""The columns that a narrow screen omits, in this order, so that the runs remain distinguishable."""
-_FLEXIBLE = ("run", "objective")
-"""The columns that are cut first."""
-_RUN = (22, 36)
-"""The least and the largest width of a run's id: the start of the task's name, and six characters of the end."""
-_OBJECTIVE = 24
-"""The least useful width of an objective."""
-_GAP = 2
-"""The characters between two columns."""
+_HEADINGS = ("run", "status", "step", "tokens", "time", "cost", "doing", "objective")
+_NUMBERS = (2, 3, 4, 5)
+_FROM = (0, 0, 0, 50, 70, 80, 110, 130)
+"""The width of a screen from which a column is shown, so that runs remain distinguishable on a narrow one."""
+_WIDE = 130
+"""The width from which a status has its reason, and a run's id more of its beginning."""
 
 
 def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
@@ -58,7 +52,10 @@ def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> in
     if as_json:
         write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
     else:
-        _print(console(), runs, found)
+        out = console()
+        say(out, _head(runs, found))
+        if found:
+            table(out, _HEADINGS, map(_cells, found), numbers=_NUMBERS, whole=[0])
     return 0
 
 
@@ -74,49 +71,20 @@ def _watch(runs: WatchedFolder, every: float) -> NoReturn:
 def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
     room = max(1, height - 4)
     grid = Table(box=None, padding=(0, 1), pad_edge=False)
-    rows = [_cells(each, _RUN[1]) for each in found[:room]]
-    shown, with_reason, widest = _fitting(rows, width)
+    shown = [number for number, least in enumerate(_FROM) if width >= least]
     for number in shown:
         justify: Literal["right", "left"] = "right" if number in _NUMBERS else "left"
-        whole = _HEADINGS[number] not in _FLEXIBLE  # rich narrows the columns that may wrap, and no other if it can
-        grid.add_column(Text(_HEADINGS[number]), justify=justify, no_wrap=whole, overflow="ellipsis")
-    for each, cells in zip(found, rows, strict=False):
-        cells[0] = Text(_short_id(clean(each.summary.run_id), widest), "bold")
-        cells[1] = cells[1] if with_reason else status_text(each.status, None)
-        for cell in cells:
-            cell.no_wrap, cell.overflow = True, "ellipsis"
+        grid.add_column(_HEADINGS[number], justify=justify, no_wrap=True, overflow="ellipsis")
+    for each in found[:room]:
+        cells = _cells(each)
+        run_id, most = cells[0].plain, 36 if width >= _WIDE else 22
+        if len(run_id) > most:  # runs of one task differ at the end of their ids
+            cells[0] = Text(f"{run_id[: most - 7]}…{run_id[-6:]}", "bold")
+        if width < _WIDE:
+            cells[1] = status_text(each.status)
         grid.add_row(*(cells[number] for number in shown))
     more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
     return Group(_head(runs, found), grid, more, Text("Ctrl-C quits", "dim"))
-
-
-def _fitting(rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], bool, int]:
-    """Return what fits into a screen.
-
-    The results are the columns, whether a status has its reason, and the width of a run's id.
-    """
-    widths = [max([len(name), *(row[number].cell_len for row in rows)]) for number, name in enumerate(_HEADINGS)]
-    bare = max([len("status"), *(len(row[1].plain.partition(" (")[0]) for row in rows)])
-    least, most = _RUN
-    widths[-1] = _OBJECTIVE
-    shown, with_reason = list(range(len(_HEADINGS))), True
-    for dropped in ("", *_DROPPED):
-        if dropped == "reason":
-            with_reason, widths[1] = False, bare
-        elif dropped:
-            shown.remove(_HEADINGS.index(dropped))
-        left = width - sum(widths[number] + _GAP for number in shown[1:])
-        if left >= min(least, widths[0]):
-            break
-    return shown, with_reason, max(14, min(left, most))
-
-
-def _short_id(run_id: str, most: int) -> str:
-    """Return an id cut to so many characters, with its end.
-
-    Runs of one task differ at the end of their ids.
-    """
-    return run_id if len(run_id) <= most else f"{run_id[: most - 7]}…{run_id[-6:]}"
 
 
 def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:
@@ -130,23 +98,16 @@ def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:
     return text.append_text(Text("  ").join(status_text(name).append(f" {count}") for name, count in counts.items()))
 
 
-def _print(out: Console, runs: WatchedFolder, found: Sequence[Standing]) -> None:
-    say(out, _head(runs, found))
-    if found:
-        rows = [_cells(each, 60 if not is_terminal() else 36) for each in found]
-        table(out, _HEADINGS, rows, numbers=_NUMBERS, whole=[0])
-
-
-def _cells(each: Standing, width: int) -> list[Text]:
+def _cells(each: Standing) -> list[Text]:
     summary = each.summary
-    told = summary.error or summary.stop_reason
+    reason = summary.error or summary.stop_reason
     return [
-        Text(clean(summary.run_id) if width > 36 else brief(summary.run_id, width), "bold"),
-        status_text(each.status, brief(told, 40) if told and each.status != "running" else None),
+        Text(clean(summary.run_id), "bold"),
+        status_text(each.status, brief(reason, 40) if reason and each.status != "running" else None),
         Text(f"{summary.steps:,}"),
-        Text(each.doing),
         Text(f"{each.tokens:,}" if each.tokens else ""),
-        Text(f"{each.cost:.4f}" if each.cost else "?" if each.cost is None and each.tokens else ""),
         Text(seconds_text(each.seconds) if each.seconds is not None else "", "dim"),
+        Text(f"{each.cost:.4f}" if each.cost else "?" if each.cost is None and each.tokens else ""),
+        Text(each.doing),
         Text(brief(summary.objective or "", 60)),
     ]

@@ -108,43 +108,28 @@ def test_a_terminal_is_kept_current(terminal: Callable[..., Any], lab: Path, tra
     assert "\x1b[?1049l" in screen.written  # the screen from before is back
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160])
 def test_the_screen_keeps_its_figures_whole_and_ids_apart(width: int, tmp_path: Path) -> None:
-    name = "a-long-task-whose-id-does-not-end-soon"
+    error = {"type": "ValueError", "message": "no", "traceback": ""}
+    ending = {"status": "failed", "stop_reason": "unrecoverable_error", "final_result": None, "task_result": None}
     for number in range(2):
-        run = Writing(tmp_path / f"{name}-{number}xyzt{number}.trace.jsonl", 1000.0)
+        run = Writing(tmp_path / f"a-long-task-whose-id-does-not-end-soon-{number}xyzt{number}.trace.jsonl", 1000.0)
         for k in range(12):
             run.step(k)
+        if number:
+            usage = {"seconds": 750.5, "tokens_in": 60, "tokens_out": 60, "cost": 6.0}
+            run("end", 12, usage=usage, error=error, **ending)
+            run.writer.close()
     runs = WatchedFolder(tmp_path, lambda: 1036.0)
     out = Console(width=width, height=12, file=io.StringIO(), force_terminal=True)
     out.print(_screen(runs, runs.look(), width, 12))
     lines = [Text.from_ansi(line).plain.rstrip() for line in out.file.getvalue().split("\n")]  # type: ignore[attr-defined]
     assert all(len(line) <= width for line in lines)
-    shown = [line for line in lines if line.startswith("a-long")]
-    assert len(shown) == len({line.split()[0] for line in shown}) == 2
-    assert all(line.split()[0].endswith(f"xyzt{number}") for number, line in enumerate(sorted(shown)))
-    for line in shown:
-        assert " 12 " in line
-        assert "120" in line.split()
-        assert "…" not in line.replace(line.split()[0], "", 1).replace("go \\u001b[31m\\u202e", "")
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160])
-def test_a_long_stop_reason_leaves_room_for_the_run(width: int, tmp_path: Path) -> None:
-    run = Writing(tmp_path / "check-links-0xyzt0.trace.jsonl", 1000.0)
-    for k in range(12):
-        run.step(k)
-    error = {"type": "ValueError", "message": "no", "traceback": ""}
-    ending = {"status": "failed", "stop_reason": "unrecoverable_error", "final_result": None, "task_result": None}
-    run("end", 12, usage={"seconds": 750.5, "tokens_in": 60, "tokens_out": 60, "cost": 6.0}, error=error, **ending)
-    run.writer.close()
-    runs = WatchedFolder(tmp_path, lambda: 1036.0)
-    out = Console(width=width, height=12, file=io.StringIO(), force_terminal=True)
-    out.print(_screen(runs, runs.look(), width, 12))
-    lines = [Text.from_ansi(line).plain.rstrip() for line in out.file.getvalue().split("\n")]  # type: ignore[attr-defined]
-    (shown,) = (line for line in lines if line.startswith("check-links-0xyzt0"))
-    assert "failed" in shown
-    assert " 12" in shown
+    shown = sorted(line.split()[0][-6:] + line for line in lines if line.startswith("a-long"))
+    assert [line[:6] for line in shown] == ["0xyzt0", "1xyzt1"]
+    for line, status in zip(shown, ("running", "failed"), strict=True):
+        assert (status in line, " 12" in line, "…" in line.partition(" ")[2].split("go")[0]) == (True, True, False)
+        assert width < 60 or "120" in line.split()
 
 
 def test_rows_that_have_no_room_are_paragraphs(terminal: Callable[..., Any], trace: Path) -> None:

@@ -7,29 +7,17 @@ import typer
 
 from ... import options as o
 
-eval_app = typer.Typer(help="Evaluations: run one, compare two, replay one with new code, report.")
+eval_app = o.command_group("Evaluations: run one, compare two, replay one with new code, report.")
 
 Traces = Annotated[
     str | None,
-    typer.Option(metavar="DIR|URL", help="The store of the runs, if they are not in DIR.", show_default=False),
+    o.option("The store of the runs, if they are not in DIR.", metavar="DIR|URL"),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an evaluation.")]
 By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Group by a column of the rows. Repeatable.")]
-Html = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the report as HTML; - is stdout.", show_default=False)
-]
-Csv = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a line for each run; - is stdout.", show_default=False)
-]
-Inspect = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a log of Inspect, .eval; - is stdout.", show_default=False)
-]
-
-
-@eval_app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+Html = Annotated[Path | None, o.option("Write the report as HTML; - is stdout.", metavar="FILE")]
+Csv = Annotated[Path | None, o.option("Write a line for each run; - is stdout.", metavar="FILE")]
+Inspect = Annotated[Path | None, o.option("Write a log of Inspect, .eval; - is stdout.", metavar="FILE")]
 
 
 @eval_app.command("run")
@@ -38,14 +26,14 @@ def run(
     module: o.Module = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder of runs and scores; by default runs/NAME.", show_default=False),
+        o.option("The folder of runs and scores; by default runs/NAME.", metavar="DIR"),
     ] = None,
     fail_under: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Exit 1 if the pass rate is lower, or not known.", show_default=False),
+        o.option("Exit 1 if the pass rate is lower, or not known.", min=0, max=1),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first rows.", show_default=False)] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Runs of each row.", show_default=False)] = None,
+    limit: Annotated[int | None, o.option("Take only the first rows.", min=1)] = None,
+    repeats: Annotated[int | None, o.option("Runs of each row.", min=1)] = None,
     traces: Traces = None,
     executor: o.Executor = None,
     processes: o.Processes = None,
@@ -59,7 +47,7 @@ def run(
         typer.Option(help="If the folder has runs of other code: refuse, or keep them and score them anew."),
     ] = "refuse",
     trust: o.Trust = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the pass rate.")] = False,
+    quiet: Annotated[bool, o.option("Print only the pass rate.", "--quiet", "-q")] = False,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
@@ -125,13 +113,11 @@ def replay(
     module: o.Module = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="The folder of the new evaluation; by default DIR-replay.", show_default=False
-        ),
+        o.option("The folder of the new evaluation; by default DIR-replay.", metavar="DIR"),
     ] = None,
     scorer: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|MODULE:NAME", help="A scorer, if DIR is given. Repeatable."),
+        o.option("A scorer, if DIR is given. Repeatable.", metavar="NAME|MODULE:NAME"),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="The most concurrent forks.")] = 8,
     traces: Traces = None,

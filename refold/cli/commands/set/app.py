@@ -8,19 +8,13 @@ import typer
 from ... import options as o
 from ...exit_codes import CommandWithCodes
 
-set_app = typer.Typer(help="Many runs: run a set of tasks, list sets, show one, watch one.")
+set_app = o.command_group("Many runs: run a set of tasks, list sets, show one, watch one.")
 
 Where = Annotated[
     str,
     typer.Argument(metavar="DIR|URL", help="The folder of a set or of several, or the URL of a store."),
 ]
-Name = Annotated[str | None, typer.Option(help="The set's name, if the store has several.", show_default=False)]
-
-
-@set_app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+Name = Annotated[str | None, o.option("The set's name, if the store has several.")]
 
 
 @set_app.command("run", cls=CommandWithCodes)
@@ -31,37 +25,25 @@ def run(
     module: o.Module = None,
     where: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR|URL", help="The folder or store of the set; by default runs/NAME.", show_default=False
-        ),
+        o.option("The folder or store of the set; by default runs/NAME.", metavar="DIR|URL"),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The set's name; by default the suite's.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, o.option("The set's name; by default the suite's.")] = None,
     executor: o.Executor = None,
     processes: o.Processes = None,
     concurrency: o.Concurrency = None,
-    requests_per_minute: Annotated[
-        float | None, typer.Option(help="Model calls a minute; learned, if not given.", show_default=False)
-    ] = None,
-    tokens_per_minute: Annotated[
-        float | None, typer.Option(help="Tokens of model calls a minute.", show_default=False)
-    ] = None,
-    max_set_cost: Annotated[
-        float | None, typer.Option(help="US dollars that the whole set may spend.", show_default=False)
-    ] = None,
-    attempts: Annotated[
-        int | None, typer.Option(min=1, help="Attempts at a task that the machine fails.", show_default=False)
-    ] = None,
+    requests_per_minute: Annotated[float | None, o.option("Model calls a minute; learned, if not given.")] = None,
+    tokens_per_minute: Annotated[float | None, o.option("Tokens of model calls a minute.")] = None,
+    max_set_cost: Annotated[float | None, o.option("US dollars that the whole set may spend.")] = None,
+    attempts: Annotated[int | None, o.option("Attempts at a task that the machine fails.", min=1)] = None,
     retry: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help="Run ended tasks of this status anew, such as failed. Repeatable."),
+        o.option("Run ended tasks of this status anew, such as failed. Repeatable.", metavar="STATUS"),
     ] = None,
     changed: Annotated[
         Literal["refuse", "keep"],
         typer.Option(help="If tasks or module are not those of the set: refuse, or keep the set's tasks."),
     ] = "refuse",
-    seed: Annotated[int | None, typer.Option(help="The seed of every run.", show_default=False)] = None,
+    seed: Annotated[int | None, o.option("The seed of every run.")] = None,
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
@@ -122,9 +104,7 @@ def ls(where: Where = "runs", json: o.Json = False) -> int:
 def show(
     where: Where = "runs",
     name: Name = None,
-    status: Annotated[
-        str | None, typer.Option(help="Only tasks of this status, such as failed.", show_default=False)
-    ] = None,
+    status: Annotated[str | None, o.option("Only tasks of this status, such as failed.")] = None,
     json: o.Json = False,
 ) -> int:
     """Show a set: its figures, and its tasks in their order."""
@@ -137,9 +117,9 @@ def show(
 def watch(
     where: Where = "runs",
     name: Name = None,
-    once: Annotated[bool, typer.Option("--once", help="Print the present status of the set, and end.")] = False,
+    once: Annotated[bool, o.option("Print the present status of the set, and end.", "--once")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    json: Annotated[bool, o.option("One JSON object a line.", "--json")] = False,
 ) -> int:
     """Watch a set until every task has ended.
 

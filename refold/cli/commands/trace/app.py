@@ -7,13 +7,7 @@ import typer
 
 from ... import options as o
 
-trace_app = typer.Typer(help="Look into traces: ls, show, tree, blame, diff, check, repair.")
-
-
-@trace_app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+trace_app = o.command_group("Look into traces: ls, show, tree, blame, diff, check, repair.")
 
 
 @trace_app.command("ls")
@@ -72,15 +66,7 @@ def tree(
 
 @trace_app.command()
 def blame(
-    trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="A trace file, a run id, a folder, URL#RUN.",
-            show_default=False,
-            autocompletion=o.runs_named,
-        ),
-    ] = "",
+    trace: o.TraceName = "",
     path: Annotated[
         str,
         typer.Argument(
@@ -108,19 +94,8 @@ def blame(
 
 @trace_app.command()
 def diff(
-    left: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="A trace file, a run id, a folder, URL#RUN.",
-            show_default=False,
-            autocompletion=o.runs_named,
-        ),
-    ],
-    right: Annotated[
-        str,
-        typer.Argument(metavar="B", help="The run to compare with A.", show_default=False, autocompletion=o.runs_named),
-    ],
+    left: Annotated[str, o.trace_argument("A trace file, a run id, a folder, URL#RUN.", "A")],
+    right: Annotated[str, o.trace_argument("The run to compare with A.", "B")],
     all: Annotated[bool, typer.Option("--all", help="Print all steps that differ, side by side.")] = False,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
@@ -139,14 +114,7 @@ def diff(
 
 @trace_app.command()
 def check(
-    trace: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TRACE",
-            help="Trace files, run ids, URL#RUN; all of a folder or a store.",
-            autocompletion=o.runs_named,
-        ),
-    ] = None,
+    trace: o.AllTraces = None,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:

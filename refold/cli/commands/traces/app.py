@@ -6,14 +6,8 @@ import typer
 
 from ... import options as o
 
-traces_app = typer.Typer(help="Keep whole stores of traces: copy, gc.")
+traces_app = o.command_group("Keep whole stores of traces: copy, gc.")
 Place = "A folder, or the URL of a store: sqlite:///runs.db or postgresql://…."
-
-
-@traces_app.callback(invoke_without_command=True)
-def _help(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 @traces_app.command()
@@ -46,7 +40,7 @@ def gc(
             show_default=False,
         ),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[bool, o.option("Show what would be removed, and remove nothing.", "--dry-run")] = False,
     json: o.Json = False,
 ) -> int:
     """Remove the runs that no rule keeps.
