@@ -3,6 +3,8 @@
 import re
 import sys
 import traceback as tb
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from ..errors import UsageError
 from .render.output import write_json
@@ -67,6 +69,12 @@ def usage_hint(error: Exception, named: str) -> str:
     """
     context = getattr(error, "ctx", None)
     return f"`{context.command_path if context is not None else named} --help`"
+
+
+def near_name(wanted: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a hint at the most similar of the known names, or `otherwise`."""
+    found = get_close_matches(wanted, list(known), 1)
+    return f"did you mean {found[0]}?" if found else otherwise
 
 
 def one_line(text: str) -> str:

@@ -364,7 +364,6 @@ READING: tuple[Callable[[Path, Path], list[object]], ...] = (
     lambda path, _: ["export", path, "--jsonl", "-"],
     lambda path, _: ["trace", "show", path],
     lambda path, _: ["trace", "show", path, "--json"],
-    lambda path, _: ["trace", "show", path, "--records"],
     lambda path, _: ["trace", "ls", path.parent],
     lambda path, _: ["trace", "ls", path.parent, "--json"],
     lambda path, other: ["trace", "diff", path, other],

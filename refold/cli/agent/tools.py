@@ -3,10 +3,9 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from ...modules.agent.tools import (
     as_tools,
     discover_tools_on_obj,
 )
-from ..errors import InputError, one_line
+from ..errors import InputError, near_name, one_line
 from ..input.module_import import load_object, made
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def tool_at(path: str, why: str = "") -> list[Any]:
     The object is a function, a Tool, a Toolset or its class, an object with tool methods, or a list. Raises InputError
     for anything else.
     """
-    found = load_object(path, "NAME", _offers, why)
+    found = load_object(path, _is_tool, "functions and tools", why)
     if isinstance(found, type):
         found = made(found, path)
         if not isinstance(found, Toolset) and not discover_tools_on_obj(found):
@@ -69,9 +68,8 @@ def standard_tools(names: Iterable[str]) -> list[Any]:
     found: dict[str, Any] = {}
     for name in names:
         if name.lower() not in known:
-            near = get_close_matches(name.lower(), known, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
-            raise InputError(f"there is no standard tool {name!r}{hint}")
+            hint = near_name(name.lower(), known, f"there are {', '.join(known)}")
+            raise InputError(f"there is no standard tool {name!r}; {hint}")
         found[name.lower()] = known[name.lower()]
     return list(found.values())
 
@@ -171,17 +169,5 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _offers(module: ModuleType, wanted: str) -> str:
-    own = [
-        name
-        for name, value in vars(module).copy().items()
-        if not name.startswith("_")
-        and (
-            isinstance(value, Tool | Toolset)
-            or (callable(value) and getattr(value, "__module__", "") == module.__name__)
-        )
-    ]
-    near = get_close_matches(wanted, own, 1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"it has {', '.join(sorted(own))}" if own else "it has neither functions nor tools"
+def _is_tool(value: Any) -> bool:
+    return isinstance(value, Tool | Toolset | FunctionType)

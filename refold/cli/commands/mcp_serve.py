@@ -3,7 +3,6 @@
 import socket
 import sys
 from contextlib import ExitStack, redirect_stdout
-from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from types import ModuleType
@@ -73,7 +72,7 @@ def tools_at(target: str) -> list[Any]:
             raise InputError(one_line(str(error))) from error
     if ":" not in target:
         return _of_module(target)
-    found = load_object(target, "NAME", _offers)
+    found = load_object(target, _is_tool, "tools")
     if isinstance(found, ModuleType):
         return _of_module(found.__name__)
     return [made(found, target) if isinstance(found, type) else found]
@@ -82,7 +81,7 @@ def tools_at(target: str) -> list[Any]:
 def _of_module(name: str) -> list[Any]:
     from ...modules.capabilities import tools_of_module
 
-    load_object(f"{name}:__name__", "NAME", _offers)  # imports the module, or raises an error of one line
+    load_object(f"{name}:__name__", _is_tool, "tools")  # imports the module, or raises an error of one line
 
     def left_out(cls: type[Any], why: str | Exception) -> None:
         told = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
@@ -91,14 +90,10 @@ def _of_module(name: str) -> list[Any]:
     return list(tools_of_module(sys.modules[name], left_out))
 
 
-def _offers(module: ModuleType, wanted: str) -> str:
+def _is_tool(value: Any) -> bool:
     from ...modules.agent.tools import Tool, Toolset
 
-    known = [name for name, value in vars(module).copy().items() if isinstance(value, Tool | Toolset)]
-    near = get_close_matches(wanted, known, 1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"its tools are {', '.join(known)}" if known else "it has no tools"
+    return isinstance(value, Tool | Toolset)
 
 
 def _address(text: str) -> tuple[str, int]:

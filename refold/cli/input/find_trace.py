@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from ...errors import TraceCorruptError
@@ -13,7 +12,7 @@ from ...traces.stores import RunRef, RunRow, TraceStore, open_store
 from ...traces.stores.access import Access
 from ...traces.stores.copy import all_runs
 from ...traces.stores.store_url import is_url, split_run
-from ..errors import InputError, one_line
+from ..errors import InputError, near_name, one_line
 from ..render.text import clean
 
 _SQLITE = b"SQLite format 3\0"
@@ -105,9 +104,8 @@ def find_trace(named: str, traces: Path) -> Path:
         hint = f"name a trace, or the folder of your traces with --traces: there is no folder {traces}"
         raise InputError(f"there is no trace and no folder at {named}; {hint}")
     known = [each.name.removesuffix(SUFFIX) for each in traces.glob(f"*{SUFFIX}")]
-    near = get_close_matches(named, known, 1, 0.8)
-    hint = f"; did you mean {near[0]}?" if near else "; `refold trace ls` lists the runs"
-    raise InputError(f"there is no trace and no folder at {named}, and no run of that id in {traces}{hint}")
+    hint = near_name(named, known, "`refold trace ls` lists the runs")
+    raise InputError(f"there is no trace and no folder at {named}, and no run of that id in {traces}; {hint}")
 
 
 def newest(folder: Path, unfinished: bool = False) -> Path:

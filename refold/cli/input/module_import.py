@@ -5,14 +5,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ...engine import AgentModule
 from ...engine.module import importing
-from ..errors import InputError, one_line
+from ..errors import InputError, near_name, one_line
 
 _AGENT = "refold.modules.agent.agent.Agent"
 """The class is compared by name, so that this file need not import it, which is slow."""
@@ -29,7 +28,8 @@ def as_module(found: Any, path: str, why: str = "") -> AgentModule[Any]:
         return found
     if is_agent(found):
         raise InputError(f"{path} is an Agent{why}; give it a goal with: refold agent --module {path} GOAL")
-    raise InputError(f"{path} is not an AgentModule{why}; {_offers(_module_of(path), path.partition(':')[2])}")
+    offers = _offers(_module_of(path), path.partition(":")[2], _is_module_class, "AgentModules")
+    raise InputError(f"{path} is not an AgentModule{why}; {offers}")
 
 
 def is_agent(found: Any) -> bool:
@@ -48,7 +48,7 @@ def thing_at(path: str, why: str = "") -> Any:
     says where the path comes from, for error messages. Raises InputError if nothing is there, or if importing or
     calling fails.
     """
-    found = load_object(path, "NAME", _offers, why)
+    found = load_object(path, _is_module_class, "AgentModules", why)
     if isinstance(found, AgentModule) or is_agent(found) or not callable(found):
         return found
     if isinstance(found, type) and not issubclass(found, AgentModule) and not _is_agent_class(found):
@@ -67,16 +67,16 @@ def importable(path: str) -> str:
     return f"{name}:{qualname}"
 
 
-def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], why: str = "") -> Any:
+def load_object(path: str, fits: Callable[[Any], bool], plural: str, why: str = "") -> Any:
     """Return the attribute at `package.module:name` or `FILE.py:name`.
 
-    The current folder is searched, too. `noun` names the part after the colon in messages; `offers` describes what else
-    a module has. Raises InputError as `thing_at` does.
+    The current folder is searched, too. If the module has no such name, the error lists its other values that fit, as
+    `plural`. Raises InputError as `thing_at` does.
     """
     name, qualname = _split(path)
     if not name or not qualname:
         example = "mymodule:Solver or solver.py:Solver" if ":" in path or not path else f"{path}:Solver"
-        raise InputError(f"{path!r} is not MODULE:{noun}{why}; write for example {example}, or name a task file")
+        raise InputError(f"{path!r} is not MODULE:NAME{why}; write for example {example}, or name a task file")
     if name == "__main__" or "<locals>" in qualname:
         raise InputError(
             f"{path!r} cannot be imported{why}: it was defined in a notebook, in a function or at a prompt; move it "
@@ -86,7 +86,7 @@ def load_object(path: str, noun: str, offers: Callable[[ModuleType, str], str], 
     found: Any = module
     for part in qualname.split("."):
         if not hasattr(found, part):
-            raise InputError(f"{name} has no {qualname!r}{why}; {offers(module, qualname)}")
+            raise InputError(f"{name} has no {qualname!r}{why}; {_offers(module, qualname, fits, plural)}")
         found = getattr(found, part)
     return found
 
@@ -160,16 +160,14 @@ def _import(name: str, why: str) -> ModuleType:
         importing.reset(token)
 
 
-def _offers(module: ModuleType, wanted: str) -> str:
-    classes = [
-        each
-        for each, value in vars(module).copy().items()
-        if isinstance(value, type) and issubclass(value, AgentModule) and value is not AgentModule
-    ]
-    if not classes:
-        return "it has no AgentModule: derive one from refold.AgentModule"
-    near = get_close_matches(wanted, classes, 1)
-    return f"did you mean {near[0]}?" if near else f"its AgentModules are {', '.join(sorted(classes))}"
+def _is_module_class(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, AgentModule) and value is not AgentModule
+
+
+def _offers(module: ModuleType, wanted: str, fits: Callable[[Any], bool], plural: str) -> str:
+    names = [name for name, value in vars(module).copy().items() if not name.startswith("_") and fits(value)]
+    there = f"its {plural} are {', '.join(sorted(names))}" if names else f"it has no {plural}"
+    return near_name(wanted, names, there)
 
 
 def _failed(what: str, error: BaseException, hint: str = "") -> InputError:

@@ -191,7 +191,7 @@ def test_each_argument_of_a_command_is_explained() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("tra", ["trace", "traces"]), ("trace show --rec", ["--records"]), ("verify coun", ["{run}"]), ("replay x", [])],
+    [("tra", ["trace", "traces"]), ("trace show --js", ["--json"]), ("verify coun", ["{run}"]), ("replay x", [])],
 )
 def test_a_shell_completes_commands_options_and_runs(
     process: Command, trace: Path, typed: str, offered: list[str]
@@ -217,7 +217,7 @@ import sys
 from refold.cli import cli
 for argv in (["--help"], ["replay"], ["replay", "--json"], ["trace", "ls"], ["trace", "show"]):
     assert cli(argv + sys.argv[1:] * (argv[0] == "replay")) == 0, argv
-    heavy = ["refold.engine", "refold.tasks", "litellm", "mcp", "anyio"] + ["refold.traces"] * (argv == ["--help"])
+    heavy = ["refold.engine.engine", "refold.tasks.task", "litellm", "mcp", "anyio"] + ["refold.traces.trace"] * (argv == ["--help"])
     assert not [name for name in heavy if name in sys.modules], argv
 """
     subprocess.run([sys.executable, "-c", code, str(trace)], capture_output=True, check=True, timeout=250)

@@ -56,7 +56,7 @@ def test_the_tasks_after_a_cancelled_one_are_not_run(start: Command, lab: Path) 
 
 
 @pytest.mark.parametrize(
-    "argv", [["trace", "show", "--records"], ["replay", "--full"], ["replay", "--json"], ["trace", "ls"]]
+    "argv", [["trace", "show", "--json"], ["replay", "--full"], ["replay", "--json"], ["trace", "ls"]]
 )
 @pytest.mark.usefixtures("trace")
 def test_a_reader_that_goes_away_ends_a_listing_quietly(without_reader: Command, argv: list[str]) -> None:

@@ -83,7 +83,7 @@ def read(path: Path, whole: Path, bare: Path, capsys: pytest.CaptureFixture[str]
             code = cli(line)
         said = capsys.readouterr()
         assert code in ((0, 1, 2) if argv not in unasked else _CODES), (line, said)
-        assert "--records" in line or "\u202e" not in said.out + said.err
+        assert "\u202e" not in said.out + said.err
         foreign = [each for each in _watch.opened if not each.startswith(ours)]
         assert not foreign, (line, foreign)
         assert not _watch.started, line

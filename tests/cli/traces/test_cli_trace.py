@@ -88,10 +88,6 @@ def test_show_gives_the_facts_and_the_steps(refold: Command, trace: Path) -> Non
     assert (doc["records"]["commit"], doc["final_state"]["n"], doc["header"]["seed"]) == (3, 2, 1)
 
 
-def test_show_records_gives_the_file(process: Command, trace: Path) -> None:
-    assert process("trace", "show", trace, "--records").stdout == trace.read_text()
-
-
 def test_diff_of_equal_and_of_different_runs(refold: Command, trace: Path) -> None:
     again = refold("run", "agents:Counter", "count", "--seed", 1, "--json").doc["trace"]
     other = refold("run", "agents:Refused", "count", "--seed", 1, "--json").doc["trace"]

@@ -3,13 +3,12 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 
 from rich.text import Text
 
 from ...commands.run import Manner
-from ...errors import InputError
+from ...errors import InputError, near_name
 from ...input.find_trace import TracePlace
 from ...render.output import console, say
 from ...render.text import brief, clean, count_text
@@ -49,8 +48,7 @@ class Chat:
         name, _, rest = line.partition(" ")
         do = COMMANDS.get(name)
         if do is None:
-            near = get_close_matches(name, COMMANDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+            hint = near_name(name, COMMANDS, f"there are {', '.join(COMMANDS)}")
             raise InputError(f"there is no command {brief(name, 80)}; {hint}")
         return do(self, rest.strip())
 

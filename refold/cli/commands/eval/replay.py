@@ -130,4 +130,4 @@ def _scorer(named: str) -> Any:
             return BUILT_IN[named]()
         except TypeError:
             raise InputError(f"the scorer {named} needs options: write a function that makes it, MODULE:NAME") from None
-    return load_object(named, "NAME", lambda _module, _name: f"name a function, or one of {', '.join(BUILT_IN)}")
+    return load_object(named, callable, "functions")

@@ -108,7 +108,7 @@ def scorer_loader(trust: tuple[Path, ...]) -> Callable[[str], Any]:
 
     def load(name: str) -> Any:
         check_module(name, trusted)
-        return load_object(name, "NAME", lambda _module, _name: "name a function or a Scorer")
+        return load_object(name, callable, "functions and scorers")
 
     return load
 

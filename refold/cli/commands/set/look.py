@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from ....modules.run_sets.table import all_rows
 from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
 from ....traces.stores.task_table import QUEUED, RUNNING
 from ... import options as o
-from ...errors import InputError, one_line
+from ...errors import InputError, near_name, one_line
 from ...input.find_trace import no_folder
 from ...render.output import console, is_terminal, say, table, write_json
 from ...render.text import brief, clean, count_text, seconds_text
@@ -105,8 +104,7 @@ def _table(where: str, name: str | None) -> Iterator[TaskTable]:
 def show_set(where: str, name: str | None, status: str | None, as_json: bool) -> int:
     """Show one set with its tasks."""
     if status is not None and status not in _STATUSES:
-        near = get_close_matches(status, _STATUSES, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_STATUSES)}"
+        hint = near_name(status, _STATUSES, f"there are {', '.join(_STATUSES)}")
         raise InputError(f"no task has the status {status!r}; {hint}")
     with _table(where, name) as found:
         progress = progress_of(found.counts())

@@ -31,7 +31,6 @@ def ls(
 @trace_app.command()
 def show(
     trace: o.TraceName = "",
-    records: Annotated[bool, typer.Option("--records", help="Print the trace's lines unchanged.")] = False,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:
@@ -40,10 +39,9 @@ def show(
     Without TRACE, show the newest in the folder of traces.
     """
     from ...input.find_trace import find_run
-    from .show import show_records, show_trace
+    from .show import show_trace
 
-    path = find_run(trace, traces)
-    return show_records(path) if records else show_trace(path, json)
+    return show_trace(find_run(trace, traces), json)
 
 
 @trace_app.command()

@@ -1,6 +1,5 @@
 """`refold trace show`: a run's facts, and a line per step."""
 
-import sys
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -54,20 +53,6 @@ def show_trace(path: Path | RunRef, as_json: bool) -> int:
         steps = chain(trace.steps, [] if unfinished is None else [unfinished])
         lines = (_row(step, limit, left) for step in steps)
         table(out, ["step", "decision", "results", "changed", "time"], lines, numbers=[0, 3, 4])
-    return 0
-
-
-def show_records(path: Path | RunRef) -> int:
-    """Print the trace's lines unchanged; at a terminal, without control characters."""
-    trace = load_trace(path)
-    if is_terminal():
-        for record in trace.records:
-            print(clean(record.raw.decode()))
-    else:
-        sys.stdout.flush()
-        for record in trace.records:
-            sys.stdout.buffer.write(record.raw + b"\n")
-        sys.stdout.buffer.flush()
     return 0
 
 
