@@ -217,7 +217,8 @@ import sys
 from refold.cli import cli
 for argv in (["--help"], ["replay"], ["replay", "--json"], ["trace", "ls"], ["trace", "show"]):
     assert cli(argv + sys.argv[1:] * (argv[0] == "replay")) == 0, argv
-    heavy = ["refold.engine.engine", "refold.tasks.task", "litellm", "mcp", "anyio"] + ["refold.traces.trace"] * (argv == ["--help"])
+    heavy = ["refold.engine.engine", "refold.tasks.task", "litellm", "mcp", "anyio"]
+    heavy += ["refold.traces.trace"] * (argv == ["--help"])
     assert not [name for name in heavy if name in sys.modules], argv
 """
     subprocess.run([sys.executable, "-c", code, str(trace)], capture_output=True, check=True, timeout=250)
