@@ -19,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import CommandError
-from .process_tree import kill_group
 from .supervisor import descendants, packed
 
 _FOLDER = str(Path(__file__).parent)
@@ -192,9 +191,10 @@ class Supervised:
                     self.killed = frozenset(map(int, numbers))
 
     def _bereft(self) -> None:
-        """Kill the processes that can be found after the supervisor was killed."""
-        if self.killed is None and self.pid:
-            kill_group(self.pid, leader_alive=self.returncode is None, with_signal=signal.SIGKILL)
+        """Kill the command's group after both supervisors were killed."""
+        if self.killed is None and self.pid and self.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
         self.returncode = -signal.SIGKILL if self.returncode is None else self.returncode
         self.killed = self.killed or frozenset()
 

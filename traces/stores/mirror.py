@@ -73,25 +73,21 @@ class Mirror:
             above = row.parent if row.parent_kind in ("candidate", "call") and is_run_id(row.parent or "") else None
             copy = self._copies[row.run_id] = _Copy(self._files.path_of(row.run_id, above), row.started)
             copy.path.parent.mkdir(exist_ok=True)
+        start = copy.size if row.size >= copy.size else 0  # the row is late, or the last append was undone
         try:
-            if row.size < copy.size:  # the row is late, or the last append was undone
-                data = self.store.read(row.run_id)
-                there = copy.path.read_bytes()
-                same = len(there) if data.startswith(there) else 0
-            else:
-                data, same = self.store.read(row.run_id, copy.size), 0
+            data = self.store.read(row.run_id, start)
             if _BLOB in data:
                 self._fetch_blobs(row.run_id, copy.path)
         except TraceNotFoundError:  # removed meanwhile
             return
         except TraceError:  # an untrusted store: the file stays empty, and is shown as corrupt
-            data, same = b"", 0
-        with open(copy.path, "ab") as file:
-            if row.size < copy.size and not same:
-                file.truncate(0)
-                copy.size = 0
-            file.write(data[same:])
-        copy.size += len(data) - same
+            start, data = 0, b""
+        copy.path.touch()
+        with open(copy.path, "r+b") as file:
+            file.seek(start)
+            file.write(data)
+            file.truncate()
+        copy.size = start + len(data)
         copy.row = row
         self._hold(copy, held=row.held)
 

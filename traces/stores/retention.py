@@ -1,7 +1,6 @@
 """Rules for the runs to keep, and removal of all others."""
 
 import re
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -127,7 +126,7 @@ def remove(store: TraceStore, planned: Removal) -> Removal:
     """
     gone: list[RunRow] = []
     locked: dict[str, None] = {}
-    for row in _parents_first(planned.removed):
+    for row in sorted(planned.removed, key=lambda row: (row.started, row.parent is not None)):  # parents first
         if row.parent in locked and row.parent_kind in _CHILD:
             locked[row.run_id] = None
             continue
@@ -143,27 +142,6 @@ def remove(store: TraceStore, planned: Removal) -> Removal:
         except TraceLockedError:
             locked[row.run_id] = None
     return Removal(tuple(gone), planned.kept, planned.runs, tuple(locked))
-
-
-def _parents_first(rows: Iterable[RunRow]) -> Iterable[RunRow]:
-    """Yield each run after its parent, otherwise the newest first.
-
-    Runs of strange traces that are each other's parents come last.
-    """
-    newest = sorted(rows, key=lambda row: -row.started)
-    children: dict[str, list[RunRow]] = {}
-    there = {row.run_id for row in newest}
-    for row in newest:
-        if row.parent is not None and row.parent_kind in _CHILD:
-            children.setdefault(row.parent, []).append(row)
-    roots = [row for row in newest if row.parent_kind not in _CHILD or row.parent not in there]
-    todo, known = deque(roots), set[str]()
-    while todo:
-        row = todo.popleft()
-        known.add(row.run_id)
-        yield row
-        todo.extendleft(reversed(children.get(row.run_id, ())))
-    yield from (row for row in newest if row.run_id not in known)
 
 
 def _refuse_unknown(rules: Iterable[Keep], runs: Collection[str], sets: Collection[str]) -> None:

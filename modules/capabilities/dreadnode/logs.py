@@ -6,7 +6,7 @@ The events are in the trace of the run; outside a run, nothing is written. They 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,27 @@ log = logging.getLogger("refold")
 _MOST = 20_000
 
 
-def log_output(name: str, value: Any, **options: Any) -> None:
-    """Write the output of a tool or task, with its options.
+def _logger(kind: str) -> Callable[..., None]:
+    def write(name: str, value: Any, **options: Any) -> None:
+        """Write a value by its name, with dreadnode's options unchanged."""
+        _emit(f"log_{kind}", **{kind: name}, value=value, **options)
 
-    dreadnode's options are `to`, `label` and `attributes`; they are recorded unchanged.
-    """
-    _emit("log_output", output=name, value=value, **options)
-
-
-def log_outputs(**outputs: Any) -> None:
-    """Write several outputs by their names."""
-    for name, value in outputs.items():
-        log_output(name, value)
+    write.__name__ = write.__qualname__ = f"log_{kind}"
+    return write
 
 
-def log_input(name: str, value: Any, **options: Any) -> None:
-    """Write the input of a tool or task."""
-    _emit("log_input", input=name, value=value, **options)
+def _loggers(kind: str) -> Callable[..., None]:
+    def write(**values: Any) -> None:
+        """Write several values by their names."""
+        for name, value in values.items():
+            _emit(f"log_{kind}", **{kind: name}, value=value)
+
+    write.__name__ = write.__qualname__ = f"log_{kind}s"
+    return write
 
 
-def log_inputs(**inputs: Any) -> None:
-    """Write several inputs by their names."""
-    for name, value in inputs.items():
-        log_input(name, value)
+log_output, log_input, log_param = map(_logger, ("output", "input", "param"))
+log_outputs, log_inputs, log_params = map(_loggers, ("output", "input", "param"))
 
 
 def log_metric(name: str, value: float | bool, *, step: int = 0, **options: Any) -> None:
@@ -48,21 +46,10 @@ def log_metric(name: str, value: float | bool, *, step: int = 0, **options: Any)
     _emit("log_metric", metric=name, value=value, step=step, **options)
 
 
-def log_metrics(metrics: Mapping[str, float | bool], *, step: int = 0, **options: Any) -> None:
+def log_metrics(metrics: Mapping[str, float | bool], **options: Any) -> None:
     """Write several numbers by their names."""
     for name, value in metrics.items():
-        log_metric(name, value, step=step, **options)
-
-
-def log_param(key: str, value: Any, **options: Any) -> None:
-    """Write a setting of the run."""
-    _emit("log_param", param=key, value=value, **options)
-
-
-def log_params(**params: Any) -> None:
-    """Write several settings by their names."""
-    for name, value in params.items():
-        log_param(name, value)
+        log_metric(name, value, **options)
 
 
 def log_artifact(local_uri: str | Path, *, name: str | None = None, **options: Any) -> None:
@@ -98,13 +85,13 @@ def _emit(event: str, **data: Any) -> None:
 
 def _jsonable(value: Any) -> Any:
     try:
-        made = to_jsonable_python(value, fallback=_told, bytes_mode="base64", inf_nan_mode="strings")
+        made = to_jsonable_python(value, fallback=_fallback, bytes_mode="base64", inf_nan_mode="strings")
     except (ValueError, RecursionError):  # circular, or nested too deep
         made = repr(value)
     return _cut(made)
 
 
-def _told(value: Any) -> Any:
+def _fallback(value: Any) -> Any:
     return value.to_dict() if hasattr(type(value), "to_dict") else repr(value)
 
 

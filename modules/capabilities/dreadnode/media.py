@@ -3,7 +3,7 @@
 import base64
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Media:
@@ -13,13 +13,17 @@ class Media:
     digest, not the bytes themselves.
     """
 
-    def __init__(self, data: Any, **said: Any) -> None:
+    FACTS: ClassVar[tuple[str, ...]] = ()
+    """The names of the facts, in the order of positional arguments."""
+
+    def __init__(self, data: Any, *facts: Any, **more: Any) -> None:
         self.data = data
-        self.said = {name: value for name, value in said.items() if value is not None}
+        named = dict(zip(self.FACTS, facts, strict=False)) | more
+        self.facts = {name: value for name, value in named.items() if value is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form for a trace."""
-        told: dict[str, Any] = {"kind": type(self).__name__.lower(), **self.said}
+        form: dict[str, Any] = {"kind": type(self).__name__.lower(), **self.facts}
         content: bytes | None = None
         if isinstance(self.data, Path) or (isinstance(self.data, str) and len(self.data) < 4096):
             path = Path(self.data)
@@ -28,47 +32,32 @@ class Media:
             except (OSError, ValueError):
                 content = None
             if content is not None or isinstance(self.data, Path):
-                told["path"] = str(path)
+                form["path"] = str(path)
         elif isinstance(self.data, bytes | bytearray):
             content = bytes(self.data)
-        if content is None and isinstance(self.data, str) and "path" not in told:
+        if content is None and isinstance(self.data, str) and "path" not in form:
             content = _decoded(self.data)
         if content is None:
-            return {**told, "type": f"{type(self.data).__module__}.{type(self.data).__qualname__}"}
-        return {**told, "bytes": len(content), "digest": blake2b(content, digest_size=16).hexdigest()}
+            return {**form, "type": f"{type(self.data).__module__}.{type(self.data).__qualname__}"}
+        return {**form, "bytes": len(content), "digest": blake2b(content, digest_size=16).hexdigest()}
 
 
 class Image(Media):
     """An image."""
 
-    def __init__(
-        self, data: Any, mode: str | None = None, caption: str | None = None, format: str | None = None
-    ) -> None:
-        super().__init__(data, mode=mode, caption=caption, format=format)
+    FACTS = ("mode", "caption", "format")
 
 
 class Audio(Media):
     """An audio recording."""
 
-    def __init__(
-        self, data: Any, sample_rate: int | None = None, caption: str | None = None, format: str | None = None
-    ) -> None:
-        super().__init__(data, sample_rate=sample_rate, caption=caption, format=format)
+    FACTS = ("sample_rate", "caption", "format")
 
 
 class Video(Media):
     """A video."""
 
-    def __init__(
-        self,
-        data: Any,
-        fps: float | None = None,
-        caption: str | None = None,
-        format: str | None = None,
-        width: int | None = None,
-        height: int | None = None,
-    ) -> None:
-        super().__init__(data, fps=fps, caption=caption, format=format, width=width, height=height)
+    FACTS = ("fps", "caption", "format", "width", "height")
 
 
 class Markdown:
