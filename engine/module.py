@@ -99,6 +99,12 @@ class Module(Generic[S]):
         """Change the draft `state` and return None, or return another state."""
         raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
+    async def warm_up(self) -> None:
+        """Load what a run needs, before its clock starts.
+
+        By default, there is nothing to load. An error here raises; no run has started.
+        """
+
     def child_module(self, name: str, task: Task) -> "Module[Any] | None":
         """Return the module with which to resume the background child `name`.
 

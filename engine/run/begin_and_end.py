@@ -56,11 +56,13 @@ _LEAST_SECONDS = 1.0
 async def execute(plan: RunPlan) -> RunResult[Any]:
     """Carry out a plan, and return the run's result.
 
-    A failed run and an unknown effect are logged. Raises the cancellation or Ctrl-C that ended the run, and a
+    A failed run and a waiting one are logged. Raises the cancellation or Ctrl-C that ended the run, and a
     DivergenceError; the error has the run's result as its attribute `result`. The divergence of a called child run is
     raised only if the run is then to be forked.
     """
     refuse_while_importing()
+    if plan.done is None:
+        await plan.module.warm_up()
     with opened(plan) as runner:
         result = await drive(runner) if plan.done is None else plan.done
         _log(result)
@@ -74,21 +76,22 @@ async def execute(plan: RunPlan) -> RunResult[Any]:
 
 
 def _log(result: RunResult[Any]) -> None:
-    """Log a failed run or an unknown effect.
+    """Log a failed run or one that waits for a person.
 
     Neither case raises an error, so without the warning (on the logger `refold.runs`) a caller who drops the result
     would not notice.
     """
-    fates = [str(each.prompt) for each in result.waiting if each.kind == UNKNOWN_EFFECT]
     if result.status is RunStatus.failed:
         log.warning("%s", printable(result.told(), lines=True))
-    elif fates:
+    elif result.waiting:
         place = result.trace.path or result.trace.place
+        is_unknown = any(each.kind == UNKNOWN_EFFECT for each in result.waiting)
         log.warning(
-            "Run %s waits for an answer. %s Answer {'ran': result}, {'failed': text} or {'retry': True} for each call: "
-            "engine.resume(trace, answer), Engine(..., on_wait=...), or refold resume%s",
+            "Run %s waits for an answer. %s %s: engine.resume(trace, answer), Engine(..., on_wait=...), or refold "
+            "resume%s",
             result.run_id,
-            printable(" ".join(fates)),
+            printable(" ".join(str(each["prompt"]) for each in result.trace.waiting if each["prompt"])),
+            "Answer {'ran': result}, {'failed': text} or {'retry': True} for each call" if is_unknown else "Answer it",
             f" {place}" if place is not None else "",
         )
 

@@ -158,6 +158,7 @@ class Evaluation:
             done.notes,
             self.traces,
             kept,
+            done.is_out_of_budget,
         )
 
     async def rescore(self, folder: str | Path | None = None, *, kept: Any = None) -> EvalResult:

@@ -101,6 +101,7 @@ class EvalResult:
     traces: str | None = field(default=None, repr=False)
     kept: Any = field(default=None, repr=False, compare=False)
     """Keeps a temporary folder while the result is in use."""
+    is_out_of_budget: bool = False
 
     @cached_property
     def scored(self) -> list[Sample]:

@@ -185,11 +185,12 @@ async def _run(
     progress = meter.measured(await through_outage(partial(_look, table)), monotonic())
     if on_progress is not None:
         on_progress(progress)
+    refused = None
     if money is not None:
         _, ledger = await to_thread.run_sync(money.read)
-        said = ledger.excess() if progress.is_done else ledger.why(plan.run)
-        notes += [said] if said else []
-    return SetResult(plan.set_id, store.url, progress, interrupted=not progress.is_done, notes=tuple(notes))
+        refused = None if progress.is_done else ledger.why(plan.run)
+        notes += [note] if (note := refused or ledger.excess()) else []
+    return SetResult(plan.set_id, store.url, progress, not progress.is_done, refused is not None, tuple(notes))
 
 
 @asynccontextmanager

@@ -16,8 +16,8 @@ WINDOW_SECONDS = 60.0
 class SetProgress:
     """The state of a set at one moment.
 
-    `counts` has the number of tasks by status. `cost` and `tokens` are those of ended tasks. `rate` is in tasks per
-    minute, and `seconds_left` is an estimate from it; both are None until a task has ended.
+    `counts` has the number of tasks by status. `cost` and `tokens` are those of ended and cut-off tasks. `rate` is in
+    tasks per minute, and `seconds_left` is an estimate from it; both are None until a task has ended.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -103,13 +103,15 @@ class SetResult:
     """The state of a set after a command.
 
     `progress` has the counts. `interrupted` says that the command was stopped (by Ctrl-C or by the cost limit) before
-    every task had ended; the same command again does the rest. `notes` are sentences for a person.
+    every task had ended. The same command again does the rest, unless `is_out_of_budget`: it needs a higher limit.
+    `notes` are sentences for a person.
     """
 
     set_id: str
     where: str
     progress: SetProgress
     interrupted: bool = False
+    is_out_of_budget: bool = False
     notes: tuple[str, ...] = ()
 
     @property

@@ -159,8 +159,9 @@ class Ledger:
     def why(self, command: str) -> str | None:
         """Return why a command may make no further call, or None."""
         if (count := self.sum("unpriced")) and not self.is_priced:
+            calls = "1 call" if count == 1 else f"{count} calls"
             return (
-                f"the cost of {count} calls is unknown, so the limit of {self.limit:g} USD cannot be enforced: give "
+                f"the cost of {calls} is unknown, so the limit of {self.limit:g} USD cannot be enforced: give "
                 "the budget an assumed_price, or leave max_cost_usd out"
             )
         refused = [each.refused for owner, each in self.accounts.items() if owner.startswith(f"{command}/")]

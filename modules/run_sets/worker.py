@@ -312,7 +312,11 @@ class Worker:
             result = await self._result(lease)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):  # a lease that seemed lost but is held would be extended for ever
-                await self._release(lease)
+                figures = _NO_FIGURES
+                with suppress(RefoldError):
+                    row = await self._ask(partial(self._table.row, lease.key))
+                    figures = await self._figures(replace(lease, run_id=row.run_id if row is not None else None))
+                await self._release(lease, figures)
             raise
         except TraceTakenError:
             return None
@@ -366,8 +370,8 @@ class Worker:
             return await self._again(lease, figures)
         await self._finish(lease, ERRORED, figures)
 
-    async def _figures(self, lease: Lease, told: str) -> Figures:
-        """Return the figures of a task that ends with an error.
+    async def _figures(self, lease: Lease, told: str | None = None) -> Figures:
+        """Return the figures of a task that ends with an error or is cut off.
 
         They include the usage of its runs.
         """

@@ -103,10 +103,12 @@ def test_no_call_starts_for_which_there_is_no_money_and_more_money_goes_on(tmp_p
     assert first.interrupted
     assert sum(PAID) == 4.0  # eight calls; the ninth would be above the wall
     assert "4.0000 of 4.2 USD are spent" in first.notes[-1]
+    assert (first.is_out_of_budget, first.progress.cost) == (True, 4.0)  # with what cut-off tasks have cost
     assert run(Talking(), tmp_path, 4.2).interrupted  # the wall holds for all commands together
     assert sum(PAID) == 4.0
     last = run(Talking(), tmp_path, 20)
     assert last.is_completed
+    assert not last.is_out_of_budget
     assert len(PAID) == 18  # no call was made twice
     assert last.progress.cost == sum(PAID)
 
@@ -122,7 +124,7 @@ def test_a_price_that_is_not_known_is_its_own_case(tmp_path: Path) -> None:
     told = run(Talking(priced=False), tmp_path / "a", 100.0)
     assert told.interrupted
     assert len(PAID) == 1
-    assert "the cost of 1 calls is unknown" in told.notes[-1]
+    assert "the cost of 1 call is unknown" in told.notes[-1]
     assumed = run(Talking(priced=False), tmp_path / "b", 100.0, budget={"assumed_price": (3, 15)})
     assert assumed.is_completed
 
@@ -253,7 +255,7 @@ def test_a_model_that_does_not_report_its_usage_is_not_free(tmp_path: Path) -> N
     told = run(Talking(told=False), tmp_path, 100.0)
     assert told.interrupted
     assert len(PAID) == 1
-    assert "the cost of 1 calls is unknown" in told.notes[-1]
+    assert "the cost of 1 call is unknown" in told.notes[-1]
 
 
 def test_a_run_that_names_itself_as_its_source_is_counted_once(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from .setup import Setup, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
 
-log = logging.getLogger("refold")
+log, runs_log = logging.getLogger("refold"), logging.getLogger("refold.runs")
 
 
 class _Stepped(Exception):
@@ -173,6 +173,9 @@ class Deciding:
             "error_message": error["message"],
         }
         emit("generation_retry", **facts)
+        if is_live():
+            reason = f"{error['type']}: {error['message']}"
+            runs_log.warning("%s is asked again in %g s: %s", self.setup.generator.model, retry.wait_seconds, reason)
         try:
             await self._tell(GenerationRetry, **facts)
         except _Stepped:

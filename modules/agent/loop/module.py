@@ -102,6 +102,12 @@ class AgentLoop(AgentModule[AgentState]):
         known = await capabilities_of(self.setup.generator)
         return choose_mode("auto", known.function_calling)
 
+    async def warm_up(self) -> None:
+        """Load what the model needs, such as the package that asks it."""
+        load = getattr(self.setup.generator, "warm_up", None)
+        if load is not None:
+            await load()
+
     async def decide(self, state: AgentState) -> Decision:
         """Ask the model.
 

@@ -1,5 +1,6 @@
 """The commands `refold agent` and `refold tools`."""
 
+import threading
 from typing import Annotated, Any
 
 import typer
@@ -49,6 +50,7 @@ def agent(
     resumed and forked with no further options.
     """
     from ...modules.agent.generators import LiteLLMGenerator
+    from ...modules.agent.generators.providers.litellm_import import load_litellm
     from ..commands.run import Manner, hushed
     from ..input.values import read_text_or_file
     from .build import make
@@ -64,7 +66,7 @@ def agent(
     if retries is not None:
         made.agent.backoff_max_tries = retries
     if isinstance(made.agent.model, LiteLLMGenerator):
-        made.agent.model.preload()
+        threading.Thread(target=load_litellm, daemon=True).start()
     limits = Limits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     before = conversation(continued, traces) if continued is not None else None
     if goal is None:

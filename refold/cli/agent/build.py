@@ -1,6 +1,5 @@
 """Build the Agent of a config: model, tools, workspace and sandbox."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -148,8 +147,6 @@ def _model(config: AgentConfig) -> Generator:
     params = GenerateParams(api_base=config.api_base) if config.api_base is not None else None
     try:
         generator = get_generator(identifier, params=params)
-        if _wants_any_key(generator, identifier):
-            generator = get_generator(f"{identifier},api_key=unused", params=params)
     except OSError as error:
         raise InputError(
             f"{error.filename}: {error.strerror}; --model {provider}:FILE reads its answers there"
@@ -161,16 +158,6 @@ def _model(config: AgentConfig) -> Generator:
     if isinstance(generator, LiteLLMGenerator) and find_spec("litellm") is None:
         raise InputError("litellm, which asks models, is not installed: pip install 'refold[agent]'")
     return generator
-
-
-def _wants_any_key(generator: Generator, identifier: str) -> bool:
-    """Return whether litellm needs a made-up key for a local server.
-
-    The user's own server accepts any key, and litellm makes no request without one.
-    """
-    if not isinstance(generator, LiteLLMGenerator) or not generator.model.startswith("openai/"):
-        return False
-    return bool(generator.params.api_base) and ",api_key=" not in identifier and not os.environ.get("OPENAI_API_KEY")
 
 
 def _equipped(agent: Agent, config: AgentConfig) -> Agent:

@@ -173,6 +173,23 @@ async def answers_soon(request: WaitRequest) -> str:
     return f"soon: {request.prompt}"
 
 
+def test_a_run_that_waits_says_so_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Asking(AgentModule[StateSchema]):
+        def init_state(self, task: str) -> StateSchema:
+            return StateSchema()
+
+        def decide(self, state: StateSchema) -> Decision:
+            return Decision.wait(prompt="Pay 700 €?", schema=bool)
+
+        def reduce(self, state: Any, decision: Any, observation: Any) -> None: ...
+
+    result = Engine(Asking()).run("x")
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "refold.runs"]
+    assert told.startswith(
+        f"Run {result.run_id} waits for an answer. Pay 700 €? Answer it: engine.resume(trace, answer)"
+    )
+
+
 class Answers:
     async def __call__(self, request: WaitRequest) -> str:
         return f"object: {request.prompt}"

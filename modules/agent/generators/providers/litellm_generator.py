@@ -1,22 +1,24 @@
 """Real models of litellm's providers, and local servers by `api_base`."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
+import anyio.to_thread
 from pydantic import SecretStr
 
 from .....engine import Usage as EngineUsage
 from ...chat.messages import Message
 from ...chat.usage import Usage
 from ...chat.validation import sanitize_orphan_tool_messages
-from ..errors import GeneratorError, TransientGeneratorError
+from ..errors import FatalGeneratorError, GeneratorError, TransientGeneratorError
 from ..finish_reasons import finish_of
 from ..generation import Delta, Generation
 from ..params import GenerateParams
 from ..protocol import Capabilities
 from .assembler import Assembler
-from .litellm_import import litellm_version, load_litellm, openai_client, preload_litellm
+from .litellm_import import litellm_version, load_litellm, openai_client
 from .loop_thread import Aside, aside
 from .prompt_cache import mark_for_caching
 from .provider_errors import provider_error_of
@@ -47,11 +49,12 @@ class LiteLLMGenerator:
     """Asks a model of litellm, such as `openai/gpt-4o` or `ollama_chat/qwen3`.
 
     For a local server with an OpenAI-like API (Ollama, llama.cpp, vLLM), pass `openai/NAME` and
-    `params=GenerateParams(api_base="http://localhost:8000/v1")`; `api_key` may then be any text. Without `api_key`, the
+    `params=GenerateParams(api_base="http://localhost:8000/v1")`. Without `api_key`, the
     provider's environment variable is used. `price` is US dollars per million tokens in and out; it overrides litellm's
     list. An unknown price is None.
 
-    litellm is imported at the first request, in a separate thread, and its own retries are off.
+    A local server of this kind needs no `api_key`. litellm is imported before the clock of the first run starts, and
+    its own retries are off.
     """
 
     def __init__(
@@ -132,9 +135,10 @@ class LiteLLMGenerator:
     def _is_own_server(self) -> bool:
         return self.params.api_base is not None or self.model.startswith(_OWN_SERVERS)
 
-    def preload(self) -> None:
-        """Import litellm in the background before the first request."""
-        preload_litellm()
+    async def warm_up(self) -> None:
+        """Import litellm; the first request reports if it is missing."""
+        with suppress(FatalGeneratorError):
+            await anyio.to_thread.run_sync(load_litellm, abandon_on_cancel=True)
 
     # in the other thread
 
@@ -207,7 +211,10 @@ class LiteLLMGenerator:
         mode = (litellm.model_cost.get(self.model.partition("/")[2]) or {}).get("mode", "chat")
         if provider != "openai" or mode != "chat":
             return {}
-        return {"client": openai_client(base or litellm.api_base, self._key() or litellm.api_key or litellm.openai_key)}
+        key = self._key() or litellm.api_key or litellm.openai_key
+        if base and not (key or os.environ.get("OPENAI_API_KEY")):
+            key = "unused"  # the client makes no request without one, and the user's own server accepts any
+        return {"client": openai_client(base or litellm.api_base, key)}
 
     def _told(self, error: Exception, request: dict[str, Any]) -> GeneratorError:
         return provider_error_of(error, self._key(), request.get("api_base"))

@@ -4,9 +4,7 @@ The import takes seconds and 200 MB, and by default fetches prices from the netw
 """
 
 import os
-import threading
 import warnings
-from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any
@@ -34,16 +32,6 @@ def load_litellm() -> Any:
         ) from None
     litellm.suppress_debug_info = True
     return litellm
-
-
-def preload_litellm() -> None:
-    """Import litellm in a thread; the first request reports any error."""
-    threading.Thread(target=_preload, name="refold-preload", daemon=True).start()
-
-
-def _preload() -> None:
-    with suppress(FatalGeneratorError):
-        load_litellm()
 
 
 @lru_cache(maxsize=1)

@@ -221,7 +221,8 @@ def _figures(out: Console, column: str, results: Mapping[str, EvalResult]) -> No
 def why_exit(result: EvalResult, threshold: float | None) -> str:
     """Say why the exit code is not 0."""
     if result.unfinished_count:
-        return f"{count_text(result.unfinished_count, 'run')} not ended: the same command again does the rest"
+        rest = "a higher max_cost_usd is needed" if result.is_out_of_budget else "the same command again does the rest"
+        return f"{count_text(result.unfinished_count, 'run')} not ended: {rest}"
     if not result.is_complete:
         return f"{count_text(result.error_count, 'run')} without a verdict: run the command again, or fix the scorer"
     return f"the pass rate {result.pass_rate} is below {threshold}"

@@ -86,7 +86,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
 
 def exit_code(result: SetResult) -> int:
     """Return the worst task's exit code; if not done, Ctrl-C's."""
-    if result.interrupted:
+    if result.interrupted and not result.is_out_of_budget:
         return INTERRUPTED
     return worst(_CODES[status] for status, count in result.counts.items() if count and status in _CODES)
 
@@ -129,7 +129,9 @@ def _tell(result: SetResult) -> None:
     for note in result.notes:
         say(out, Text(f"note: {clean(note)}"))
     progress = replace(result.progress, seconds_left=None)  # no task is running any more
-    parts = [f"score {progress.score:.3f}"] if progress.score is not None else []
+    to_do = progress.tasks - progress.ended
+    parts = [f"{to_do:,} to do"] if to_do else []
+    parts += [f"score {progress.score:.3f}"] if progress.score is not None else []
     parts += [f"{progress.tokens:,} tokens"] if progress.tokens else []
     parts += [f"{progress.seconds:.1f} s"]
     say(out, Text(f"{clean(result.set_id)}: {progress}, {', '.join(parts)}"))
@@ -137,9 +139,9 @@ def _tell(result: SetResult) -> None:
         where = clean(result.where)
         told = f"{count_text(result.waiting, 'task')} waiting for a person: refold set show {where} --status waiting"
         say(out, Text(f"{told} says what for, refold resume RUN --traces {where} answers one"))
-    if result.interrupted:
+    if result.interrupted and not result.is_out_of_budget:
         say(out, Text("the same command again does the rest"))
-    elif not result.is_completed:
+    elif not (result.interrupted or result.is_completed):
         say(out, Text(f"refold set show {clean(result.where)} lists the tasks"))
 
 

@@ -12,10 +12,9 @@ trace_app = o.command_group("Look into traces: ls, show, tree, blame, diff, chec
 
 @trace_app.command("ls")
 def ls(
-    folder: Annotated[
-        str, typer.Argument(metavar="DIR|URL", help="The folder of traces, or the URL of a store.")
-    ] = str(o.RUNS),
+    folder: Annotated[str, typer.Argument(metavar="DIR|URL", help="The folder of traces, or the URL of a store.")] = "",
     json: o.Json = False,
+    traces: o.Traces = str(o.RUNS),
 ) -> int:
     """List the runs of a folder or store.
 
@@ -25,7 +24,8 @@ def ls(
     from ....traces.stores.store_url import is_url
     from .list import list_folder, list_store
 
-    return list_store(folder, json) if is_url(folder) else list_folder(Path(folder), json)
+    place = folder or traces
+    return list_store(place, json) if is_url(place) else list_folder(Path(place), json)
 
 
 @trace_app.command()

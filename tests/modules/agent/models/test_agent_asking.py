@@ -12,6 +12,7 @@ import anyio
 import pytest
 from model_server import Fails, ModelServer, Reply, Says
 
+from refold import Task
 from refold.modules.agent import (
     Agent,
     AgentEnd,
@@ -49,6 +50,8 @@ from refold.modules.agent.generators import (
     get_identifier,
 )
 from refold.modules.agent.generators.providers.provider_errors import classified, provider_error_of
+from refold.tasks import TaskBudget
+from refold.testing import FakeClock
 
 pytestmark = [
     pytest.mark.anyio,
@@ -143,7 +146,9 @@ def test_the_real_classes_are_known() -> None:
         assert type(classified(error)) is kind, error
 
 
-async def test_a_generator_of_ones_own_that_lets_an_sdks_errors_through_is_retried() -> None:
+async def test_a_generator_of_ones_own_that_lets_an_sdks_errors_through_is_retried(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     answers: list[Any] = [
         raised("RateLimitError", status_code=429),
         raised("InternalServerError", status_code=500),
@@ -152,6 +157,34 @@ async def test_a_generator_of_ones_own_that_lets_an_sdks_errors_through_is_retri
     agent = Agent(name="t", model=ScriptedGenerator(answers), backoff_base_factor=0.0, backoff_jitter=False)
     trajectory = await agent.run("go")
     assert trajectory.messages[-1].content == "done"
+    told = [record.getMessage() for record in caplog.records if record.name == "refold.runs"]
+    assert [each.split(" s: ")[1].split(":")[0] for each in told] == ["RateLimitedError", "TransientGeneratorError"]
+    assert all(each.startswith(f"{agent.generator.model} is asked again in 0 s: ") for each in told)
+
+
+async def test_what_a_model_loads_is_not_the_runs_time() -> None:
+    clock = FakeClock()
+
+    class Heavy(ScriptedGenerator):
+        async def warm_up(self) -> None:
+            clock.advance(1_000)
+
+    agent = Agent(name="t", model=Heavy(["done"]), engine={"clock": clock})
+    trajectory = await agent.run(Task(objective="go", budget=TaskBudget(max_runtime_seconds=5)))
+    assert trajectory.trace is not None
+    assert (str(trajectory.status), trajectory.trace.end["usage"]["seconds"]) == ("completed", 0)
+
+
+@needs_litellm
+async def test_ones_own_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with ModelServer(Says("hello"), Says("hello")) as server:
+        agent = Agent(name="t", model=f"openai/local,api_base={server.url}")
+        assert (await agent.run("go")).answer == "hello"
+        async with agent.stream("go") as events:
+            assert [event async for event in events]
+        assert agent.trajectory.answer == "hello"
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer unused"}
 
 
 # Nobody answers
