@@ -28,7 +28,7 @@ class AgentModule(Module[S]):
     which runs in the event loop's thread. A module keeps no state of a run on itself, since one instance serves many
     runs at once.
 
-    Raises ModuleDefinitionError, when a subclass is defined, if the engine could not call one of its hooks.
+    Raises DefinitionError, when a subclass is defined, if the engine could not call one of its hooks.
     """
 
     def run(self, task: Task | str, **engine_options: Any) -> RunResult[S]:

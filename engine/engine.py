@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 
 from ..tasks import Task, as_task
 from ..traces import Trace
-from ..traces.errors import DivergenceError, TraceNotFoundError
+from ..traces.errors import DivergenceError, TraceNotFoundError, UsageError
 from ..traces.file.append_only import SUFFIX
 from ..traces.file.writer import TraceWriter
 from ..traces.stores import RunRef, TraceStore
@@ -25,7 +25,6 @@ from .concurrency.signals import run_blocking
 from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor
 from .effects.tools import check_tools
-from .errors import EngineUsageError
 from .loop.stop_criteria import StopCriteria
 from .module import MakesModule, Module, module_of, refuse_while_importing
 from .options import checked, has
@@ -116,7 +115,7 @@ class Engine(Generic[S]):
         # Options are checked in the constructor only, and runs of this engine may be using them.
         made = "_redactor" in self.__dict__  # by the last line of the constructor; a subclass may add its own
         if name in self.__dict__ or (made and type(self) is Engine and not name.startswith("__")):
-            raise EngineUsageError(f"Engine.{name} cannot be changed after construction; make another Engine with it")
+            raise UsageError(f"Engine.{name} cannot be changed after construction; make another Engine with it")
         super().__setattr__(name, value)
 
     # running
@@ -232,7 +231,7 @@ class Engine(Generic[S]):
                 folder); the run finds the files as they were at its start.
 
         Raises:
-            FilesLostError: files that the run had changed are gone, and `without_files` is not set.
+            TaskError: files that the run had changed are gone, and `without_files` is not set.
             DivergenceError: the code no longer does what the trace recorded, or makes other requests in the
                 unfinished step than the recorded ones.
             WaitAnsweredError: no open request takes this answer.
@@ -330,10 +329,10 @@ class Engine(Generic[S]):
         has written are not rewound. The fork's trace goes where `run` puts traces.
 
         Raises:
-            EngineUsageError: there is no state `at`, or the edit cannot be made.
-            FilesLostError: files that the run had changed are gone, and `without_files` is not set.
-            EngineOwnedFieldError: the edit sets a field that the engine alone writes.
-            StateValueError, StateMigrationError: the state, edited or not, does not fit the module's class.
+            UsageError: there is no state `at`, or the edit cannot be made.
+            TaskError: files that the run had changed are gone, and `without_files` is not set.
+            StateError: the edit sets a field that the engine alone writes.
+            StateValueError, StateError: the state, edited or not, does not fit the module's class.
         """
         budget, loaded = options.budget(budget), self.load(trace)
         wanted, home = replace(self._options(), without_files=without_files), self.traces
@@ -369,7 +368,7 @@ class Engine(Generic[S]):
         if isinstance(trace, RunRef):
             return self._own(trace)
         if not isinstance(cast(object, trace), Path | str):
-            raise EngineUsageError(f"trace must be a Trace, the path of its file, or a run's id, got {trace!r:.80}")
+            raise UsageError(f"trace must be a Trace, the path of its file, or a run's id, got {trace!r:.80}")
         if (place := run_at(trace)) is not None:
             return self._own(place)
         path = Path(trace)
@@ -425,7 +424,7 @@ def verify(module: Module[Any] | MakesModule[Any], trace: Trace | Path | str) ->
     no tool, no `act`.
 
     Raises:
-        EngineUsageError: inside a running event loop; use `await averify(module, trace)` there.
+        UsageError: inside a running event loop; use `await averify(module, trace)` there.
         TraceNotFoundError, TraceCorruptError: there is no such trace, or its file is corrupt.
     """
     return Engine(module).verify(trace)

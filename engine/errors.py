@@ -6,16 +6,14 @@ from typing import Any
 from ..traces.errors import DefinitionError, ExternalError, RunAbortedError, StateError, TaskError, UsageError
 
 
-class StateDefinitionError(DefinitionError, TypeError):
-    """A state class declares something that JSON cannot restore unchanged.
+def invalid_state_class(where: str, why: str) -> DefinitionError:
+    """Return the error for a class or field that JSON cannot restore unchanged."""
+    return DefinitionError(f"{where}: {why}", code="state_class")
 
-    `where` is the class and field, `why` the reason.
-    """
 
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(f"{where}: {why}")
-        self.where = where
-        self.why = why
+def engine_owned(field: str, remedy: str = "to end the run use set_stop(reason, final_result)") -> StateError:
+    """Return the error for a hook or an edit that wrote a field of the engine's."""
+    return StateError(f"{field} is written by the engine alone; {remedy}", code="engine_owned")
 
 
 class StateValueError(StateError, ValueError):
@@ -44,6 +42,8 @@ class CircularValueError(StateValueError):
     `path` leads to the first place where it does. `beyond` is the number of levels entered below this place; these
     levels add nothing to the path.
     """
+
+    code = "circular_value"
 
     def __init__(self, beyond: int) -> None:
         super().__init__("the value contains itself; JSON has no cycles")
@@ -85,33 +85,6 @@ class DraftExpiredError(StateError, RuntimeError):
         self.field = field
 
 
-class EngineOwnedFieldError(StateError, AttributeError):
-    """A hook or an edit wrote one of the engine's own fields."""
-
-    def __init__(self, field: str, remedy: str = "to end the run use set_stop(reason, final_result)") -> None:
-        super().__init__(f"{field} is written by the engine alone; {remedy}")
-        self.field = field
-
-
-class StateMigrationError(StateError, ValueError):
-    """No registered migrations lead to a state's current schema version."""
-
-
-class DecisionError(UsageError, ValueError):
-    """A decision or action that cannot be carried out as given."""
-
-
-class ModuleDefinitionError(DefinitionError, TypeError):
-    """An AgentModule has hooks or tools that the engine cannot call."""
-
-
-class ReduceError(StateError, RuntimeError):
-    """reduce() broke its contract.
-
-    It returned a value that is not a state, or both changed the draft and returned another state.
-    """
-
-
 class EffectNotAllowedError(UsageError, RuntimeError):
     """An effect was performed inside reduce() or a stop criterion."""
 
@@ -140,17 +113,10 @@ class NoRunError(UsageError, RuntimeError):
 
 
 class RunClosedError(RunAbortedError, RuntimeError):
-    """The run of this effect has ended.
+    """The run of this effect has ended, or its hook or call (code `call_closed`).
 
-    Nothing more is recorded or started for it.
-    """
-
-
-class CallClosedError(UsageError, RuntimeError):
-    """The hook or call of this effect has ended.
-
-    Nothing more is recorded or started for it. Raised in a thread that a timeout has abandoned, and in a task that was
-    never awaited.
+    Nothing more is recorded or started for it. A hook or call has ended before its effect in a thread that a timeout
+    has abandoned, and in a task that was never awaited.
     """
 
 
@@ -160,12 +126,16 @@ class ChildRunError(RunAbortedError, RuntimeError):
     Its parent fails; resuming the parent tries the child again.
     """
 
+    code = "child_run"
+
 
 class RecordedValueError(RunAbortedError, RuntimeError):
     """A recorded value that the run needs cannot be read.
 
     Its blob is missing or corrupt. The run fails, and can be resumed once the blob is in place.
     """
+
+    code = "recorded_value"
 
 
 class NoThreadError(RunAbortedError, RuntimeError):
@@ -174,9 +144,13 @@ class NoThreadError(RunAbortedError, RuntimeError):
     The run fails, and can be resumed.
     """
 
+    code = "no_thread"
+
 
 class BudgetExceededError(RunAbortedError, RuntimeError):
     """The budget stopped the run; `reason` is the StopReason."""
+
+    code = "budget_exceeded"
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -185,18 +159,6 @@ class BudgetExceededError(RunAbortedError, RuntimeError):
 
 class WaitAnsweredError(UsageError, ValueError):
     """An answer has no open request, or does not fit its schema."""
-
-
-class ExplorationError(RunAbortedError, RuntimeError):
-    """Every candidate of a branch failed.
-
-    `lost` maps each candidate's place in the tree to the reason.
-    """
-
-    def __init__(self, lost: dict[str, str]) -> None:
-        why = "; ".join(f"candidate {place}: {reason:.300}" for place, reason in lost.items())
-        super().__init__(f"all candidates failed: {why}")
-        self.lost = lost
 
 
 class RunNotCompletedError(TaskError, RuntimeError):
@@ -208,18 +170,3 @@ class RunNotCompletedError(TaskError, RuntimeError):
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
         self.result = result
-
-
-class EngineUsageError(UsageError, RuntimeError):
-    """A wrong call of the engine; the message names the right one."""
-
-
-class ArgumentError(UsageError, TypeError):
-    """The arguments of a tool call do not fit the function.
-
-    `argument` is the name of the first invalid one.
-    """
-
-    def __init__(self, message: str, argument: str) -> None:
-        super().__init__(message)
-        self.argument = argument

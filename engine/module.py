@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args, ge
 from typing_extensions import TypeVar
 
 from ..tasks import Task, TaskValidationIssue
+from ..traces.errors import DefinitionError, UsageError
 from .annotations import without_alias
 from .concurrency.threads import in_thread
 from .effects.budget import RuntimeBudget
 from .effects.tools import run_actions
-from .errors import EngineOwnedFieldError, EngineUsageError, ModuleDefinitionError, StateDefinitionError
+from .errors import engine_owned, invalid_state_class
 from .loop.decision import Decision, Observation
 from .result import RunFailure
 from .state.frozen import type_name
@@ -68,13 +69,9 @@ class Module(Generic[S]):
         cls.state_class = _state_class(cls)
         cls._hook_names = {hook: _accepted(cls, hook, names) for hook, names in _HOOKS.items()}
         if "init_state" in cls.__dict__ and "task" not in inspect.signature(cls.init_state).parameters:
-            raise ModuleDefinitionError(
-                f"{cls.__name__}.init_state must take `task`: def init_state(self, task, **inputs)"
-            )
+            raise DefinitionError(f"{cls.__name__}.init_state must take `task`: def init_state(self, task, **inputs)")
         if inspect.iscoroutinefunction(cls.reduce) or inspect.isasyncgenfunction(cls.reduce):
-            raise ModuleDefinitionError(
-                f"{cls.__name__}.reduce must be a plain function: it computes, it does not wait"
-            )
+            raise DefinitionError(f"{cls.__name__}.reduce must be a plain function: it computes, it does not wait")
 
     if TYPE_CHECKING:
         init_state: Callable[..., S | Awaitable[S]]
@@ -82,11 +79,11 @@ class Module(Generic[S]):
 
         def init_state(self, task, **inputs):
             """Return the first state, from the task's objective and inputs."""
-            raise ModuleDefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
+            raise DefinitionError(f"{type(self).__name__} has no init_state(self, task, **inputs)")
 
     def decide(self, state: S) -> Decision | Awaitable[Decision]:
         """Return the next decision. The state is frozen; effects are allowed."""
-        raise ModuleDefinitionError(f"{type(self).__name__} has no decide(self, state)")
+        raise DefinitionError(f"{type(self).__name__} has no decide(self, state)")
 
     def act(self, state: S, decision: Decision) -> Any:
         """Carry out an act decision: run its actions through `tools`.
@@ -97,7 +94,7 @@ class Module(Generic[S]):
 
     def reduce(self, state: S, decision: Decision, observation: Observation) -> S | None:
         """Change the draft `state` and return None, or return another state."""
-        raise ModuleDefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
+        raise DefinitionError(f"{type(self).__name__} has no reduce(self, state, decision, observation)")
 
     async def warm_up(self) -> None:
         """Load what a run needs, before its clock starts.
@@ -148,23 +145,23 @@ class MakesModule(Protocol[MadeS]):
 def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
     """Return a module as it is, or an Agent's module.
 
-    Raises EngineUsageError for anything else.
+    Raises UsageError for anything else.
     """
     make = None if isinstance(given, type | Module) else getattr(given, "module", None)
     found: Any = make() if callable(make) else given
     if isinstance(found, Module):
         return found
     kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-    raise EngineUsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
+    raise UsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 
 
 def refuse_while_importing() -> None:
-    """Raise EngineUsageError if a trace's module is being imported.
+    """Raise UsageError if a trace's module is being imported.
 
     A script without a `__main__` guard would start its run again.
     """
     if (script := importing.get()) is not None:
-        raise EngineUsageError(
+        raise UsageError(
             f'{script} starts a run while it is imported; put what starts it under `if __name__ == "__main__":`'
         )
 
@@ -193,7 +190,7 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
             state = without_alias((*get_args(base), None)[0])
             if isinstance(state, type):
                 if not issubclass(state, StateSchema):
-                    raise ModuleDefinitionError(
+                    raise DefinitionError(
                         f"the state of {cls.__name__}, {state.__name__}, must derive from StateSchema"
                     )
                 return _without_dataclasses(state)
@@ -208,10 +205,10 @@ def _state_class(cls: type[Module[Any]]) -> type[StateSchema]:
 
 
 def _without_dataclasses(state: type[M], seen: frozenset[type] = frozenset()) -> type[M]:
-    """Return a state class; raises StateDefinitionError for @dataclass on its models."""
+    """Return a state class; raises DefinitionError for @dataclass on its models."""
     for cls in state.__mro__:
         if "__dataclass_fields__" in vars(cls):
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 cls.__name__,
                 "@dataclass replaces the __init__ that states and their models have; remove the decorator, and write "
                 "`name: list[str] = []` in the place of `field(default_factory=list)`",
@@ -232,7 +229,7 @@ def _models_in(annotation: Any) -> list[type[StateModel]]:
 
 
 def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the engine's arguments that a hook takes, or raise ModuleDefinitionError."""
+    """Return the engine's arguments that a hook takes, or raise DefinitionError."""
     signature = inspect.signature(getattr(cls, hook))
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -242,12 +239,12 @@ def _accepted(cls: type[Module[Any]], hook: str, names: tuple[str, ...]) -> tupl
         if parameter.name not in names and unfilled:
             near = get_close_matches(parameter.name, names, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ModuleDefinitionError(
+            raise DefinitionError(
                 f"{cls.__name__}.{hook} has a parameter {parameter.name!r}, which the engine does not pass; it passes, "
                 f"by name, {', '.join(names)}{hint}"
             )
         if parameter.name in names and parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ModuleDefinitionError(f"{cls.__name__}.{hook}: {parameter.name!r} must not be positional-only")
+            raise DefinitionError(f"{cls.__name__}.{hook}: {parameter.name!r} must not be positional-only")
     return tuple(name for name in names if name in signature.parameters)
 
 
@@ -309,7 +306,7 @@ def _parameters(init_state: Callable[..., Any]) -> tuple[bool, tuple[str, ...], 
 
 def _refuse_engine_fields(state: StateSchema, task: Task, budget: RuntimeBudget) -> None:
     if state.max_steps not in (StateSchema.model_fields["max_steps"].default, budget.max_steps):
-        raise EngineOwnedFieldError(
+        raise engine_owned(
             f"max_steps, which init_state set to {state.max_steps},",
             f"this run's limit is {budget.max_steps}: leave it out of the state, and set it by the task's budget or "
             "Engine(module, budget=RuntimeBudget(max_steps=...))",
@@ -317,20 +314,20 @@ def _refuse_engine_fields(state: StateSchema, task: Task, budget: RuntimeBudget)
     for name, expected in (("task", task.objective), ("current_step", 0)):
         if (value := getattr(state, name)) not in (StateSchema.model_fields[name].default, expected):
             remedy = f"it is {expected!r:.80} in this run: leave it out, and hold another value in a field of yours"
-            raise EngineOwnedFieldError(f"{name}, which init_state set to {value!r:.80},", remedy)
+            raise engine_owned(f"{name}, which init_state set to {value!r:.80},", remedy)
 
 
 async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget, *, strict: bool = True) -> StateSchema:
     """Return the first state of a run of this task.
 
     The engine sets `task`, `current_step` and `max_steps`, and adds the task's metadata and constraints to `metadata`,
-    in which values of `init_state` win over the task's. Raises ModuleDefinitionError if `init_state` does not return a
-    state of the module's class, and EngineOwnedFieldError if it sets another limit, task or step, which would not apply
+    in which values of `init_state` win over the task's. Raises DefinitionError if `init_state` does not return a
+    state of the module's class, and StateError if it sets another limit, task or step, which would not apply
     (unless not `strict`: a trace may have been recorded when this was no error).
     """
     state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
     if not isinstance(state, module.state_class):
-        raise ModuleDefinitionError(
+        raise DefinitionError(
             f"{type(module).__name__}.init_state returned {kind_of(state)}; "
             f"it must return an instance of {module.state_class.__name__}"
         )

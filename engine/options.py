@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
+from ..traces.errors import UsageError
 from ..traces.file.writer import Durability
 from ..traces.secret_table import without_password
 from ..traces.stores import TraceStore, open_store
 from ..traces.stores.store_url import is_url
 from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor, make_redactor
-from .errors import EngineUsageError
 from .loop.stop_criteria import StopCriteria
 from .run.clock import Clock
 from .run.start.plan import Observer
@@ -45,14 +45,14 @@ class EngineOptions(CommonOptions, total=False):
 
 
 def checked(name: str, given: T, fits: bool, wanted: str) -> T:
-    """Return the value of an option that fits; otherwise raise EngineUsageError."""
+    """Return the value of an option that fits; otherwise raise UsageError."""
     if fits:
         return given
     if isinstance(given, type):
         shown = f"the class {given.__name__}; write {given.__name__}(...)"
     else:
         shown = without_password(f"{given!r:.80}")
-    raise EngineUsageError(f"{name} must be {wanted}, got {shown}")
+    raise UsageError(f"{name} must be {wanted}, got {shown}")
 
 
 def has(given: Any, *methods: str) -> bool:
@@ -64,7 +64,7 @@ def several(name: str, given: Any) -> tuple[Any, ...]:
     """Return the items of a list."""
     if isinstance(given, Iterable) and not isinstance(given, str):
         return tuple(given)
-    raise EngineUsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")
+    raise UsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")
 
 
 def stop_criteria(given: Any) -> tuple[StopCriteria, ...]:
@@ -99,7 +99,7 @@ def redactor(given: Any) -> Redactor | None:
         values = list(given)
         if all(isinstance(each, str) for each in values):
             return make_redactor(values)
-    raise EngineUsageError(
+    raise UsageError(
         f"redact must be True, False, a list of secret texts, or a mapping of names to them, got {type(given).__name__}"
     )
 

@@ -17,57 +17,44 @@ All derive from `RefoldError`. The errors of the core are here; the errors of a 
 in that module, and belong to the same families. Every error's name ends in `Error`. No other name does, except the
 Agent's events that dreadnode has named so.
 
+`code` distinguishes errors of one class. It is a short name that stays the same, or "":
+
+| class | codes |
+|---|---|
+| `DefinitionError` | `state_class` |
+| `UsageError` | `arguments` |
+| `StateError` | `circular_value`, `engine_owned`, `reduce`, `state_migration` |
+| `ExternalError` | `extra_missing` |
+| `RunAbortedError` | `all_candidates_failed`, `budget_exceeded`, `child_run`, `no_thread`, `recorded_value` |
+| `RunClosedError` | `call_closed` |
+| `TraceError` | `export`, `record_invalid`, `trace_exists` |
+| `TraceCorruptError` | `missing_member`, `not_a_trace`, `trace_format` |
+| `TraceWriteError` | `trace_taken` |
+| `TaskError` | `command`, `copy_refused`, `environment_not_open`, `files_lost`, `no_environment`, `not_forkable`, |
+| | `outside_workspace`, `task_invalid`, and the code of the first of its `issues` |
+
 `EffectError` is not a family: code that expects a failed effect should not catch a misuse of the engine.
 """
 
 from .engine.errors import (
-    ArgumentError,
-    BudgetExceededError,
-    CallClosedError,
-    ChildRunError,
-    CircularValueError,
-    DecisionError,
     DraftExpiredError,
     EffectError,
     EffectNotAllowedError,
-    EngineOwnedFieldError,
-    EngineUsageError,
-    ExplorationError,
     FrozenStateError,
-    ModuleDefinitionError,
     NoRunError,
-    NoThreadError,
-    RecordedValueError,
-    ReduceError,
     RunClosedError,
     RunNotCompletedError,
-    StateDefinitionError,
-    StateMigrationError,
     StateValueError,
     WaitAnsweredError,
 )
 from .tasks.errors import (
-    CommandError,
-    CopyRefusedError,
-    EnvironmentMismatchError,
-    EnvironmentNotOpenError,
-    FilesLostError,
-    NoEnvironmentError,
-    NotForkableError,
-    OutsideWorkspaceError,
     TaskFileError,
-    TaskInvalidError,
 )
 from .traces.errors import (
     DefinitionError,
     DivergenceError,
-    ExportError,
     ExternalError,
-    ExtraMissingError,
-    MissingMemberError,
-    NotATraceError,
     PatchError,
-    RecordError,
     RefoldError,
     RunAbortedError,
     StateError,
@@ -75,70 +62,35 @@ from .traces.errors import (
     TaskError,
     TraceCorruptError,
     TraceError,
-    TraceExistsError,
-    TraceFormatError,
     TraceLockedError,
     TraceNotFoundError,
-    TraceTakenError,
     TraceWriteError,
     UsageError,
 )
 
 __all__ = [
-    "ArgumentError",
-    "BudgetExceededError",
-    "CallClosedError",
-    "ChildRunError",
-    "CircularValueError",
-    "CommandError",
-    "CopyRefusedError",
-    "DecisionError",
     "DefinitionError",
     "DivergenceError",
     "DraftExpiredError",
     "EffectError",
     "EffectNotAllowedError",
-    "EngineOwnedFieldError",
-    "EngineUsageError",
-    "EnvironmentMismatchError",
-    "EnvironmentNotOpenError",
-    "ExplorationError",
-    "ExportError",
     "ExternalError",
-    "ExtraMissingError",
-    "FilesLostError",
     "FrozenStateError",
-    "MissingMemberError",
-    "ModuleDefinitionError",
-    "NoEnvironmentError",
     "NoRunError",
-    "NoThreadError",
-    "NotATraceError",
-    "NotForkableError",
-    "OutsideWorkspaceError",
     "PatchError",
-    "RecordError",
-    "RecordedValueError",
-    "ReduceError",
     "RefoldError",
     "RunAbortedError",
     "RunClosedError",
     "RunNotCompletedError",
-    "StateDefinitionError",
     "StateError",
-    "StateMigrationError",
     "StateValueError",
     "StoreError",
     "TaskError",
     "TaskFileError",
-    "TaskInvalidError",
     "TraceCorruptError",
     "TraceError",
-    "TraceExistsError",
-    "TraceFormatError",
     "TraceLockedError",
     "TraceNotFoundError",
-    "TraceTakenError",
     "TraceWriteError",
     "UsageError",
     "WaitAnsweredError",

@@ -37,6 +37,8 @@ class Issue(Protocol):
 class TaskInvalidError(TaskError):
     """A document is not a valid task; `issues` has all its problems."""
 
+    code = "task_invalid"
+
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
         super().__init__("not a valid task: " + "; ".join(f"{issue.place}{issue.message}" for issue in self.issues))
@@ -79,6 +81,8 @@ class FilesLostError(TaskError):
     They were in a folder that was removed when the run stopped. `files` are the first of their names.
     """
 
+    code = "files_lost"
+
     def __init__(self, run_id: str, environment: str, files: Sequence[str], count: int) -> None:
         self.files = tuple(files)
         more = f" and {count - len(self.files)} more" if count > len(self.files) else ""
@@ -92,6 +96,8 @@ class FilesLostError(TaskError):
 class EnvironmentMismatchError(TaskError):
     """A task's environment is not available; `code` is the first issue's."""
 
+    code = "environment_mismatch"
+
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = list(issues)
         self.code = self.issues[0].code
@@ -104,42 +110,12 @@ class OutsideWorkspaceError(TaskError):
     It does so by `..`, as an absolute path, or through a symbolic link.
     """
 
+    code = "outside_workspace"
+
     def __init__(self, path: str, root: Path, why: str) -> None:
         self.path = path
         self.root = root
         super().__init__(f"{path!r} {why}; use a path inside {root}")
-
-
-class NoEnvironmentError(TaskError):
-    """`current_environment()` was called where no environment is open."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "no environment is open here: give the task an env_spec (for example EnvSpec(type='scratch')), "
-            "or enter `use_environment(environment)` around the call"
-        )
-
-
-class EnvironmentNotOpenError(TaskError):
-    """An environment was used before opening or after closing.
-
-    Closing kills a running command.
-    """
-
-    def __init__(self, type_: str, why: str) -> None:
-        self.type = type_
-        super().__init__(f"the {type_!r} environment {why}")
-
-
-class NotForkableError(TaskError):
-    """`fork()` of an environment without the capability "fork"."""
-
-    def __init__(self, type_: str) -> None:
-        self.type = type_
-        super().__init__(
-            f"a {type_!r} environment cannot be forked: its files are the real ones; "
-            "use EnvSpec(type='scratch'), whose folder is a copy that can be copied again"
-        )
 
 
 _SHOWN = 300
@@ -149,6 +125,8 @@ _SHOWN = 300
 class CommandError(TaskError):
     """A command could not be started; for a started command, see `ExecResult`."""
 
+    code = "command"
+
     def __init__(self, argv: Sequence[str], reason: str) -> None:
         self.argv = list(argv)
         self.reason = reason
@@ -156,10 +134,3 @@ class CommandError(TaskError):
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown) - _SHOWN} more characters)"
         super().__init__(f"could not start {shown}: {reason}")
-
-
-class CopyRefusedError(TaskError):
-    """A folder cannot be copied.
-
-    A link leads out of the folder, or an entry is neither a file nor a folder.
-    """

@@ -1,5 +1,6 @@
 """The families of errors, and the errors of traces and patches."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,17 @@ CAUSES = (
 class RefoldError(Exception):
     """An action that refold refused or could not carry out.
 
-    The message says what is wrong, where, and what to do next. Subclasses carry the facts as attributes (`path`,
-    `step`, `expected`, …) so that code need not parse the message.
+    The message says what is wrong, where, and what to do next. `code` distinguishes errors of one class: a short name
+    that stays the same, or "". Subclasses carry the facts as attributes (`path`, `step`, `expected`, …), so that code
+    need not parse the message.
     """
+
+    code = ""
+
+    def __init__(self, *args: object, code: str = "") -> None:
+        super().__init__(*args)
+        if code:
+            self.code = code
 
 
 class DefinitionError(RefoldError):
@@ -60,8 +69,11 @@ class TraceError(RefoldError):
 class TaskError(RefoldError):
     """A task could not be done.
 
-    The cause is its document, its environment, a path in its workspace, or its run.
+    The cause is its document, its environment, a path in its workspace, or its run. `issues` are the problems that a
+    check has found, each a `TaskValidationIssue`.
     """
+
+    issues: Sequence[Any] = ()
 
 
 class DivergenceError(RefoldError):
@@ -90,12 +102,11 @@ class TraceNotFoundError(TraceError):
         self.path = path
 
 
-class TraceExistsError(TraceError):
-    """A trace cannot be created because its file `path` exists."""
-
-    def __init__(self, path: object) -> None:
-        super().__init__(f"{path} exists already: give the run another id, or continue this trace with resume")
-        self.path = path if isinstance(path, Path) else None
+def trace_exists(path: object) -> TraceError:
+    """Return the error for a trace that cannot be created because it exists."""
+    return TraceError(
+        f"{path} exists already: give the run another id, or continue this trace with resume", code="trace_exists"
+    )
 
 
 class TraceLockedError(TraceError):
@@ -129,6 +140,8 @@ class TraceTakenError(TraceWriteError):
     This process's lease ran out, and it must not write any more. The records of the trace are complete.
     """
 
+    code = "trace_taken"
+
     def __init__(self, what: str, holder: str | None = None) -> None:
         who = f"{holder} holds it now" if holder else "its lease was given up or claimed by another process"
         super().__init__(f"{what} is no longer this process's to write: {who}; nothing more is written or started")
@@ -147,6 +160,8 @@ class RecordError(TraceError):
 
     Nothing was written, and the writer can still be used.
     """
+
+    code = "record_invalid"
 
 
 class TraceCorruptError(TraceError):
@@ -178,6 +193,8 @@ class TraceCorruptError(TraceError):
 class MissingMemberError(TraceCorruptError, KeyError):
     """A record does not have the member that the caller asked for."""
 
+    code = "missing_member"
+
     def __str__(self) -> str:
         return Exception.__str__(self)
 
@@ -187,6 +204,8 @@ class TraceFormatError(TraceCorruptError):
 
     A newer refold has written it. It stays as it is: this refold reads, resumes and repairs nothing in it.
     """
+
+    code = "trace_format"
 
     def __init__(self, path: Path | None, found: Any, known: int) -> None:
         super().__init__(
@@ -203,6 +222,8 @@ class TraceFormatError(TraceCorruptError):
 
 class NotATraceError(TraceCorruptError):
     """The given file is not a trace."""
+
+    code = "not_a_trace"
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__("this is not a refold trace", 1, path=path)
@@ -227,16 +248,10 @@ class PatchError(TraceError):
         self.pointer = pointer
 
 
-class ExportError(TraceError):
-    """A trace cannot be exported, or its file `path` not written."""
-
-    def __init__(self, message: str, path: Path | None = None) -> None:
-        super().__init__(message)
-        self.path = path
-
-
 class ExtraMissingError(ExternalError, ImportError):
     """An extra's package is not installed; the message has the command."""
+
+    code = "extra_missing"
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: pip install 'refold[{extra}]'")

@@ -11,12 +11,12 @@ import anyio
 
 from ...tasks import Task
 from ...traces import Trace
-from ...traces.errors import DivergenceError, StateError, TraceError
+from ...traces.errors import DivergenceError, StateError, TraceError, UsageError
 from ..concurrency.tasks import Job, current_loop
 from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..effects.tools import check_tools
-from ..errors import ChildRunError, EngineUsageError, RecordedValueError
+from ..errors import ChildRunError, RecordedValueError
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
 from ..replay.reuse import Reuse
@@ -48,7 +48,7 @@ class CalledChild(ChildRun):
     """A child run that a call has started.
 
     It works in the call (`bring_for`) or, after `start`, in a task of its own. Its `label` is such as
-    `2.helper-1f3a9c2b04`. If `recorded`, an earlier attempt has recorded its start. Raises EngineUsageError outside of
+    `2.helper-1f3a9c2b04`. If `recorded`, an earlier attempt has recorded its start. Raises UsageError outside of
     the event loop of `run`, and for tools that the child cannot have.
     """
 
@@ -66,7 +66,7 @@ class CalledChild(ChildRun):
         recorded: bool = False,
     ) -> None:
         if current_loop() is not run.loop:
-            raise EngineUsageError(
+            raise UsageError(
                 "a child run belongs on the event loop of its run; make the tool async, and await the child in it"
             )
         check_tools(module.tools)
@@ -187,7 +187,7 @@ class CalledChild(ChildRun):
                 f"child run {self.run_id} cannot be resumed: {error}; restore its code and resume again, or resume "
                 "with on_divergence='fork' or 'ignore'"
             ) from error
-        except (TraceError, EngineUsageError, StateError, RecordedValueError) as error:
+        except (TraceError, UsageError, StateError, RecordedValueError) as error:
             raise ChildRunError(f"child run {self.run_id} cannot be started or resumed: {error}") from error
 
     def _belongs(self, trace: Trace) -> bool:

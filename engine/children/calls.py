@@ -11,6 +11,7 @@ from typing import Any, cast
 import orjson
 
 from ...tasks import Task, TaskBudget, as_task
+from ...traces.errors import UsageError
 from ...traces.file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..concurrency.tasks import Job
 from ..effects.budget import RuntimeBudget
@@ -19,7 +20,7 @@ from ..effects.context import Frame, frame_or_none
 from ..effects.redaction import make_redactor, redacted_task
 from ..effects.spec import EffectSpec, Marks
 from ..effects.tools import check_tools
-from ..errors import EngineUsageError, NoRunError
+from ..errors import NoRunError
 from ..loop.decision import check_wait
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
@@ -69,7 +70,7 @@ async def run_child(
         value: makes a JSON value of the child's last state, for `ChildResult.value`.
 
     Raises:
-        EngineUsageError: `module` is not an AgentModule instance.
+        UsageError: `module` is not an AgentModule instance.
         ChildRunError: the child's trace cannot be written or resumed; the run fails, and can be resumed.
         EffectError: `value` failed, or returned a value without a JSON form (outside of any run, the error itself).
     """
@@ -115,7 +116,7 @@ async def child_state(label: str, *, value: Reads = None) -> ChildResult:
     """Return the present status of a background child, or its result.
 
     `value` makes a JSON value of the child's last state, for `ChildResult.value`. Raises NoRunError outside of a run,
-    and EffectError (of type EngineUsageError) if the run has no child `label`.
+    and EffectError (of type UsageError) if the run has no child `label`.
     """
     frame = _frame("child_state")
     call = frame.host.begin(frame, _STATE, {"child": label})
@@ -131,7 +132,7 @@ async def wait_child(label: str, *, seconds: float | None = None, value: Reads =
 
     Without `seconds`, the run shows the child's requests as its own and waits for their answers. With `seconds`, a
     child that waits for an answer is returned with the status "waiting". Raises the errors of `child_state`, and
-    DecisionError if `seconds` is not a valid time.
+    UsageError if `seconds` is not a valid time.
     """
     check_wait(None, seconds)
     frame = _frame("wait_child")
@@ -165,9 +166,9 @@ async def _alone(
 def _checked(
     module: Module[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
 ) -> tuple[Task, RuntimeBudget]:
-    """Return a child's task and budget, or raise EngineUsageError."""
+    """Return a child's task and budget, or raise UsageError."""
     if not isinstance(cast(object, module), Module):
-        raise EngineUsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
+        raise UsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
     task = as_task(task)
     limits = budget if isinstance(budget, RuntimeBudget) else RuntimeBudget().under(budget)
     return task, limits.under(task.budget)

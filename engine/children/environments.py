@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 
 from ...tasks import Environment
-from ..errors import EngineUsageError
+from ...traces.errors import UsageError
 
 
 class Worlds:
@@ -18,10 +18,10 @@ class Worlds:
         self._forks = forks
 
     def check(self) -> None:
-        """Raise EngineUsageError if children would overwrite each other's files."""
+        """Raise UsageError if children would overwrite each other's files."""
         own = self._at[""]
         if own is not None and not self._shared and "fork" not in own.capabilities:
-            raise EngineUsageError(
+            raise UsageError(
                 f"the {own.type!r} environment cannot be forked, so candidates would write over each other's files; "
                 "use a scratch environment, or allow it with Engine(shared_env=True)"
             )

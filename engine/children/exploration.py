@@ -25,12 +25,13 @@ from typing import Any, cast
 import anyio
 from orjson import dumps
 
+from ...traces.errors import UsageError
 from ..concurrency.tasks import several, the_one_of
 from ..effects.budget import EndedFromAbove
 from ..effects.context import Frame
 from ..effects.spec import is_async
 from ..endings import StopReason
-from ..errors import BudgetExceededError, DecisionError
+from ..errors import BudgetExceededError
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..run.begin_and_end import with_reason
@@ -89,7 +90,7 @@ class Exploration:
             with frame, anyio.CancelScope() as self._scope:
                 choosing: Any = strategy.choose(self)
                 if not isawaitable(choosing):
-                    raise DecisionError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
+                    raise UsageError(f"{type(strategy).__name__}.choose must be a coroutine: async def choose(…)")
                 chosen = await choosing
                 if run.stopping is not None:  # a score may have swallowed the error of a used-up budget
                     self._cut_off()
@@ -123,7 +124,7 @@ class Exploration:
     ) -> list[Node]:
         """See Branch.grow."""
         if steps is not None and (type(steps) is not int or steps < 1):
-            raise DecisionError(f"children run for a whole number of steps, at least 1, got {steps!r}")
+            raise UsageError(f"children run for a whole number of steps, at least 1, got {steps!r}")
         if self._cut is not None:
             raise _Cut
         asked = None if candidates is None else list(candidates)
@@ -131,7 +132,7 @@ class Exploration:
         wanted = [(node, n) for node in nodes for n in (range(len(node.candidates)) if asked is None else asked)]
         for node, number in wanted:
             if not 0 <= number < len(node.candidates):
-                raise DecisionError(
+                raise UsageError(
                     f"the node at {node.place!r} has no candidate {number!r}; "
                     f"it has {len(node.candidates)}, numbered from 0"
                 )
@@ -148,7 +149,7 @@ class Exploration:
             if place not in self._nodes:
                 await self._growing[place].wait()  # another task grows this node
             if place not in self._nodes:
-                raise DecisionError(f"candidate {place} was cancelled before it ended; grow it again")
+                raise UsageError(f"candidate {place} was cancelled before it ended; grow it again")
         return [self._nodes[place] for place in places]
 
     async def rate(self, *nodes: Node, score: Score) -> list[float]:
@@ -191,11 +192,11 @@ class Exploration:
     def _check_known(self, *nodes: Node) -> None:
         for node in nodes:
             if self._chosen:
-                raise DecisionError("this branch has been decided; use the branch that choose() was called with")
+                raise UsageError("this branch has been decided; use the branch that choose() was called with")
             if not isinstance(cast(object, node), Node):
-                raise DecisionError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
+                raise UsageError(f"grow() and rate() take nodes of the branch, got {node!r:.100}")
             if self._nodes.get(node.place) is not node:
-                raise DecisionError(
+                raise UsageError(
                     f"the node at {node.place!r} is not of this branch; use nodes that its grow() has returned"
                 )
 
@@ -320,7 +321,7 @@ def _finite(value: Any, score: Any, place: str) -> float:
             return number
     name = getattr(score, "__name__", type(score).__name__)
     what = f"candidate {place}" if place else "the run's own state"
-    raise DecisionError(f"the score of {what} must be a finite number, {name} gave {value!r:.80}")
+    raise UsageError(f"the score of {what} must be a finite number, {name} gave {value!r:.80}")
 
 
 def adopted(state: StateSchema, reason: str | None) -> Adopted:

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from ...tasks import Environment, Task
 from ...traces import Trace
-from ...traces.errors import TraceNotFoundError, TraceWriteError
+from ...traces.errors import TraceNotFoundError, TraceWriteError, UsageError
 from ..concurrency.tasks import several
 from ..effects.budget import EndedFromAbove, RuntimeBudget, RunUsage
 from ..effects.call import Call
 from ..endings import StopReason
-from ..errors import ChildRunError, EngineUsageError
+from ..errors import ChildRunError
 from ..loop.decision import Decision
 from ..loop.loop import Adopted
 from ..module import Module
@@ -77,7 +77,7 @@ class ChildRegistry:
         return self._background[child.run_id]
 
     def status(self, label: str, read: Reads) -> ChildResult:
-        """Return the status of a background child, or raise EngineUsageError."""
+        """Return the status of a background child, or raise UsageError."""
         known = self._background.get(child_id(self._run.run_id, label))
         return known.status(read) if known is not None else self._status_elsewhere(label, read)
 
@@ -91,7 +91,7 @@ class ChildRegistry:
     def _status_elsewhere(self, label: str, read: Reads) -> ChildResult:
         """Return the status of an abandoned or a fork source's child.
 
-        Its `value` is read if the module's `child_module` returns a module for it. Raises EngineUsageError if there is
+        Its `value` is read if the module's `child_module` returns a module for it. Raises UsageError if there is
         no such child, and ChildRunError if its trace is lost.
         """
         near: Trace | None = self._run.writer.trace()
@@ -115,7 +115,7 @@ class ChildRegistry:
                         "place and resume the run"
                     ) from error
                 near = self._source(near, label)
-        raise EngineUsageError(
+        raise UsageError(
             f"this run has started no child {label!r}, and no run that it was forked from has; "
             "use a label that start_child() returned"
         )
@@ -124,7 +124,7 @@ class ChildRegistry:
         """Return the trace of a fork's source; None for another run.
 
         The source of a fork's child that reuses outcomes is the child at the same place in the fork's source. Raises
-        EngineUsageError if the source is not found; `label` is the child that is looked for.
+        UsageError if the source is not found; `label` is the child that is looked for.
         """
         link = trace.parent or {}
         source = link if link.get("kind") == "fork" else link.get("reuse_effects")
@@ -137,7 +137,7 @@ class ChildRegistry:
         try:
             return linked(source, trace)
         except TraceNotFoundError as error:
-            raise EngineUsageError(
+            raise UsageError(
                 f"this run has started no child {label!r}; run {source['run']}, from which {trace.run_id} was forked, "
                 f"may have, but {error}; copy that run with its children to the store of this run, or fork it there"
             ) from error

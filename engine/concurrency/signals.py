@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from ..errors import EngineUsageError
+from ...traces.errors import UsageError
 
 R = TypeVar("R")
 _LOOK = 0.5
@@ -25,7 +25,7 @@ def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
 
     A script gets an event loop from `run_with_signals`. In a notebook, where a loop is running already, the work gets a
     thread from `run_in_thread`. Inside any other running event loop, which the call would block, raises
-    EngineUsageError; `instead` is the call to write there.
+    UsageError; `instead` is the call to write there.
     """
     try:
         asyncio.get_running_loop()
@@ -34,7 +34,7 @@ def run_blocking(work: Callable[[], Awaitable[R]], instead: str) -> R:
     else:
         if in_notebook():
             return run_in_thread(work)
-        raise EngineUsageError(f"an event loop is running in this thread; use `{instead}`")
+        raise UsageError(f"an event loop is running in this thread; use `{instead}`")
     return run_with_signals(work)
 
 

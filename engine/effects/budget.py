@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from operator import add, attrgetter
 from typing import Any
 
+from ...traces.errors import UsageError
 from ...traces.printable import message_of
 from ..endings import StopReason
-from ..errors import BudgetExceededError, EngineUsageError
+from ..errors import BudgetExceededError
 
 WARN_AT = 0.8
 """The share of a limit at which the run warns."""
@@ -189,11 +190,11 @@ class RuntimeBudget:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "RuntimeBudget":
-        """Read a record's budget; raises EngineUsageError if it is not valid."""
+        """Read a record's budget; raises UsageError if it is not valid."""
         try:
             return cls(**doc)
         except (TypeError, ValueError) as error:
-            raise EngineUsageError(f"the budget in the trace is not valid: {message_of(error)}") from None
+            raise UsageError(f"the budget in the trace is not valid: {message_of(error)}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as a header carries it."""

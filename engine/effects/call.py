@@ -26,7 +26,7 @@ from ..concurrency.forked_processes import ForksEnd
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import reset_frame, set_frame
-from ..errors import CallClosedError, ChildRunError, EffectError, RunClosedError, StateValueError
+from ..errors import ChildRunError, EffectError, RunClosedError, StateValueError
 from ..state.frozen import FrozenDict
 from ..state.model import dump, json_value
 from ..state.serialization import SHALLOW, check_depth
@@ -303,7 +303,10 @@ class Call:
             usage = run.account.priced(usage)
         if not run.close(self):
             if self.frame.span.over:
-                raise CallClosedError(f"the hook or call that made {self.spec.name} has ended; its result is discarded")
+                raise RunClosedError(
+                    f"the hook or call that made {self.spec.name} has ended; its result is discarded",
+                    code="call_closed",
+                )
             raise RunClosedError(f"run {run.run_id} no longer waits for {self.spec.name}; its result is discarded")
         self.over = True
         if self.open:

@@ -37,7 +37,7 @@ from weakref import WeakKeyDictionary
 from ...traces.derived_ids import derive
 from ...traces.file.writer import TraceWriter
 from ..current_frame import NOWHERE, frame_variable, reset_frame, set_frame
-from ..errors import CallClosedError, EffectNotAllowedError, NoRunError, RunClosedError
+from ..errors import EffectNotAllowedError, NoRunError, RunClosedError
 from .spec import EffectSpec
 
 
@@ -218,7 +218,7 @@ def end_open_calls(span: Any) -> None:
             return
         try:
             call.cancelled("the hook or call that made this call ended before it")
-        except (CallClosedError, RunClosedError):
+        except RunClosedError:
             continue  # the call has ended meanwhile, in another thread
         if call.when_left is not None:
             call.when_left()

@@ -13,10 +13,11 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...traces import Follower
 from ...traces.derived_ids import id_from
+from ...traces.errors import UsageError
 from ...traces.stores.store_url import home_of
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
-from ..errors import EngineUsageError, NoRunError, StateValueError
+from ..errors import NoRunError, StateValueError
 from ..state.digest import value_digest
 from .budget import Usage
 from .call import CallInfo, carry_out_here, outcome_of, replayed, typed
@@ -42,7 +43,7 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Raises:
         EffectError: the function raised, or its result has no exact JSON form. In a live run, `__cause__` is the
             original error.
-        EffectNotAllowedError, NoRunError, RunClosedError, CallClosedError: no effect can be performed here.
+        EffectNotAllowedError, NoRunError, RunClosedError: no effect can be performed here.
     """
     frame = frame_or_none()
     if frame is None:
@@ -70,13 +71,13 @@ async def perform_as(
     result; with `Any`, the result consists of plain JSON values.
 
     Raises:
-        EngineUsageError: the name is empty or starts with `refold.`, or the request is not a mapping with text keys.
-        EffectError, EffectNotAllowedError, NoRunError, RunClosedError, CallClosedError: as `perform` does.
+        UsageError: the name is empty or starts with `refold.`, or the request is not a mapping with text keys.
+        EffectError, EffectNotAllowedError, NoRunError, RunClosedError: as `perform` does.
     """
     if not isinstance(name, str) or not name or name.startswith("refold."):
-        raise EngineUsageError(f"an effect needs a name that does not begin with 'refold.', got {name!r:.80}")
+        raise UsageError(f"an effect needs a name that does not begin with 'refold.', got {name!r:.80}")
     if not isinstance(request, Mapping) or not all(isinstance(key, str) for key in request):
-        raise EngineUsageError(f"the request of effect {name!r} must be a dict with text keys, got {request!r:.80}")
+        raise UsageError(f"the request of effect {name!r} must be a dict with text keys, got {request!r:.80}")
     frame = frame_or_none()
     if frame is None:
         value = body() if is_async(body) else await in_thread(body, {})
@@ -108,11 +109,11 @@ def at_run_end(callback: Callable[[], object]) -> None:
 def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run `fn` once in this thread and record it, from sync code.
 
-    Raises EngineUsageError if `fn` is async, and the errors of `perform`.
+    Raises UsageError if `fn` is async, and the errors of `perform`.
     """
     spec = spec_of(fn)
     if spec.is_async:
-        raise EngineUsageError(f"{spec.name} is async; use `await perform({spec.name}, ...)`")
+        raise UsageError(f"{spec.name} is async; use `await perform({spec.name}, ...)`")
     frame = frame_or_none()
     if frame is None:
         return fn(*args, **kwargs)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
-from ..errors import ArgumentError
+from ...traces.errors import UsageError
 from ..state.frozen import thaw, type_name
 from ..state.model import StateModel
 from ..state.shapes.scalars import first_problem
@@ -114,23 +114,23 @@ class Signature:
                     self._required.append(parameter.name)
 
     def check(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments, validated and converted; raises ArgumentError."""
+        """Return the arguments, validated and converted; raises UsageError."""
         taken: dict[str, Any] = {}
         for name, value in args.items():
             if name not in self._validators and not self._open:
-                raise ArgumentError(self._unexpected(name), name)
+                raise UsageError(self._unexpected(name), code="arguments")
             validate = self._validators.get(name)
             try:
                 taken[name] = thaw(value) if validate is None else validate(value)
             except ValidationError as error:
                 shown = repr(value)
                 shown = shown if len(shown) <= 80 else shown[:77] + "..."
-                raise ArgumentError(
-                    f"argument {name!r} of {self.name}: {first_problem(error)} (got {shown})", name
+                raise UsageError(
+                    f"argument {name!r} of {self.name}: {first_problem(error)} (got {shown})", code="arguments"
                 ) from None
         for name in self._required:
             if name not in taken:
-                raise ArgumentError(f"argument {name!r} of {self.name} is missing", name)
+                raise UsageError(f"argument {name!r} of {self.name} is missing", code="arguments")
         return taken
 
     def _unexpected(self, name: str) -> str:

@@ -10,8 +10,9 @@ import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
+from ...traces.errors import DefinitionError, UsageError
 from ..concurrency.tasks import is_cancelled, stray, the_one_of
-from ..errors import ArgumentError, EffectError, EngineUsageError, ModuleDefinitionError
+from ..errors import EffectError
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..state.model import json_value
 from .call import Call, outcome_of
@@ -28,13 +29,11 @@ async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = Fals
     If a tool fails, its result is an error. For an unknown tool, or for arguments that do not fit, there is no call,
     and the error names the nearest matches. With `own_task`, a single async tool runs in this task instead of a new
     one. Use `own_task` only in an `act` without a timeout or task of asyncio around this call, since their cancellation
-    would count as the tool's own. Raises EngineUsageError outside of a run.
+    would count as the tool's own. Raises UsageError outside of a run.
     """
     frame = frame_or_none()
     if frame is None:
-        raise EngineUsageError(
-            "actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)"
-        )
+        raise UsageError("actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)")
     if len(decision.actions) > 1:
         return await _several(frame, tools, decision)
     begun = begin(frame, tools, decision.actions[0])
@@ -129,7 +128,7 @@ def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
         spec = known[1]
         assert spec.signature is not None
         kwargs = spec.signature.check(action.args)
-    except ArgumentError as error:
+    except UsageError as error:
         return ActionResult(action.id or name, name, None, str(error), "ArgumentError")
     call: Call = host.begin(frame, spec, None, action)
     call.carry(action.id or name, known[0], kwargs)
@@ -140,7 +139,7 @@ def _no_tool(tools: Tools, action: Action) -> ActionResult:
     """Return the error result of an action whose tool does not exist."""
     name = action.name
     if (fn := tools.get(name)) is not None:
-        raise ModuleDefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
+        raise DefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
     names = [*map(str, tools)]
     near = get_close_matches(name, names, 3)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
@@ -164,20 +163,20 @@ async def _run(call: Call | ActionResult) -> ActionResult:
 
 
 def check_dict(tools: Tools) -> Tools:
-    """Return `tools`; raises ModuleDefinitionError if they are not a mapping."""
+    """Return `tools`; raises DefinitionError if they are not a mapping."""
     if not isinstance(tools, Mapping):
-        raise ModuleDefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}")
+        raise DefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}")
     return tools
 
 
 def check_tools(tools: Tools) -> None:
-    """Raise ModuleDefinitionError for the first tool that cannot be called."""
+    """Raise DefinitionError for the first tool that cannot be called."""
     for name, fn in check_dict(tools).items():
         if not isinstance(name, str) or not name:
-            raise ModuleDefinitionError(f"a tool needs a name, got {name!r}")
+            raise DefinitionError(f"a tool needs a name, got {name!r}")
         if not callable(fn):
-            raise ModuleDefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
+            raise DefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
         try:
             spec_of(fn, name)
         except (TypeError, NameError, ValueError, PydanticUserError) as error:
-            raise ModuleDefinitionError(f"tool {name!r} cannot be called by name and value: {error}") from error
+            raise DefinitionError(f"tool {name!r} cannot be called by name and value: {error}") from error

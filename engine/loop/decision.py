@@ -6,9 +6,10 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import PydanticUserError, TypeAdapter
 
+from ...traces.errors import UsageError
 from ...traces.html_card import short_text
 from ...traces.notebook_cards import decision_card
-from ..errors import DecisionError, EffectError, StateValueError
+from ..errors import EffectError, StateValueError
 from ..state.frozen import type_name
 from ..state.model import json_value
 from .json_schema import check_schema
@@ -30,11 +31,11 @@ def made(cls: type[T], members: dict[str, Any]) -> T:
 
 
 def _json(value: Any, label: str) -> Any:
-    """Return `value` as a frozen JSON value, or raise DecisionError."""
+    """Return `value` as a frozen JSON value, or raise UsageError."""
     try:
         return json_value(value, label)
     except StateValueError as error:
-        raise DecisionError(f"{label}{error.path}: {error.why}") from None
+        raise UsageError(f"{label}{error.path}: {error.why}") from None
 
 
 @dataclass(frozen=True, init=False)
@@ -42,7 +43,7 @@ class Action:
     """One call of a tool in a decision, with frozen JSON arguments.
 
     `id` names the action within its run; without one, the engine derives it from the step and the action's place. The
-    arguments are frozen. Raises DecisionError for an empty name and for arguments that are not JSON.
+    arguments are frozen. Raises UsageError for an empty name and for arguments that are not JSON.
     """
 
     name: str
@@ -51,13 +52,13 @@ class Action:
 
     def __init__(self, name: str, args: Mapping[str, Any] = _NONE, id: str | None = None) -> None:
         if not isinstance(name, str) or not name:
-            raise DecisionError(f"an action needs the name of a tool, got {name!r}")
+            raise UsageError(f"an action needs the name of a tool, got {name!r}")
         if id is not None and (not isinstance(id, str) or not id):
-            raise DecisionError(f"the id of action {name!r} must be text, got {id!r}")
+            raise UsageError(f"the id of action {name!r} must be text, got {id!r}")
         if args is not _NONE:
             if type(args) is not dict:
                 if not isinstance(args, Mapping):
-                    raise DecisionError(f"the args of action {name!r} must be a dict, got {type_name(args)}")
+                    raise UsageError(f"the args of action {name!r} must be a dict, got {type_name(args)}")
                 args = dict(args)
             args = _json(args, f"Action({name!r}).args")
         object.__setattr__(self, "__dict__", {"name": name, "args": args, "id": id})  # all at once, as in `made`
@@ -150,7 +151,7 @@ class Decision:
     """One decision: act, final, wait or branch.
 
     Make it with `Decision.act`, `final`, `wait` or `branch`. It is frozen, and has JSON values only. Raises
-    DecisionError for a decision that the engine could not carry out.
+    UsageError for a decision that the engine could not carry out.
     """
 
     mode: Mode
@@ -174,12 +175,12 @@ class Decision:
         elif self.mode == "branch":
             _check_candidates(self.candidates)
         else:
-            raise DecisionError(f"{self.mode!r} is not a mode; the modes are act, final, wait and branch")
+            raise UsageError(f"{self.mode!r} is not a mode; the modes are act, final, wait and branch")
         if self.rationale is not None and not isinstance(self.rationale, str):
-            raise DecisionError(f"rationale must be text, got {type_name(self.rationale)}")
+            raise UsageError(f"rationale must be text, got {type_name(self.rationale)}")
         if self.meta is not None:
             if not isinstance(self.meta, Mapping):
-                raise DecisionError(f"meta must be a dict, got {type_name(self.meta)}")
+                raise UsageError(f"meta must be a dict, got {type_name(self.meta)}")
             object.__setattr__(self, "meta", _json(dict(self.meta), "Decision.meta"))
 
     def _repr_html_(self) -> str:
@@ -207,7 +208,7 @@ class Decision:
         given = (actions,) if isinstance(actions, Action) else actions
         plain = type(given) is tuple or type(given) is list  # isinstance with an ABC costs as much as the rest
         if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
-            raise DecisionError(f"act() takes actions, got {type_name(actions)}; write Decision.act([Action(...)])")
+            raise UsageError(f"act() takes actions, got {type_name(actions)}; write Decision.act([Action(...)])")
         taken = tuple(given)
         decision = object.__new__(cls)
         members = {"mode": "act", "actions": taken, "rationale": rationale, "meta": meta, "parallel": parallel}
@@ -298,7 +299,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> "Decision":
-        """Return the decision of a JSON form; raises DecisionError."""
+        """Return the decision of a JSON form; raises UsageError."""
         known = {
             k: doc[k] for k in ("answer", "prompt", "schema", "seconds", "rationale", "meta", "parallel") if k in doc
         }
@@ -308,60 +309,60 @@ class Decision:
             candidates = several if isinstance(several, int) else tuple(cls.from_dict(c) for c in several)
             return cls(doc["mode"], actions=actions, candidates=candidates, **known)
         except KeyError as error:
-            raise DecisionError(
+            raise UsageError(
                 f"a decision must have {error.args[0]!r}, got the members {', '.join(map(repr, doc))}"
             ) from None
 
 
 def _check_actions(actions: tuple[Action, ...]) -> None:
-    """Raise DecisionError unless there are actions, and their ids differ."""
+    """Raise UsageError unless there are actions, and their ids differ."""
     if not actions:
-        raise DecisionError("act() needs at least one action; to do nothing, wait, or end with final()")
+        raise UsageError("act() needs at least one action; to do nothing, wait, or end with final()")
     ids: set[str] = set()
     for action in actions:
         if not isinstance(action, Action):
-            raise DecisionError(f"act() takes actions, got {type_name(action)}; write Action(name, args)")
+            raise UsageError(f"act() takes actions, got {type_name(action)}; write Action(name, args)")
         if action.id is not None:
             if action.id in ids:
-                raise DecisionError(f"two actions of one decision have the id {action.id!r}; ids must differ")
+                raise UsageError(f"two actions of one decision have the id {action.id!r}; ids must differ")
             ids.add(action.id)
 
 
 def _check_answer(answer: Any) -> None:
     if not isinstance(answer, str):
-        raise DecisionError(f"final() takes the answer as text, got {type_name(answer)}; write it as text or JSON")
+        raise UsageError(f"final() takes the answer as text, got {type_name(answer)}; write it as text or JSON")
     if not answer:
-        raise DecisionError("final() needs an answer that is not empty")
+        raise UsageError("final() needs an answer that is not empty")
     _json(answer, "Decision.answer")
 
 
 def check_wait(prompt: Any, seconds: Any) -> None:
-    """Raise DecisionError unless a wait's arguments are right."""
+    """Raise UsageError unless a wait's arguments are right."""
     if prompt is not None and not isinstance(prompt, str):
-        raise DecisionError(f"prompt must be text, got {type_name(prompt)}")
+        raise UsageError(f"prompt must be text, got {type_name(prompt)}")
     if seconds is not None and (
         isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e12
     ):
-        raise DecisionError(f"seconds must be a number of seconds, from 0 to 1e12, got {seconds!r}")
+        raise UsageError(f"seconds must be a number of seconds, from 0 to 1e12, got {seconds!r}")
 
 
 def _check_candidates(candidates: Any) -> None:
-    """Raise DecisionError unless there is a candidate, and each is a decision."""
+    """Raise UsageError unless there is a candidate, and each is a decision."""
     if isinstance(candidates, int) and not isinstance(candidates, bool):
         if candidates < 1:
-            raise DecisionError(f"branch() needs at least one candidate, got {candidates}")
+            raise UsageError(f"branch() needs at least one candidate, got {candidates}")
         return
     if not isinstance(candidates, tuple) or not candidates:
-        raise DecisionError("branch() needs candidates: one or more decisions, or how often to ask decide()")
+        raise UsageError("branch() needs candidates: one or more decisions, or how often to ask decide()")
     for candidate in candidates:
         if not isinstance(candidate, Decision):
-            raise DecisionError(f"a candidate must be a Decision, got {type_name(candidate)}")
+            raise UsageError(f"a candidate must be a Decision, got {type_name(candidate)}")
 
 
 def json_schema(schema: Any) -> dict[str, Any] | None:
     """Return the JSON Schema of a request's answer.
 
-    This is the given schema, after a check, or the schema of the given type. Raises DecisionError for a mapping that is
+    This is the given schema, after a check, or the schema of the given type. Raises UsageError for a mapping that is
     no JSON Schema, and for a type that has none.
     """
     if schema is None:
@@ -373,4 +374,4 @@ def json_schema(schema: Any) -> dict[str, Any] | None:
     try:
         return TypeAdapter(schema).json_schema()
     except PydanticUserError as error:
-        raise DecisionError(f"schema must be a JSON Schema or a type that has one: {error.message}") from None
+        raise UsageError(f"schema must be a JSON Schema or a type that has one: {error.message}") from None

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from ..errors import DecisionError
+from ...traces.errors import UsageError
 
 
 def schema_problem(schema: Mapping[str, Any] | None, value: Any) -> str | None:
@@ -41,7 +41,7 @@ def _current(node: Any) -> Any:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise DecisionError unless `schema` is a JSON Schema that can be applied.
+    """Raise UsageError unless `schema` is a JSON Schema that can be applied.
 
     Its references must lead to places inside the schema, since refold fetches nothing, and must not form a circle.
     """
@@ -54,10 +54,10 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise DecisionError(f"schema is not a JSON Schema: {error.message}") from None
+        raise UsageError(f"schema is not a JSON Schema: {error.message}") from None
     for reference in (references := _references(schema)):
         if not reference.startswith("#"):
-            raise DecisionError(f"schema refers to {reference!r}; put what it needs under $defs: nothing is fetched")
+            raise UsageError(f"schema refers to {reference!r}; put what it needs under $defs: nothing is fetched")
     try:
         if references:
             root = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
@@ -65,9 +65,9 @@ def check_schema(schema: Mapping[str, Any]) -> None:
                 root.lookup(reference)
             Draft202012Validator(schema, registry=Registry()).is_valid(None)
     except Unresolvable as error:
-        raise DecisionError(f"schema refers to {error.ref!r}, which it does not define; put it under $defs") from None
+        raise UsageError(f"schema refers to {error.ref!r}, which it does not define; put it under $defs") from None
     except RecursionError:
-        raise DecisionError(
+        raise UsageError(
             "schema refers to itself without end; a reference must lead to a schema other than itself"
         ) from None
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast, overload
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
+from ...traces.errors import UsageError
 from ...traces.file.record import ASK
 from ..concurrency.tasks import EngineExit, spawn
 from ..concurrency.threads import waits_in_thread
@@ -15,7 +16,7 @@ from ..effects.call import Call, replayed, typed
 from ..effects.context import Frame, frame_or_none
 from ..effects.json_values import json_result
 from ..effects.spec import EffectSpec, Marks, mark_async
-from ..errors import CallClosedError, DecisionError, EngineUsageError, NoRunError, RunClosedError
+from ..errors import NoRunError, RunClosedError
 from ..loop.decision import check_wait, json_schema
 from ..result import UNANSWERED, WaitRequest
 from ..state.frozen import type_name
@@ -71,9 +72,9 @@ def ask(
 
     Raises:
         NoRunError: outside of a run.
-        DecisionError: `prompt` is not text, `schema` is not a schema or type, or `seconds` is not a valid time.
-        RunClosedError, CallClosedError: the run, or the hook or call that asks, has ended.
-        EngineUsageError: without `await`, the answer is used as a condition.
+        UsageError: `prompt` is not text, `schema` is not a schema or type, or `seconds` is not a valid time.
+        RunClosedError: the run, or the hook or call that asks, has ended.
+        UsageError: without `await`, the answer is used as a condition.
     """
     return _Asking(_answer(prompt, schema, seconds, details, on_wait))
 
@@ -101,7 +102,7 @@ class _Asking(Coroutine[Any, Any, Any]):
         self._answering = answering
 
     def __bool__(self) -> bool:
-        raise EngineUsageError("ask() gives its answer when it is awaited: write `if await ask(...)`")
+        raise UsageError("ask() gives its answer when it is awaited: write `if await ask(...)`")
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._answering.__await__()
@@ -222,8 +223,8 @@ def _asked_sync(question: "_Question") -> Any:
     return given[0]
 
 
-def _left(call: Call) -> CallClosedError:
-    return CallClosedError("the hook or call that asked has ended; its request is withdrawn")
+def _left(call: Call) -> RunClosedError:
+    return RunClosedError("the hook or call that asked has ended; its request is withdrawn", code="call_closed")
 
 
 class _SuspendedError(EngineExit):
@@ -238,7 +239,7 @@ class _Question:
         if frame is None:
             raise NoRunError("ask() belongs inside a run; call it in decide(), act() or a tool of the run")
         if not isinstance(cast(object, prompt), str):
-            raise DecisionError(f"ask() needs the question as text, got {type_name(prompt)}")
+            raise UsageError(f"ask() needs the question as text, got {type_name(prompt)}")
         check_wait(prompt, seconds)
         form = json_schema(schema)
         self.frame: Frame = frame

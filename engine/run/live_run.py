@@ -2,7 +2,7 @@
 
 Every effect enters through `begin`, which decides where its outcome comes from:
 
-    1. the hook or call around it is over, or the run has ended        raise CallClosedError or RunClosedError
+    1. the hook or call around it is over, or the run has ended        raise RunClosedError or RunClosedError
     2. the journal (an earlier attempt at this step) has an outcome    serve it, in its recorded order
     3. a fork's source (`reuse`) has an outcome                        write it here as reused, and serve it
     4. otherwise                                                       `open` writes the intent, and the call runs
@@ -47,7 +47,7 @@ from ..effects.redaction import Redactor
 from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
 from ..effects.spec import EffectSpec
 from ..endings import StopReason
-from ..errors import BudgetExceededError, CallClosedError, RecordedValueError, RunClosedError
+from ..errors import BudgetExceededError, RecordedValueError, RunClosedError
 from ..replay.divergence import Divergence, pinned_elsewhere
 from ..state.model import StateSchema, json_default, json_value
 from .start.plan import STATES, RunPlan
@@ -467,9 +467,10 @@ class LiveRun:
             raise RunClosedError(f"run {self.run_id} has ended; {what} is not started")
         if frame.span.over:
             where = f"the call of {frame.call.spec.name}" if frame.call is not None else f"the {frame.phase} hook"
-            raise CallClosedError(
+            raise RunClosedError(
                 f"{where} of step {frame.step} has ended; {what} is not started: it comes from a thread or task that "
-                "a timeout abandoned, or that was never awaited"
+                "a timeout abandoned, or that was never awaited",
+                code="call_closed",
             )
 
     def reserve(self, tokens: int) -> bool:

@@ -30,7 +30,7 @@ import orjson
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ...tasks import Environment
-from ...traces.errors import TraceError, TraceWriteError
+from ...traces.errors import TraceError, TraceWriteError, UsageError
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
@@ -38,7 +38,7 @@ from ..effects.context import Frame, named_lanes
 from ..effects.json_values import own_observation
 from ..effects.tools import act
 from ..endings import RunStatus, StopReason, status_of
-from ..errors import DecisionError, StateValueError
+from ..errors import StateValueError
 from ..loop.decision import Decision, Observation
 from ..loop.loop import Act, Adopted, Check, Choose, Commit, Decide, Wait, final_reason, fold
 from ..module import Module, first_state, hook_arguments, kind_of
@@ -433,14 +433,14 @@ class Runner:
 
 
 def as_decision(module: Module[Any], value: Any, candidate: int | None) -> Decision:
-    """Return the decision that `decide` returned; raises DecisionError for others."""
+    """Return the decision that `decide` returned; raises UsageError for others."""
     if not isinstance(value, Decision):
-        raise DecisionError(
+        raise UsageError(
             f"{type(module).__name__}.decide returned {kind_of(value)}; "
             "it must return a Decision, such as Decision.act([...]) or Decision.final('...')"
         )
     if candidate is not None and isinstance(value.candidates, int):
-        raise DecisionError(
+        raise UsageError(
             f"{type(module).__name__}.decide was called for candidate {candidate} and returned "
             f"branch({value.candidates}) again; take `candidate` as a parameter (None if no candidate is wanted)"
         )

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 
 from ...traces import Record
+from ...traces.errors import UsageError
 from ..concurrency.tasks import soon
-from ..errors import EngineUsageError
 from ..result import RunResult
 
 
@@ -26,11 +26,9 @@ class RunStream:
 
     @property
     def result(self) -> RunResult:
-        """The run's result; raises EngineUsageError before the run has ended."""
+        """The run's result; raises UsageError before the run has ended."""
         if self.result_or_none is None:
-            raise EngineUsageError(
-                "the run has not ended yet; read its records to the end first: async for record in run"
-            )
+            raise UsageError("the run has not ended yet; read its records to the end first: async for record in run")
         return self.result_or_none
 
     def put(self, record: Record) -> None:

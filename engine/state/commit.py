@@ -6,8 +6,9 @@ from typing import Any
 
 import orjson
 
+from ...traces.errors import StateError
 from ...traces.json_patch.diff import Op
-from ..errors import ReduceError, StateValueError
+from ..errors import StateValueError
 from .drafts.draft import Scope, expire
 from .drafts.draft_model import draft_model
 from .drafts.freeze_and_patch import settle_model
@@ -38,8 +39,8 @@ def fold_step(
 
     Raises:
         StateValueError: a value that the state cannot hold; the error has its path.
-        ReduceError: `reduce` returned a value of another type, or changed the draft and returned another state.
-        EngineOwnedFieldError: `reduce` wrote to a field that the engine owns.
+        StateError: `reduce` returned a value of another type, or changed the draft and returned another state.
+        StateError: `reduce` wrote to a field that the engine owns.
     """
     scope = Scope()
     draft = draft_model(state, scope)
@@ -65,7 +66,7 @@ def _adopted(
     """
     new = _returned_state(state, returned)
     if _settled(draft, []) is not state:
-        raise ReduceError("reduce() changed the draft and returned another state; do one or the other")
+        raise StateError("reduce() changed the draft and returned another state; do one or the other", code="reduce")
     kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
     new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
     return new, plain_ops(COMPARISON.make_patch(state, new))
@@ -93,14 +94,15 @@ def _settled(draft: Any, ops: list[Op]) -> Any:
 def _returned_state(state: StateSchema, returned: Any) -> Any:
     """Return the state that `reduce` returned, frozen if it is a draft.
 
-    Raises ReduceError for any other type.
+    Raises StateError for any other type.
     """
     if isinstance(returned, StateSchema) and type(returned) in DRAFT_RESOLVERS:
         returned = _settled(returned, [])
     if type(returned) is not type(state):
-        raise ReduceError(
+        raise StateError(
             f"reduce() returned {type_name(returned)}; it must return None (for the draft), the draft, "
-            f"or another {type(state).__name__}"
+            f"or another {type(state).__name__}",
+            code="reduce",
         )
     return returned
 

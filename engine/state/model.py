@@ -22,10 +22,11 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, core_schema
 
+from ...traces.errors import StateError
 from ...traces.html_card import Card, rows_of, short_text
 from ...traces.printable import message_of
 from ..endings import StopReason
-from ..errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
+from ..errors import FrozenStateError, StateValueError, invalid_state_class
 from .frozen import Freezer, FrozenDict, FrozenSet, frozen_dict, thaw
 from .misfit import misfit
 from .serialization import dump, json_default
@@ -42,7 +43,7 @@ def _completed(cls: type["StateModel"]) -> tuple[Any, ...]:
     """Return the plan of a class that names types defined after it."""
     cls.model_rebuild()
     if cls.__refold_plan__ is None:
-        raise StateDefinitionError(cls.__name__, "it names types that are defined later; call model_rebuild() first")
+        raise invalid_state_class(cls.__name__, "it names types that are defined later; call model_rebuild() first")
     return cls.__refold_plan__
 
 
@@ -156,7 +157,7 @@ class StateModel(BaseModel):
     Elsewhere, `model_copy(update=…)` returns a changed, validated copy.
 
     Raises:
-        StateDefinitionError: a subclass declares a field whose values JSON would change.
+        DefinitionError: a subclass declares a field whose values JSON would change.
     """
 
     model_config = _CONFIG
@@ -455,33 +456,39 @@ class StateSchema(StateModel):
     def migrate(cls, doc: Mapping[str, Any]) -> Document:
         """Return the document in this class's schema version.
 
-        Raises StateMigrationError if no migrations lead there, a migration fails, or the document is newer.
+        Raises StateError if no migrations lead there, a migration fails, or the document is newer.
         """
         wanted: int = cls.model_fields["schema_version"].default
         name, current = cls.__name__, dict(doc)
         seen: list[Any] = []
         while (version := current.get("schema_version", 1)) != wanted:
             if not isinstance(version, int):
-                raise StateMigrationError(f"the schema_version of a {name} must be a whole number, got {version!r:.80}")
+                raise StateError(
+                    f"the schema_version of a {name} must be a whole number, got {version!r:.80}",
+                    code="state_migration",
+                )
             step = cls.__refold_migrations__.get(version)
             if step is None or version in seen:
                 if version > wanted:
-                    raise StateMigrationError(
+                    raise StateError(
                         f"the document has schema_version {version}, and this {name} has {wanted}; "
-                        f"use the newer code of {name}"
+                        f"use the newer code of {name}",
+                        code="state_migration",
                     )
                 trail = " -> ".join(str(v) for v in [*seen, version])
-                raise StateMigrationError(
+                raise StateError(
                     f"no migration leads {name} from schema_version {trail} to {wanted}; "
-                    f"register one with @{name}.migration({version})"
+                    f"register one with @{name}.migration({version})",
+                    code="state_migration",
                 )
             seen.append(version)
             try:
                 current = {**step[1](thaw(current)), "schema_version": step[0]}
             except Exception as error:  # a user's function: its error must not pass for a result of the run
-                raise StateMigrationError(
+                raise StateError(
                     f"the migration of {name} from schema_version {version} to {step[0]} failed: "
-                    f"{type(error).__name__}: {message_of(error)}"
+                    f"{type(error).__name__}: {message_of(error)}",
+                    code="state_migration",
                 ) from error
         return current
 
@@ -491,7 +498,7 @@ class StateSchema(StateModel):
 
         The document is first migrated to this class's schema version.
 
-        Raises StateValueError for unknown fields and values that do not fit, StateMigrationError if no migrations lead
+        Raises StateValueError for unknown fields and values that do not fit, StateError if no migrations lead
         to the version.
         """
         return super().from_dict(cls.migrate(doc))

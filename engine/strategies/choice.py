@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import Field, fields, is_dataclass
 from typing import Any
 
-from ..errors import DecisionError, ExplorationError
+from ...traces.errors import RunAbortedError, UsageError
 from .protocol import BranchStrategy, Node
 
 
@@ -12,7 +12,7 @@ def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, No
     """Return a strategy's checked choice in the form of the trace.
 
     The form has a candidate's number, or the run and place of the node to adopt. `nodes` are all nodes of the
-    exploration, by place. Raises ExplorationError if every candidate that ran has failed, DecisionError for any other
+    exploration, by place. Raises RunAbortedError if every candidate that ran has failed, UsageError for any other
     choice that the engine cannot carry out.
     """
     name, root = type(strategy).__name__, nodes[""]
@@ -24,13 +24,14 @@ def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, No
     lost = {node.place: node.lost for node in grown if node.lost is not None}
     took_lost = isinstance(chosen, Node) and chosen.lost is not None
     if lost and (chosen is None or chosen is root or (took_lost and len(lost) == len(grown))):
-        raise ExplorationError(lost)
+        why = "; ".join(f"candidate {place}: {reason:.300}" for place, reason in lost.items())
+        raise RunAbortedError(f"all candidates failed: {why}", code="all_candidates_failed")
     if took_lost:
-        raise DecisionError(
+        raise UsageError(
             f"{name}.choose returned candidate {chosen.place}, which failed ({chosen.lost}); "
             "it must return one that did not"
         )
-    raise DecisionError(
+    raise UsageError(
         f"{name}.choose returned {chosen!r:.100}; it must return the number of a candidate "
         f"(0 to {len(root.candidates) - 1}) or a node that grew"
     )

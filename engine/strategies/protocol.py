@@ -98,7 +98,7 @@ class Branch(Protocol):
         """Return the scores of the nodes, `score(node.state)` each.
 
         Async scores are called several at a time. A node is rated once, and keeps its score as `node.score`. A lost
-        node gets minus infinity without a call. Raises DecisionError for a score that is not a finite number.
+        node gets minus infinity without a call. Raises UsageError for a score that is not a finite number.
         """
 
     async def weigh(self, node: Node, score: CandidateScore) -> list[float]:

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from math import log, sqrt
 from typing import Any
 
-from ..errors import EngineUsageError
+from ...traces.errors import UsageError
 from .choice import best_of
 from .protocol import Branch, CandidateScore, Node, Score
 
@@ -22,13 +22,11 @@ def _check(strategy: Any, *whole: str) -> None:
     """Check a strategy's score, and its settings that are whole numbers."""
     name = type(strategy).__name__
     if not callable(strategy.score):
-        raise EngineUsageError(
-            f"the score of {name} must be a function of a state, got {type(strategy.score).__name__}"
-        )
+        raise UsageError(f"the score of {name} must be a function of a state, got {type(strategy.score).__name__}")
     for each in whole:
         value = getattr(strategy, each)
         if value is not None and (type(value) is not int or value < 1):
-            raise EngineUsageError(f"{each} of {name} must be a whole number of at least 1, got {value!r}")
+            raise UsageError(f"{each} of {name} must be a whole number of at least 1, got {value!r}")
 
 
 async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
@@ -169,7 +167,7 @@ class MonteCarloTreeSearch:
     def __post_init__(self) -> None:
         _check(self, "rollouts", "max_depth")
         if not 0 <= self.exploration < float("inf"):
-            raise EngineUsageError(f"exploration must be a number, 0 or more, got {self.exploration!r}")
+            raise UsageError(f"exploration must be a number, 0 or more, got {self.exploration!r}")
 
     async def choose(self, branch: Branch) -> int | Node:
         """See BranchStrategy."""

@@ -284,7 +284,7 @@ class Agent(BaseModel):
     def run_sync(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
         """Run a goal to its end without an event loop; see `run`.
 
-        Raises EngineUsageError inside a running event loop.
+        Raises UsageError inside a running event loop.
         """
         return run_blocking(lambda: self.run(goal, reset=reset, trajectory=trajectory), "await agent.run(...)")
 

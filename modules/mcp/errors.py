@@ -39,12 +39,12 @@ class MCPTimeoutError(ExternalError, TimeoutError):
 class MCPProtocolError(ExternalError):
     """A server refused a request, or its answer was malformed.
 
-    `code` is JSON-RPC's, if there was one.
+    `rpc_code` is JSON-RPC's, if there was one.
     """
 
-    def __init__(self, message: str, code: int | None = None) -> None:
+    def __init__(self, message: str, rpc_code: int | None = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.rpc_code = rpc_code
 
 
 class MCPUnavailableError(ExternalError, ImportError):

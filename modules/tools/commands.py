@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...engine import emit
-from ...engine.errors import CallClosedError, RunClosedError
+from ...engine.errors import RunClosedError
 from ..agent.tools import current_tool_call, tool
 from .leaving import sandbox_for
 from .sandbox import Sandbox
@@ -108,7 +108,7 @@ async def run_command(
     told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
 
     def on_output(text: str) -> None:
-        with suppress(RunClosedError, CallClosedError):  # the run was cancelled in the meantime
+        with suppress(RunClosedError):  # the run was cancelled in the meantime
             emit(OUTPUT_EVENT, **told, text=text)
 
     done = await sandbox.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)

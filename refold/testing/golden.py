@@ -33,7 +33,7 @@ def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
     Raises:
         TraceTestError: the code diverges from the trace, or the module cannot be made.
         TraceCorruptError, TraceNotFoundError: the trace cannot be read.
-        StateValueError, StateMigrationError: the module's state class cannot hold the trace's states.
+        StateValueError, StateError: the module's state class cannot hold the trace's states.
     """
     trace = Trace.load(path)
     trace.check()

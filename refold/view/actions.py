@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import DivergenceError, FilesLostError, RefoldError, TraceLockedError, WaitAnsweredError
+from ..errors import DivergenceError, RefoldError, TraceLockedError, WaitAnsweredError
 from ..traces import Record, Trace
 from ..traces.analysis.locate import branches_folder
 from ..traces.index.folder import Folder
@@ -297,6 +297,6 @@ def _refused(error: RefoldError) -> ProblemError:
     if isinstance(error, DivergenceError):
         hint = "Verify the run to see where, or fork from before that step."
         return ProblemError(409, "diverged", str(error), hint)
-    if isinstance(error, FilesLostError):
+    if error.code == "files_lost":
         return ProblemError(409, "files_lost", str(error))
     return ProblemError(400, "refused", str(error))

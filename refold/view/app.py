@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ..errors import RefoldError, TraceCorruptError, TraceError, TraceFormatError, TraceLockedError, TraceNotFoundError
+from ..errors import RefoldError, TraceCorruptError, TraceError, TraceLockedError, TraceNotFoundError
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace
 from ..traces.index.positions import StaleIndexError
@@ -434,7 +434,7 @@ def _problem(error: Exception) -> ProblemError:
         return ProblemError(409, "locked", str(error))
     if isinstance(error, TraceNotFoundError):
         return ProblemError(404, "no_trace", str(error))
-    if isinstance(error, TraceFormatError):
+    if isinstance(error, TraceCorruptError) and error.code == "trace_format":
         return ProblemError(409, "unreadable", str(error))
     if isinstance(error, TraceCorruptError):
         return ProblemError(

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from ..errors import NoEnvironmentError
+from ...traces.errors import TaskError
 
 
 class ExecResult(BaseModel):
@@ -44,7 +44,7 @@ class Environment(Protocol):
     """A folder in which tools read, write and run commands.
 
     It is open from `open()` (or `async with`) until `close()`. If opening fails, nothing is left behind; closing twice
-    has no effect. While it is not open, everything else raises `EnvironmentNotOpenError`. `FolderEnvironment`
+    has no effect. While it is not open, everything else raises `TaskError`. `FolderEnvironment`
     implements the protocol for a folder on this machine.
     """
 
@@ -112,13 +112,13 @@ class Environment(Protocol):
     async def fork(self) -> Environment:
         """Return an open environment with a copy of the present files.
 
-        The caller closes the copy. Raises `NotForkableError` without the capability "fork".
+        The caller closes the copy. Raises `TaskError` without the capability "fork".
         """
 
     async def adopt(self, fork: Environment) -> None:
         """Replace the files here by copies of a fork's files.
 
-        Raises `NotForkableError` without the capability "fork".
+        Raises `TaskError` without the capability "fork".
         """
 
     async def __aenter__(self) -> Self:
@@ -134,10 +134,14 @@ _current_environment: ContextVar[Environment | None] = ContextVar("refold.enviro
 
 
 def current_environment() -> Environment:
-    """Return the current run's environment; raises `NoEnvironmentError` if there is none."""
+    """Return the current run's environment; raises `TaskError` if there is none."""
     environment = _current_environment.get()
     if environment is None:
-        raise NoEnvironmentError
+        raise TaskError(
+            "no environment is open here: give the task an env_spec (for example EnvSpec(type='scratch')), "
+            "or enter `use_environment(environment)` around the call",
+            code="no_environment",
+        )
     return environment
 
 

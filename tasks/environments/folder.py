@@ -17,7 +17,8 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from ..errors import CommandError, EnvironmentNotOpenError, NotForkableError
+from ...traces.errors import TaskError
+from ..errors import CommandError
 from ..files.regular_file import open_regular
 from ..processes.commands import ChildProcess, child_env
 from ..processes.stoppable import run_stoppable
@@ -55,7 +56,7 @@ class FolderEnvironment:
     def root(self) -> Path:
         """The folder, with links resolved."""
         if self._state != "open" or self._root is None:
-            raise EnvironmentNotOpenError(self.type, self._why_not)
+            raise self._not_open(self._why_not)
         return self._root
 
     @property
@@ -104,7 +105,7 @@ class FolderEnvironment:
 
         Raises:
             CommandError: the command cannot be started.
-            EnvironmentNotOpenError: the environment is not open, or was closed meanwhile.
+            TaskError: the environment is not open, or was closed meanwhile.
         """
         await anyio.lowlevel.checkpoint()
         child = self._child(argv, stdin, env, cwd)
@@ -147,10 +148,20 @@ class FolderEnvironment:
         given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
         with self._lock:  # otherwise close() could miss a command that is about to start
             if self._state != "open":
-                raise EnvironmentNotOpenError(self.type, self._why_not)
+                raise self._not_open(self._why_not)
             child = ChildProcess(argv, cwd=folder, env=child_env(env), stdin=given)
             self._children.add(child)
         return child
+
+    def _not_open(self, why: str) -> TaskError:
+        return TaskError(f"the {self.type!r} environment {why}", code="environment_not_open")
+
+    def _not_forkable(self) -> TaskError:
+        return TaskError(
+            f"a {self.type!r} environment cannot be forked: its files are the real ones; use "
+            "EnvSpec(type='scratch'), whose folder is a copy that can be copied again",
+            code="not_forkable",
+        )
 
     def _forget(self, child: ChildProcess) -> None:
         if not child.group_alive:
@@ -159,7 +170,7 @@ class FolderEnvironment:
 
     def _unless_closed(self, result: ExecResult) -> ExecResult:
         if self._state != "open":
-            raise EnvironmentNotOpenError(self.type, _CLOSED_MEANWHILE)
+            raise self._not_open(_CLOSED_MEANWHILE)
         return result
 
     def _closed_or(self, error: CommandError) -> Exception:
@@ -167,7 +178,7 @@ class FolderEnvironment:
 
         If the environment was closed meanwhile, that is the cause.
         """
-        return error if self._state == "open" else EnvironmentNotOpenError(self.type, _CLOSED_MEANWHILE)
+        return error if self._state == "open" else self._not_open(_CLOSED_MEANWHILE)
 
     async def open(self) -> None:
         """Make the folder ready.
@@ -175,7 +186,7 @@ class FolderEnvironment:
         If that fails or is cancelled, what was made is removed before the error is raised.
         """
         if self._state != "new":
-            raise EnvironmentNotOpenError(self.type, "can be opened only once: make another")
+            raise self._not_open("can be opened only once: make another")
         try:
             self._root = await anyio.to_thread.run_sync(self._prepare)
             self._state = "open"
@@ -204,12 +215,12 @@ class FolderEnvironment:
         self._discard()
 
     async def fork(self) -> Environment:
-        """Raise `NotForkableError`: this environment's files are the only ones."""
-        raise NotForkableError(self.type)
+        """Raise `TaskError`: this environment's files are the only ones."""
+        raise self._not_forkable()
 
     async def adopt(self, fork: Environment) -> None:
-        """Raise `NotForkableError`: only the files of a copy may be replaced."""
-        raise NotForkableError(self.type)
+        """Raise `TaskError`: only the files of a copy may be replaced."""
+        raise self._not_forkable()
 
     async def __aenter__(self) -> Self:
         """Open the environment, unless it is open, as a fork is."""

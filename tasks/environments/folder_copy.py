@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import CopyRefusedError
+from ...traces.errors import TaskError
 from ..workspace import followed
 
 
@@ -26,14 +26,14 @@ def copy_tree(source: Path, target: Path, check: Callable[[], None] = _never) ->
     `check` is called before each entry; it raises to stop the copy.
 
     Raises:
-        CopyRefusedError: the source has a link that leads out of it, or a socket, pipe or device.
+        TaskError: the source has a link that leads out of it, or a socket, pipe or device.
     """
     source = source.resolve()
     if not source.is_dir():
         shutil.copy2(source, target)
         return
     if target.resolve().is_relative_to(source):
-        raise CopyRefusedError(f"cannot copy {source} into itself, to {target}: choose a smaller folder")
+        raise TaskError(f"cannot copy {source} into itself, to {target}: choose a smaller folder", code="copy_refused")
     target.mkdir(exist_ok=True)
     _copy_folder(source, source, target, check)
 
@@ -51,7 +51,9 @@ def _copy_folder(root: Path, source: Path, target: Path, check: Callable[[], Non
             elif entry.is_file(follow_symlinks=False):
                 shutil.copy2(here, there)
             else:
-                raise CopyRefusedError(f"cannot copy {here}: it is neither file, folder nor link; remove it")
+                raise TaskError(
+                    f"cannot copy {here}: it is neither file, folder nor link; remove it", code="copy_refused"
+                )
     shutil.copystat(source, target)
 
 
@@ -60,9 +62,13 @@ def _link_text(root: Path, link: Path) -> str:
     try:
         leads_to = followed(link)
     except (OSError, RuntimeError) as error:
-        raise CopyRefusedError(f"cannot copy the link {link}: it leads round in a circle; remove it") from error
+        raise TaskError(
+            f"cannot copy the link {link}: it leads round in a circle; remove it", code="copy_refused"
+        ) from error
     if not leads_to.is_relative_to(root):
-        raise CopyRefusedError(f"cannot copy the link {link}: it leads out of {root}, to {leads_to}; remove it")
+        raise TaskError(
+            f"cannot copy the link {link}: it leads out of {root}, to {leads_to}; remove it", code="copy_refused"
+        )
     parts = Path(text).parts
     down = list(itertools.dropwhile("..".__eq__, parts))
     stays = len(parts) - len(down) <= len(link.parent.relative_to(root).parts)

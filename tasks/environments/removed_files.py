@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import EnvironmentNotOpenError
+from ...traces.errors import TaskError
 from .environment import Environment
 
 Listing = Mapping[str, tuple[int, int]]
@@ -24,7 +24,7 @@ def removable_files(environment: Environment | None) -> Listing | None:
         return None
     try:
         return _listing(environment.root)
-    except EnvironmentNotOpenError:  # a tool has closed it
+    except TaskError:  # a tool has closed it
         return None
 
 

@@ -21,7 +21,7 @@ ALLOWED = {"div", "span", "b", "bdi", "table", "tbody", "tr", "td", "details", "
 DEFINED = f"""
 import asyncio, os, signal, threading
 from refold import *
-from refold.errors import EngineUsageError
+from refold.errors import UsageError
 from refold.modules.agent import Agent
 from refold.modules.agent.generators import ScriptedGenerator
 HOSTILE = {HOSTILE!r}
@@ -129,7 +129,7 @@ def test_a_notebook(tmp_path: Path) -> None:
                 return await asyncio.to_thread(loop.run_until_complete, call())
             try:
                 await inside()
-            except EngineUsageError as error:
+            except UsageError as error:
                 print(error)
         """,
     }

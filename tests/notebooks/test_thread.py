@@ -7,7 +7,7 @@ import pytest
 
 from refold.engine.concurrency import signals
 from refold.engine.concurrency.signals import in_notebook, run_in_thread
-from refold.errors import EngineUsageError
+from refold.errors import UsageError
 
 known: ContextVar[str] = ContextVar("known")
 
@@ -31,7 +31,7 @@ def test_only_a_notebooks_loop_gets_a_thread(monkeypatch: pytest.MonkeyPatch) ->
         return signals.run_blocking(lambda: doubled(4), "await it")
 
     assert not in_notebook()
-    with pytest.raises(EngineUsageError, match="await it"):
+    with pytest.raises(UsageError, match="await it"):
         asyncio.run(cell())
     monkeypatch.setattr(signals, "in_notebook", lambda: True)
     assert asyncio.run(cell()).startswith("8")

@@ -12,7 +12,7 @@ import pytest
 import refold
 from refold import UNANSWERED, Action, AgentModule, Decision, Engine, RunStatus, StateSchema, averify, verify
 from refold.engine import EngineOptions
-from refold.errors import EngineUsageError
+from refold.errors import UsageError
 from refold.modules.agent import Agent, ScriptedGenerator
 from refold.testing import assert_replays, check_resume
 
@@ -47,7 +47,7 @@ def test_verify_takes_the_module_first_and_returns_a_list() -> None:
     assert anyio.run(averify, Counter(), result.trace) == []
 
     async def inside() -> None:
-        with pytest.raises(EngineUsageError, match=r"await engine\.averify"):
+        with pytest.raises(UsageError, match=r"await engine\.averify"):
             verify(Counter(), result.trace)
 
     anyio.run(inside)
@@ -77,7 +77,7 @@ def test_an_agent_runs_without_an_event_loop() -> None:
     assert inspect.signature(Agent.run).parameters == inspect.signature(Agent.run_sync).parameters
 
     async def inside() -> None:
-        with pytest.raises(EngineUsageError, match=r"await agent\.run"):
+        with pytest.raises(UsageError, match=r"await agent\.run"):
             agent.run_sync("go")
 
     anyio.run(inside)

@@ -14,7 +14,7 @@ import pytest
 from toys.counting import Count, Counting
 
 from refold import Decision, Engine, Task
-from refold.errors import ExternalError, ExtraMissingError, UsageError
+from refold.errors import ExternalError, UsageError
 from refold.modules.agent import Agent
 from refold.modules.examples.game_of_24 import GameOf24
 from refold.modules.run_sets import (
@@ -303,7 +303,7 @@ def test_a_command_whose_executor_cannot_start_leaves_no_set(tmp_path: Path, mon
     with pytest.raises(UsageError, match="no machine is free"):
         run_set(Counting(), tasks, where, executor=_CannotStart())
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ExtraMissingError, match=r"refold\[ray\]"):
+    with pytest.raises(ExternalError, match=r"refold\[ray\]"):
         run_set(Counting(), tasks, where, executor="ray")
     assert not where.exists()
     run_set(Counting(), tasks, where)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold.errors import StoreError, TraceTakenError, TraceWriteError
+from refold.errors import StoreError, TraceWriteError
 from refold.testing import StoreSuite
 from refold.traces.file.writer import TraceWriter
 from refold.traces.stores import NewTask
@@ -81,7 +81,7 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_nothing_more(
         assert lease.epoch == 2
         clocks.move(66.0)
         clocks.wall -= set_back
-        with pytest.raises(TraceTakenError):
+        with pytest.raises(TraceWriteError):
             writer.append("event", 0, 2.0, {"name": "zombie", "data": {}})
         assert (tmp_path / "run.trace.jsonl").stat().st_size == size
 

@@ -13,7 +13,7 @@ import pytest
 from cutting_proxy import CuttingProxy, How
 from postgres_server import PostgresServer
 
-from refold.errors import StoreError, TraceExistsError
+from refold.errors import StoreError, TraceError
 from refold.testing.store_suite import _members
 from refold.traces import Trace
 from refold.traces.file.writer import TraceWriter
@@ -112,7 +112,7 @@ def test_a_transaction_that_is_cut_off_before_its_end_is_done_again(
     reopen(store)
     create(store)
     assert proxy.cuts == 1
-    with pytest.raises(TraceExistsError):
+    with pytest.raises(TraceError):
         store.create("new")
 
 

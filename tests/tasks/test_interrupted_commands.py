@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from processes import ended
 
-from refold.errors import CommandError
+from refold.errors import TaskError
 from refold.tasks.processes import commands
 from refold.tasks.processes.commands import ChildProcess, child_env
 
@@ -47,7 +47,7 @@ def test_a_command_that_was_killed_before_it_started_never_starts(
     monkeypatch.setattr(commands, "Supervised", lambda *args, **kwargs: started.append(args))
     child = ChildProcess([sys.executable, "-c", ""], cwd=tmp_path, env=child_env(None), stdin=None)
     end(child)
-    with pytest.raises(CommandError, match="killed before it started"):
+    with pytest.raises(TaskError, match="killed before it started"):
         child.communicate(None)
     assert not started
     assert not child.group_alive

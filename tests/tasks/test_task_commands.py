@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 from processes import ended
 
-from refold.errors import CommandError, EnvironmentNotOpenError, OutsideWorkspaceError
+from refold.errors import TaskError
 from refold.tasks import ExecResult, HostEnvironment
 from refold.tasks.processes import commands as processes
 from refold.tasks.processes.supervised import Supervised
@@ -91,7 +91,7 @@ async def test_closing_ends_a_thread_that_was_abandoned_in_a_command(tmp_path: P
     def work() -> None:
         try:
             env.exec_sync(family(tmp_path, kind))
-        except EnvironmentNotOpenError as error:
+        except TaskError as error:
             raised.append(error)
 
     async with env:
@@ -125,7 +125,7 @@ async def test_the_thread_that_reads_a_command_closes_its_descriptors(
     env = HostEnvironment(tmp_path)
 
     def work() -> None:
-        with contextlib.suppress(EnvironmentNotOpenError):
+        with contextlib.suppress(TaskError):
             env.exec_sync(["sleep", "600"])
 
     async with env:
@@ -208,7 +208,7 @@ async def test_input_output_and_code(tmp_path: Path) -> None:
         big = await both(env, "cat", stdin="x" * 1_000_000)
         assert len(big.stdout) == 1_000_000
         assert (await both(env, "sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 4")).returncode == 4
-        with pytest.raises(OutsideWorkspaceError):
+        with pytest.raises(TaskError):
             await env.exec(["pwd"], cwd="..")
 
 
@@ -235,9 +235,9 @@ async def test_commands_do_not_get_the_parents_secrets(tmp_path: Path, monkeypat
 )
 async def test_commands_that_can_not_start(tmp_path: Path, argv: list[str], message: str) -> None:
     async with HostEnvironment(tmp_path) as env:
-        with pytest.raises(CommandError, match=message):
+        with pytest.raises(TaskError, match=message):
             await env.exec(argv)
-        with pytest.raises(CommandError, match=message):
+        with pytest.raises(TaskError, match=message):
             env.exec_sync(argv)
 
 
@@ -282,9 +282,9 @@ def test_a_sync_command_that_is_interrupted_is_killed(tmp_path: Path) -> None:
 
 async def test_an_error_repeats_little_of_a_long_command(tmp_path: Path) -> None:
     async with HostEnvironment(tmp_path) as env:
-        with pytest.raises(CommandError, match="more characters") as raised:
+        with pytest.raises(TaskError, match="more characters") as raised:
             await env.exec(["bash", "-c", "x" * 3_000_000])
         assert len(str(raised.value)) < 1000
         for argv, why in ((["echo", "a\0b"], "NUL"), (["echo"], "not a name of a variable")):
-            with pytest.raises(CommandError, match=why):
+            with pytest.raises(TaskError, match=why):
                 await env.exec(argv, env={"A=B": "x"} if len(argv) == 1 else None)

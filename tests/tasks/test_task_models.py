@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from refold.errors import RefoldError, TaskInvalidError
+from refold.errors import RefoldError, TaskError
 from refold.tasks import EnvSpec, Task, TaskBudget, TaskResource, as_task
 
 
 def problems(doc: object) -> dict[str, str]:
-    with pytest.raises(TaskInvalidError) as caught:
+    with pytest.raises(TaskError) as caught:
         Task.from_dict(doc)
     return {issue.field: issue.message for issue in caught.value.issues}
 
@@ -36,7 +36,7 @@ def test_tasks_that_differ_in_inputs_have_different_ids() -> None:
     ["", "a/b", "..", ".hidden", "-x", "a\nb", " a", "a ", "nul", "CON.txt", "a:b", "x" * 101, "a\u2028b", "\ud800"],
 )
 def test_an_id_that_is_no_file_name_is_refused(bad: str) -> None:
-    with pytest.raises(TaskInvalidError, match="id: "):
+    with pytest.raises(TaskError, match="id: "):
         Task.from_dict({"id": bad, "objective": "x"})
 
 
@@ -54,7 +54,7 @@ def test_a_budget_of_zero_or_less_is_refused(field: str, bad: Any) -> None:
 
 
 def test_the_budget_errors_are_in_plain_words_with_codes() -> None:
-    with pytest.raises(TaskInvalidError) as caught:
+    with pytest.raises(TaskError) as caught:
         Task.from_dict({"objective": "x", "budget": {"max_steps": 0, "max_cost_usd": -1, "max_tokens": 1.5}})
     assert [(issue.code, issue.field, issue.message) for issue in caught.value.issues] == [
         ("TASK_BUDGET_STEPS_INVALID", "budget.max_steps", "must be at least 1 (got 0)"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold.errors import TraceExistsError, TraceLockedError, TraceWriteError
+from refold.errors import TraceError, TraceLockedError, TraceWriteError
 from refold.traces.file import append_only
 from refold.traces.file.append_only import FileStore
 from refold.traces.file.blob import FolderBlobs, blob_reference
@@ -91,7 +91,7 @@ def test_who_holds_a_lock_is_nobody_known_where_the_system_does_not_tell(
 def test_another_error_where_a_file_stands_is_not_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.trace.jsonl"
     path.write_bytes(b"")
-    with pytest.raises(TraceExistsError):
+    with pytest.raises(TraceError):
         FileStore.create(path)
 
     def forbidden(*args: Any) -> int:

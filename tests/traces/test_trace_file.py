@@ -14,10 +14,8 @@ import orjson
 import pytest
 
 from refold.errors import (
-    RecordError,
     TraceCorruptError,
     TraceError,
-    TraceExistsError,
     TraceLockedError,
     TraceNotFoundError,
     TraceWriteError,
@@ -74,7 +72,7 @@ def test_default_and_subclasses_are_written(tmp_path: Path) -> None:
 def test_what_is_no_json_is_refused_and_nothing_written(members: dict[str, Any]) -> None:
     with TraceWriter.create(None) as writer:
         writer.append("header", 0, 0.0, HEADER)
-        with pytest.raises(RecordError):
+        with pytest.raises(TraceError):
             writer.append("event", 0, 0.0, members)
         writer.append("event", 0, 0.0, {"name": "b"})
         writer.trace().check()
@@ -121,7 +119,7 @@ def test_reopen_refuses_what_is_corrupt_and_leaves_it(tmp_path: Path, write_run:
 def test_an_existing_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.trace.jsonl"
     path.write_bytes(b"mine")
-    with pytest.raises(TraceExistsError, match="exists already"):
+    with pytest.raises(TraceError, match="exists already"):
         TraceWriter.create(path)
     assert path.read_bytes() == b"mine"
     with pytest.raises(ValueError, match="durability"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.errors import NotATraceError, TraceCorruptError, TraceLockedError, TraceNotFoundError
+from refold.errors import TraceCorruptError, TraceLockedError, TraceNotFoundError
 from refold.traces import Trace, list_traces, repair
 from refold.traces.file.writer import TraceWriter
 from refold.traces.index.run_facts import read_row
@@ -102,10 +102,10 @@ def test_repair_waits_for_nobody(tmp_path: Path) -> None:
 def test_a_file_that_is_no_trace_is_told_as_such_and_left_alone(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(text)
-    with pytest.raises(NotATraceError, match=r"notes\.txt is not a refold trace"):
+    with pytest.raises(TraceCorruptError, match=r"notes\.txt is not a refold trace"):
         Trace.load(path)
     for cut in (False, True):
-        with pytest.raises(NotATraceError):
+        with pytest.raises(TraceCorruptError):
             repair(path, truncate_at_corruption=cut)
     assert path.read_bytes() == text
     assert os.listdir(tmp_path) == ["notes.txt"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import ExportError
+from ..errors import TraceError
 
 
 @contextlib.contextmanager
@@ -18,16 +18,16 @@ def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     The file gets its name when the block ends without an error. Until then, the export is in a temporary file beside
     it, which an error removes. A pipe or a device is written to directly.
 
-    Raises `ExportError` if `path` exists and `force` is not set, or if `path` cannot be written.
+    Raises `TraceError` if `path` exists and `force` is not set, or if `path` cannot be written.
     """
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
     except (OSError, ValueError) as error:
-        raise ExportError(f"{path} cannot be written: {_reason(error)}", path) from None
+        raise TraceError(f"{path} cannot be written: {_reason(error)}", code="export") from None
     if mode is not None and stat.S_ISDIR(mode):
-        raise ExportError(f"{path} is a folder; name a file in it", path)
+        raise TraceError(f"{path} is a folder; name a file in it", code="export")
     if mode is not None and not stat.S_ISREG(mode):
         with _told(path), open(path, "wb") as file:
             yield file
@@ -37,7 +37,7 @@ def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
     if not target.parent.is_dir():
-        raise ExportError(f"{path} cannot be written: there is no folder {path.parent}", path)
+        raise TraceError(f"{path} cannot be written: there is no folder {path.parent}", code="export")
     with _told(path):
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
@@ -70,11 +70,11 @@ def _told(path: Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise ExportError(f"{path} cannot be written: {_reason(error)}", path) from error
+        raise TraceError(f"{path} cannot be written: {_reason(error)}", code="export") from error
 
 
-def _exists(path: Path) -> ExportError:
-    return ExportError(f"{path} exists already; name another file, or replace it with --force", path)
+def _exists(path: Path) -> TraceError:
+    return TraceError(f"{path} exists already; name another file, or replace it with --force", code="export")
 
 
 def _reason(error: Exception) -> str:

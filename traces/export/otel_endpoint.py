@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from ..errors import ExportError, ExtraMissingError
+from ..errors import ExtraMissingError, TraceError
 from ..trace import Trace
 
 _BATCH = 256
@@ -16,7 +16,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
     """Send runs' spans to an OTLP/HTTP endpoint; return their number.
 
     The spans are sent as protobuf. If `endpoint` has no path, `/v1/traces` is added. Headers, such as keys, come from
-    `OTEL_EXPORTER_OTLP_HEADERS`. Raises `ExtraMissingError` without the extra `otel`, and `ExportError` if the endpoint
+    `OTEL_EXPORTER_OTLP_HEADERS`. Raises `ExtraMissingError` without the extra `otel`, and `TraceError` if the endpoint
     takes no spans; the exporter logs why.
     """
     try:
@@ -28,7 +28,7 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
         raise ExtraMissingError("sending spans", "opentelemetry-exporter-otlp-proto-http", "otel") from None
     parts = urlsplit(endpoint)
     if not parts.hostname:
-        raise ExportError(f"{endpoint} is not the address of an endpoint; write http://HOST:4318")
+        raise TraceError(f"{endpoint} is not the address of an endpoint; write http://HOST:4318", code="export")
     url = urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else endpoint
     exporter: Any = OTLPSpanExporter(endpoint=url, timeout=timeout)
     sent = 0
@@ -36,7 +36,9 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
         spans = iter(otel_spans(traces, content=content))
         while batch := list(islice(spans, _BATCH)):
             if exporter.export(batch) is not SpanExportResult.SUCCESS:
-                raise ExportError(f"{url} took no spans, for the reason in the log; {sent} spans were sent before")
+                raise TraceError(
+                    f"{url} took no spans, for the reason in the log; {sent} spans were sent before", code="export"
+                )
             sent += len(batch)
     finally:
         exporter.shutdown()

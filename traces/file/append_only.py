@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import TraceExistsError, TraceLockedError, TraceNotFoundError, TraceWriteError
+from ..errors import TraceLockedError, TraceNotFoundError, TraceWriteError, trace_exists
 from ..states.bases import Bases
 from .file_bytes import Data, FileBytes, read_data
 from .lock import lock_file
@@ -181,7 +181,7 @@ class FileStore:
     ) -> "FileStore":
         """Create and lock a new file, with the folders above it.
 
-        Raises `TraceExistsError` if the file exists, and `TraceWriteError` if it cannot be written.
+        Raises `TraceError` if the file exists, and `TraceWriteError` if it cannot be written.
         """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         try:
@@ -194,7 +194,7 @@ class FileStore:
                 fd = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
             if isinstance(error, FileExistsError) and os.path.lexists(path):
-                raise TraceExistsError(path) from None
+                raise trace_exists(path) from None
             raise TraceWriteError(
                 f"{path} cannot be created: {error.strerror}; {remedy(error)}, or use another folder", path
             ) from error

@@ -88,7 +88,7 @@ class TraceWriter:
 
         Without `path`, the trace is in memory. A trace in memory that has a `parent` can find its relatives, and they
         can find it (see `Trace.relative`), once its header is written; on the disk, relatives are found in their
-        folders. Raises `TraceExistsError` if there is a file at `path`.
+        folders. Raises `TraceError` if there is a file at `path`.
         """
         _known(durability)
         if isinstance(path, RunRef):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import StoreError, TraceError, TraceExistsError, TraceWriteError
+from ..errors import StoreError, TraceError, TraceWriteError
 from ..file.append_only import Store
 from ..file.lines import Lines
 from ..file.remedies import remedy
@@ -100,7 +100,9 @@ def copy_run(source: TraceStore, target: TraceStore, run_id: str, *, size: int |
     above = link.get("run") if link.get("kind") in ("candidate", "call") else None
     try:
         writer = target.open(run_id) if is_there else target.create(run_id, above=above)
-    except TraceExistsError as error:
+    except TraceError as error:
+        if error.code != "trace_exists":
+            raise
         raise CopyDiffersError(str(error)) from error
     try:
         if is_there:  # another process may have continued the run before this one held it

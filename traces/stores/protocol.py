@@ -27,7 +27,7 @@ class TraceStore(Protocol):
     def create(self, run_id: str, *, above: str | None = None, durability: Durability = "process") -> Store:
         """Start the trace of a new run, and hold it for writing.
 
-        `above` is the parent of a child run. Raises `TraceExistsError`; under a lost lease, `TraceTakenError`.
+        `above` is the parent of a child run. Raises `TraceError`; under a lost lease, `TraceTakenError`.
         """
 
     def open(self, run_id: str, *, durability: Durability = "process") -> Store:
@@ -70,7 +70,7 @@ class TraceStore(Protocol):
     def rename(self, run_id: str, to: str) -> None:
         """Set a run aside under another id, with its lines unchanged.
 
-        Raises `TraceLockedError`, and `TraceExistsError` if there is a run `to`.
+        Raises `TraceLockedError`, and `TraceError` if there is a run `to`.
         """
 
     def delete(self, run_id: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 
 from ....traces import Trace
-from ....traces.errors import PatchError, TraceError
+from ....traces.errors import PatchError, StateError, TraceError, UsageError
 from ....traces.json_patch.apply import split_pointer
 from ....traces.json_patch.diff import make_patch
 from ....traces.json_patch.share import patched
@@ -19,7 +19,7 @@ from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
 from ...effects.request_digest import part_at
-from ...errors import EngineOwnedFieldError, EngineUsageError, ReduceError, StateValueError
+from ...errors import StateValueError, engine_owned
 from ...module import Module, import_path
 from ...replay.configuration import changed_configuration, configuration
 from ...replay.reuse import Reuse, link_to, linked
@@ -63,7 +63,7 @@ def plan_of_fork(
         document = source.state(index)
         record = source.state_record(index)
     except TraceError as error:
-        raise EngineUsageError(f"run {source.run_id} cannot be forked: {error}") from error
+        raise UsageError(f"run {source.run_id} cannot be forked: {error}") from error
     if header["state"] != import_path(cls):
         recorded_state(source, cls, document)
     start = document
@@ -102,10 +102,10 @@ def _index(source: Trace, at: int | None) -> int:
     if at is None:
         return steps
     if isinstance(at, bool) or not isinstance(at, int):
-        raise EngineUsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}")
+        raise UsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}")
     index = at + steps + 1 if at < 0 else at
     if not 0 <= index <= steps:
-        raise EngineUsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
+        raise UsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
     return index
 
 
@@ -135,19 +135,21 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
                 op["op"] = _operation(changed, split_pointer(op["path"]))
                 changed = patched(changed, [op])
             except PatchError as error:
-                raise EngineUsageError(f"{op['path']} cannot be set: {error.reason}") from None
+                raise UsageError(f"{op['path']} cannot be set: {error.reason}") from None
         return cls.from_dict(changed), patch
     state = cls.from_dict(document)
     if edit is None:
         return state, []
     if not callable(edit) or inspect.iscoroutinefunction(edit):
         given = "an async function" if callable(edit) else type(edit).__name__
-        raise EngineUsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
+        raise UsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
     token = set_frame(NOWHERE)
     try:
         edited, patch = fold_step(state, edit, {})
-    except ReduceError as error:
-        raise EngineUsageError(str(error).replace("reduce()", "edit")) from None
+    except StateError as error:
+        if error.code != "reduce":
+            raise
+        raise UsageError(str(error).replace("reduce()", "edit")) from None
     finally:
         reset_frame(token)
     return edited, patch
@@ -160,17 +162,15 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
         try:
             tokens = split_pointer(path)
         except (PatchError, AttributeError):
-            raise EngineUsageError(
-                f"{path!r} is not a path of the state; a path begins with '/', such as /notes/0"
-            ) from None
+            raise UsageError(f"{path!r} is not a path of the state; a path begins with '/', such as /notes/0") from None
         if not tokens or tokens == [""]:
-            raise EngineUsageError("an edit sets parts of the state: name one by its path, such as /notes/0")
+            raise UsageError("an edit sets parts of the state: name one by its path, such as /notes/0")
         if tokens[0] in cls.__refold_engine_fields__:
-            raise EngineOwnedFieldError(tokens[0])
+            raise engine_owned(tokens[0])
         try:
             exact = orjson.loads(dump(json_result(value, None, "the value")))
         except StateValueError as error:
-            raise EngineUsageError(f"{path} cannot be set: {error}") from None
+            raise UsageError(f"{path} cannot be set: {error}") from None
         found.append({"op": "add", "path": path, "value": exact})
     return found
 
@@ -205,7 +205,7 @@ def _proven(patch: Patch, document: dict[str, Any], data: bytes, redactor: Redac
 def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
     """Return the first state of a fork that has not written it.
 
-    Returns None if the run is no fork, and raises EngineUsageError if its source is gone.
+    Returns None if the run is no fork, and raises UsageError if its source is gone.
     """
     link = trace.header.get("parent")
     if link is None or link["kind"] != "fork":
@@ -214,7 +214,7 @@ def forked_state(trace: Trace, cls: type[StateSchema]) -> StateSchema | None:
         source = linked(link, trace).until(link.get("hash") or "")
         return cls.from_dict(patched(source.state(link["step"]), link.get("edit", [])))
     except TraceError as error:
-        raise EngineUsageError(
+        raise UsageError(
             f"the process ended before run {trace.run_id} had its first state, state {link['step']} of run "
             f"{link['run']}, and {error}; fork it again"
         ) from error

@@ -37,7 +37,7 @@ from typing import Any
 
 from ....tasks import Task, TaskResult
 from ....traces import Record, Trace
-from ....traces.errors import DivergenceError, TraceCorruptError
+from ....traces.errors import DivergenceError, TraceCorruptError, UsageError
 from ....traces.file.children import ChildStart, children_of
 from ....traces.file.writer import TraceWriter
 from ....traces.json_patch.diff import make_patch
@@ -49,7 +49,7 @@ from ...effects.journal.journal import Journal
 from ...effects.redaction import Redactor
 from ...effects.request_digest import Learn
 from ...endings import RunStatus, StopReason
-from ...errors import EffectError, EngineUsageError, WaitAnsweredError
+from ...errors import EffectError, WaitAnsweredError
 from ...loop.decision import Decision
 from ...module import Module
 from ...replay.answers import Answers, expired_in
@@ -86,7 +86,7 @@ async def prepare_resume(
         link = trace.header["parent"]
         if not child and link is not None and link["kind"] != "fork":
             what = "a child run" if link["kind"] == "call" else "the run of a candidate"
-            raise EngineUsageError(
+            raise UsageError(
                 f"run {trace.run_id} is {what}, which is resumed with its parent: resume {link['run']}, or fork this "
                 "run"
             )

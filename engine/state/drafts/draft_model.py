@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, ClassVar, NoReturn
 
-from ...errors import DraftExpiredError, EngineOwnedFieldError
+from ...errors import DraftExpiredError, engine_owned
 from ..frozen import FrozenSet
 from ..model import StateModel, no_field
 from ..shapes.containers import DRAFT_RESOLVERS, TupleShape
@@ -66,7 +66,7 @@ class ModelDraft:
         cls = node.shape
         if name in cls.__refold_shapes__:
             if name in cls.__refold_engine_fields__ and node.base is not None:
-                raise EngineOwnedFieldError(name)
+                raise engine_owned(name)
             self.__dict__[name] = value
             node.touched[name] = None
         elif isinstance(setter := getattr(cls, name, None), property):
@@ -91,7 +91,7 @@ class ModelDraft:
             if name not in cls.__refold_shapes__:
                 raise AttributeError(no_field(cls, name))
             if name in cls.__refold_engine_fields__:
-                raise EngineOwnedFieldError(name)
+                raise engine_owned(name)
         values = {name: getattr(self, name) for name in cls.__refold_shapes__}
         values = {**(deepcopy(values) if deep else values), **(update or {})}
         return _new_draft(cls, values, Node(None, cls, node.scope))

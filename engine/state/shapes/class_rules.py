@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pydantic import BaseModel
 
-from ...errors import StateDefinitionError
+from ...errors import invalid_state_class
 
 # Settings on which committed states depend: no change, no unknown fields, no conversion of values.
 _KEPT = {"frozen": True, "extra": "forbid", "strict": True}
@@ -44,37 +44,37 @@ _HARMLESS = frozenset(
 
 
 def refuse_class(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
-    """Raise StateDefinitionError for private attributes, custom serializers, hidden state and loosened config."""
+    """Raise DefinitionError for private attributes, custom serializers, hidden state and loosened config."""
     for name in cls.__private_attributes__:
-        raise StateDefinitionError(
+        raise invalid_state_class(
             f"{cls.__name__}.{name}",
             "a private attribute is not part of the document, so a replay would lose it; make it a field",
         )
     decorators = cls.__pydantic_decorators__
     for custom in (decorators.field_serializers, decorators.model_serializers):
         for name in custom:
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 f"{cls.__name__}.{name}", "custom serializers would write what cannot be read back; drop them"
             )
     for base in cls.__mro__[: cls.__mro__.index(model_base)]:
         for name, member in vars(base).copy().items():  # another thread may set `__annotations__` meanwhile
             if isinstance(member, cached_property):
-                raise StateDefinitionError(
+                raise invalid_state_class(
                     f"{cls.__name__}.{name}", "a cached_property writes into the instance; use a property"
                 )
     if cls.model_post_init is not model_base.model_post_init:
-        raise StateDefinitionError(
+        raise invalid_state_class(
             f"{cls.__name__}.model_post_init",
             "it would run for instances made by a call and not for committed ones; use @model_validator(mode='after')",
         )
     for name, wanted in _KEPT.items():
         if cls.model_config.get(name) != wanted:
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 cls.__name__, f"model_config loosens {name}={wanted!r}, on which committed states depend; leave it out"
             )
     for name, value in cls.model_config.items():
         if name not in _KEPT and name not in _HARMLESS and value != model_base.model_config.get(name):
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 cls.__name__,
                 f"model_config sets {name}, which would apply when an instance is made or written, but not when a "
                 "draft is committed; leave it out, or say it on the field",

@@ -1,6 +1,6 @@
 """Builds the shape of each field of a state class.
 
-A type whose values JSON would change is refused with a StateDefinitionError when the class is defined, so that a bad
+A type whose values JSON would change is refused with a DefinitionError when the class is defined, so that a bad
 field shows before any run.
 """
 
@@ -21,7 +21,7 @@ from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, Wra
 from typing_extensions import NoDefault
 
 from ...annotations import MAX_ALIASES, behind_alias, is_alias, without_alias
-from ...errors import StateDefinitionError, StateValueError
+from ...errors import StateValueError, invalid_state_class
 from ..frozen import Freezer, thaw, type_name
 from .class_rules import refuse_class
 from .containers import DRAFT_RESOLVERS, AnyShape, DictShape, ListShape, Shape, TupleShape
@@ -131,30 +131,30 @@ class _Builder:
     def enter(self, alias: Any, label: str) -> None:
         if alias in self.aliases or len(self.aliases) > MAX_ALIASES:
             name = (get_origin(alias) or alias).__name__
-            raise StateDefinitionError(label, f"{name} contains itself; write Any, or a StateModel that does")
+            raise invalid_state_class(label, f"{name} contains itself; write Any, or a StateModel that does")
         self.aliases.append(alias)
 
     def leaf(self, annotation: Any, kind: Any, label: str) -> Shape:
         if isinstance(annotation, ForwardRef | str):
             name = annotation if isinstance(annotation, str) else annotation.__forward_arg__
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 label,
                 f"an alias has {name!r} in quotes, which cannot be looked up; write the type "
                 "itself, or Any for a type that contains itself",
             )
         if not isinstance(kind, type):
-            raise StateDefinitionError(label, f"{annotation!r} is not a type; {_HOLDS}")
+            raise invalid_state_class(label, f"{annotation!r} is not a type; {_HOLDS}")
         for refused, why in _ADVICE.items():
             if issubclass(kind, refused):
-                raise StateDefinitionError(label, why)
+                raise invalid_state_class(label, why)
         if issubclass(kind, BaseModel):
             if not issubclass(kind, self.model_base):
-                raise StateDefinitionError(label, f"{kind.__name__} is not a StateModel; derive it from StateModel")
+                raise invalid_state_class(label, f"{kind.__name__} is not a StateModel; derive it from StateModel")
             if not kind.__pydantic_complete__:
                 kind.model_rebuild(raise_errors=False)
             empty = kind.__pydantic_complete__ and not kind.model_fields and kind.__subclasses__()
             if kind is self.model_base or empty:
-                raise StateDefinitionError(
+                raise invalid_state_class(
                     label,
                     f"a field of type {kind.__name__} would drop its subclasses' fields; name them in a tagged union",
                 )
@@ -162,13 +162,13 @@ class _Builder:
         if issubclass(kind, Enum):
             values = [member.value for member in kind]
             if not all(type(v) in (str, int) for v in values) or len({str(v) for v in values}) < len(values):
-                raise StateDefinitionError(
+                raise invalid_state_class(
                     label, f"the values of {kind.__name__} must be texts or integers, all distinct"
                 )
             return LeafShape(label, annotation, frozenset("str" if type(v) is str else "int" for v in values))
         if issubclass(kind, _TEXT_LEAVES):
             return LeafShape(label, annotation, frozenset({"str"}))
-        raise StateDefinitionError(
+        raise invalid_state_class(
             label,
             f"{getattr(kind, '__name__', kind)} is not a JSON type; {_HOLDS}",
         )
@@ -177,7 +177,7 @@ class _Builder:
         tags = [e.discriminator for e in extras if isinstance(e, FieldInfo) and e.discriminator]
         for extra in extras:
             if isinstance(extra, PlainSerializer | WrapSerializer | SerializeAsAny):
-                raise StateDefinitionError(label, "custom serializers would write what cannot be read back; drop them")
+                raise invalid_state_class(label, "custom serializers would write what cannot be read back; drop them")
         if tags and _is_union(behind := without_alias(inner)):
             return self.union(get_args(behind), tags[0], label)
         shape = self.build(inner, label)
@@ -189,9 +189,9 @@ class _Builder:
     def literal(self, values: tuple[Any, ...], label: str) -> Shape:
         for value in values:
             if type(getattr(value, "value", value)) not in (str, int, bool, type(None)):
-                raise StateDefinitionError(label, f"the literal {value!r} is not text, an integer, a boolean or None")
+                raise invalid_state_class(label, f"the literal {value!r} is not text, an integer, a boolean or None")
         if len({str(getattr(v, "value", v)) for v in values}) < len(values):
-            raise StateDefinitionError(label, f"the literals {values!r} are not distinct as text")
+            raise invalid_state_class(label, f"the literals {values!r} are not distinct as text")
         plain = [getattr(v, "value", v) for v in values]
         texts = frozenset(v for v in values if type(v) is str and v.isascii())
         return LeafShape(label, Literal[values], frozenset(_SCALARS[type(v)] for v in plain), texts)
@@ -209,7 +209,7 @@ class _Builder:
             or (isinstance(base, type) and issubclass(base, Enum | UUID | date) and not issubclass(base, datetime))
         )
         if not textual:
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 label, f"keys of type {getattr(key, '__name__', key)} could collide as text; use str or int keys"
             )
         return DictShape(label, self.build(key, f"{label}.keys"), self.build(value, f"{label}[*]"))
@@ -240,7 +240,7 @@ class _Builder:
         for arg in self.members(args, label):
             shape = self.build(arg, label)
             if isinstance(shape, UnionShape):
-                raise StateDefinitionError(label, "a union inside a union; write it as one")
+                raise invalid_state_class(label, "a union inside a union; write it as one")
             inner = shape.inner if isinstance(shape, CheckedShape) else shape
             if isinstance(inner, ModelShape):
                 models.append(inner.cls)
@@ -250,7 +250,7 @@ class _Builder:
             name = "leaf" if isinstance(inner, LeafShape) else next(iter(kinds))
             clash = taken & kinds or ({name} & branches.keys()) or _int_clash(inner, branches)
             if clash:
-                raise StateDefinitionError(
+                raise invalid_state_class(
                     label, f"JSON cannot tell the members of this union apart (two are written as {min(clash)})"
                 )
             taken |= kinds
@@ -264,14 +264,14 @@ class _Builder:
 def _json_kinds(shape: Shape) -> frozenset[str]:
     """Return the JSON kinds in which a shape's values are written.
 
-    Raises `StateDefinitionError` for a shape that takes any JSON value.
+    Raises `DefinitionError` for a shape that takes any JSON value.
     """
     if isinstance(shape, LeafShape):
         return shape.kinds
     if isinstance(shape, ScalarShape):
         return frozenset({_SCALARS[shape.kind]})
     if isinstance(shape, AnyShape):
-        raise StateDefinitionError(shape.label, "a union with Any takes everything; write Any alone")
+        raise invalid_state_class(shape.label, "a union with Any takes everything; write Any alone")
     return frozenset({"array" if isinstance(shape, ListShape | TupleShape) else "object"})
 
 
@@ -298,11 +298,11 @@ def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
     """Return a function from a value to a union's model's shape.
 
     The function looks at a field with a Literal type that all models have, each with other values. This is the field
-    `tag` if a discriminator names one, otherwise the first such field. Raises StateDefinitionError if there is none.
+    `tag` if a discriminator names one, otherwise the first such field. Raises DefinitionError if there is none.
     """
     for model in models:
         if not model.__pydantic_fields_complete__:
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 label,
                 f"{model.__name__} names types that are defined later; call {model.__name__}.model_rebuild() first",
             )
@@ -318,7 +318,7 @@ def _model_picker(models: list[type[BaseModel]], tag: Any, label: str) -> Any:
                 value.get(name) if isinstance(value, dict) else value.__dict__.get(name)
             )
     names = ", ".join(m.__name__ for m in models)
-    raise StateDefinitionError(
+    raise invalid_state_class(
         label, f"JSON cannot tell {names} apart; give each a Literal field of its own, such as kind: Literal['a'] = 'a'"
     )
 
@@ -363,7 +363,7 @@ def has_exact_default(field: FieldInfo, shape: Shape) -> bool:
 
 
 def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
-    """Raise StateDefinitionError for the first type a state cannot hold.
+    """Raise DefinitionError for the first type a state cannot hold.
 
     The error names the field. This function is called when pydantic fails to build a schema, whose own error would be
     about pydantic and not about states.
@@ -376,7 +376,7 @@ def refuse_types(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
 def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str, Shape]:
     """Return the shape of each field of a state class, in order.
 
-    Raises StateDefinitionError for the first field or declaration that a state class may not have.
+    Raises DefinitionError for the first field or declaration that a state class may not have.
     """
     builder = _Builder(model_base)
     refuse_class(cls, model_base)
@@ -385,7 +385,7 @@ def field_shapes(cls: type[BaseModel], model_base: type[BaseModel]) -> dict[str,
     for name, field in cls.model_fields.items():
         label = f"{cls.__name__}.{name}"
         if field.exclude or getattr(field, "exclude_if", None):
-            raise StateDefinitionError(label, "what is excluded from dumps would still be in the trace; leave it out")
+            raise invalid_state_class(label, "what is excluded from dumps would still be in the trace; leave it out")
         shape = builder.annotated(field.annotation, tuple(field.metadata), label) if field.metadata else None
         if shape is None and field.discriminator is not None:
             shape = builder.union(get_args(without_alias(field.annotation)), field.discriminator, label)

@@ -12,14 +12,14 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import CoreConfig, SchemaValidator, core_schema
 
-from ...errors import StateDefinitionError, StateValueError
+from ...errors import StateValueError, invalid_state_class
 from ..serialization import dump
 
 
 def validated_fields(cls: type[BaseModel]) -> set[str]:
     """Return the names of fields that have validators.
 
-    Raises StateDefinitionError for a validator with an `info` argument: through it a validator can see other fields.
+    Raises DefinitionError for a validator with an `info` argument: through it a validator can see other fields.
     """
     found: set[str] = set()
     for decorator in cls.__pydantic_decorators__.field_validators.values():
@@ -28,7 +28,7 @@ def validated_fields(cls: type[BaseModel]) -> set[str]:
     fields = _fields(cls) if found else {}
     for name in sorted(found):
         if _wants_info(fields[name]["schema"]):
-            raise StateDefinitionError(
+            raise invalid_state_class(
                 f"{cls.__name__}.{name}",
                 "a field validator with an `info` argument depends on more than its field, which may change alone; "
                 "leave the argument out, or use @model_validator(mode='after')",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....engine import Action
-from ....engine.errors import DecisionError
+from ....traces.errors import UsageError
 from ..chat.json_forms import plain
 from ..chat.tool_calls import ToolCall
 from .results.output import clean
@@ -30,7 +30,7 @@ def action_for(call: ToolCall) -> Action:
             arguments = _decode(clean(_encode(arguments)))
         if isinstance(arguments, dict) and RAW_ARGUMENTS not in arguments:
             return Action(name, arguments, call.id or None)
-    except (ValueError, RecursionError, DecisionError):
+    except (ValueError, RecursionError, UsageError):
         pass
     return Action(name, {RAW_ARGUMENTS: clean(text)}, call.id or None)
 

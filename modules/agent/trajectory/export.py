@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Literal
 
 from ....traces import Trace
-from ....traces.errors import ExportError
+from ....traces.errors import TraceError
 from ....traces.export.values import dump
 from .converters import trajectory_to_jsonl_record, trajectory_to_openai_format
 from .datasets import chat_of
@@ -21,7 +21,7 @@ def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
     - `jsonl`: a line for each run, with `messages`, `tools` and `metadata`, from `trajectory_to_jsonl_record`
     - `chat`: a line for each run, with `conversation` (role and content only), `agent_name`, `task_type`, `success`
 
-    `openai` writes the first run only. Raises ExportError for a run that is not an Agent's.
+    `openai` writes the first run only. Raises TraceError for a run that is not an Agent's.
     """
     for trace in traces:
         if form == "openai":
@@ -34,7 +34,7 @@ def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
 def record_of(trace: Trace, facts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """Return the training record of an Agent's run.
 
-    `facts` are added to its metadata. Raises ExportError for a run that is not an Agent's.
+    `facts` are added to its metadata. Raises TraceError for a run that is not an Agent's.
     """
     trajectory = _trajectory(trace)
     return trajectory_to_jsonl_record(trajectory, metadata={**_metadata(trace, trajectory), **facts})
@@ -42,8 +42,9 @@ def record_of(trace: Trace, facts: Mapping[str, Any] = MappingProxyType({})) -> 
 
 def _trajectory(trace: Trace) -> Trajectory:
     if not str(trace.header.get("state")).endswith(":AgentState"):
-        raise ExportError(
-            f"run {trace.run_id} is not the run of an Agent, so it has no messages; --markdown exports any run"
+        raise TraceError(
+            f"run {trace.run_id} is not the run of an Agent, so it has no messages; --markdown exports any run",
+            code="export",
         )
     return Trajectory.of(trace)
 

@@ -20,9 +20,9 @@ from pydantic import (
 
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....engine.endings import predicate, remedy
-from ....engine.errors import EngineUsageError, RunNotCompletedError
+from ....engine.errors import RunNotCompletedError
 from ....traces import Trace
-from ....traces.errors import TraceError
+from ....traces.errors import TraceError, UsageError
 from ....traces.html_card import Card, block_of
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
@@ -154,10 +154,10 @@ class Trajectory(BaseModel):
     def trace(self) -> Trace:
         """The trace of the last run.
 
-        Raises EngineUsageError if there is none: the trajectory was made by hand or loaded, or nothing has run yet.
+        Raises UsageError if there is none: the trajectory was made by hand or loaded, or nothing has run yet.
         """
         if self._trace is None:
-            raise EngineUsageError(
+            raise UsageError(
                 "this trajectory has no trace: it was made by hand or loaded, or nothing has run yet; "
                 "trace_or_none is None then"
             )

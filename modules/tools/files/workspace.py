@@ -14,7 +14,8 @@ from typing import Literal
 
 from ....engine import in_run, pin
 from ....tasks import current_environment
-from ....tasks.errors import NoEnvironmentError, OutsideWorkspaceError
+from ....tasks.errors import OutsideWorkspaceError
+from ....traces.errors import TaskError
 from ...agent.tools.results.cache import cache_folder
 from .paths.descent import Descent
 from .paths.resolve import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
@@ -232,7 +233,7 @@ def current_workspace() -> Workspace:
     chosen = _chosen.get()
     try:
         root = current_environment().root
-    except NoEnvironmentError:
+    except TaskError:
         found = chosen if chosen is not None else Workspace(".")
         if not _is_tools_own.get():
             pin("workspace", str(found.root))

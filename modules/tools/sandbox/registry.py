@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ....tasks import Environment, FolderEnvironment, current_environment
-from ....tasks.errors import NoEnvironmentError
+from ....traces.errors import TaskError
 from ..files.workspace import Workspace, current_workspace
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox
@@ -113,7 +113,7 @@ def current_sandbox(otherwise: str = "local") -> Sandbox:
         return chosen(current_workspace())
     try:
         environment = current_environment()
-    except NoEnvironmentError:
+    except TaskError:
         return make_sandbox(otherwise, current_workspace())
     if isinstance(environment, FolderEnvironment):
         return make_sandbox(otherwise, current_workspace())

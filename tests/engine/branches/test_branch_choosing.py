@@ -10,7 +10,7 @@ from toys.tree import Taking, children, choices, explore
 
 from refold import BestOfN, Decision, Engine, SelectFirst, perform, rng
 from refold.engine import Branch, Node
-from refold.errors import EngineUsageError
+from refold.errors import UsageError
 
 
 async def nothing(branch: Branch) -> Any:
@@ -83,7 +83,7 @@ def test_a_strategy_that_does_wrong_fails_the_run_and_is_told(work: Any, told: s
     result = explore(Taking(work), Fragile(Decision.branch([eat("bad z"), eat("b")])))
     assert result.status == "failed"
     assert result.error is not None
-    assert result.error.type == "DecisionError"
+    assert result.error.type == "UsageError"
     assert told in result.error.message
 
 
@@ -98,7 +98,7 @@ def test_a_strategy_that_is_not_async_is_told() -> None:
 
 @pytest.mark.parametrize("given", [SelectFirst, 0, "first", lambda branch: 0])
 def test_what_is_no_strategy_is_refused_by_the_engine(given: Any) -> None:
-    with pytest.raises(EngineUsageError, match="SelectFirst"):
+    with pytest.raises(UsageError, match="SelectFirst"):
         Engine(Eats(), branch=given)
 
 
@@ -214,10 +214,10 @@ def test_a_branch_that_is_decided_is_no_use_to_a_strategy() -> None:
 
 def test_growing_again_what_could_not_be_grown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(worlds: Any) -> None:
-        raise EngineUsageError("this environment cannot be forked")
+        raise UsageError("this environment cannot be forked")
 
     async def insists(branch: Branch) -> Any:
-        with pytest.raises(EngineUsageError):
+        with pytest.raises(UsageError):
             await branch.grow(branch.root)
         return await branch.grow(branch.root)
 

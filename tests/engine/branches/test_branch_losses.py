@@ -34,7 +34,7 @@ def test_all_that_fail_fail_the_run_which_says_why_for_each(name: str) -> None:
     result = explore(SEARCHES[name], Fragile(Decision.branch([eat("bad z"), eat("bad y")])))
     assert (result.status, result.steps) == ("failed", 0)
     assert result.error is not None
-    assert result.error.type == "ExplorationError"
+    assert result.error.type == "RunAbortedError"
     assert "candidate 0: ValueError: bad z" in result.error.message
     assert "candidate 1: ValueError: bad y" in result.error.message
 
@@ -58,9 +58,7 @@ def test_a_child_may_fail_in_decide_and_in_its_own_branch() -> None:
     result = explore(BestOfN(last_letter), module)
     assert result.error is not None
     assert result.error.message.startswith("all candidates failed: candidate 0: LookupError: nothing to say")
-    assert (
-        "candidate 2: ExplorationError: all candidates failed: candidate 0: ValueError: bad z" in result.error.message
-    )
+    assert "candidate 2: RunAbortedError: all candidates failed: candidate 0: ValueError: bad z" in result.error.message
 
 
 def test_a_failed_exploration_is_tried_again_when_it_is_resumed(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from refold import (
     verify,
 )
 from refold.engine import Branch
-from refold.errors import DivergenceError, EngineUsageError
+from refold.errors import DivergenceError, UsageError
 from refold.traces.file.append_only import FileStore
 
 
@@ -96,7 +96,7 @@ def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
     engine = Engine(Tree(), branch=BeamSearch(2, 3, value), traces=tmp_path, budget=BUDGET, seed=1)
     result = engine.run("go")
     child = next(c for c in children(result.trace) if c.header["parent"]["run"] != result.run_id)
-    with pytest.raises(EngineUsageError, match="the run of a candidate, which is resumed with its parent"):
+    with pytest.raises(UsageError, match="the run of a candidate, which is resumed with its parent"):
         engine.resume(child)
 
     def elsewhere(state: Place) -> None:

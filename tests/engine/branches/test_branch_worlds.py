@@ -179,7 +179,7 @@ def test_the_host_refuses_to_explore_before_anything_is_opened(strategy: Any, tm
     result = engine.run(in_environment("host", tmp_path / "host"))
     assert (result.status, result.steps) == ("failed", 1)
     assert result.error is not None
-    assert result.error.type == "EngineUsageError"
+    assert result.error.type == "UsageError"
     assert "shared_env=True" in result.error.message
     assert children(result.trace) == []
     assert not [r for r in result.trace.records if r.kind == "branch"]

@@ -12,7 +12,7 @@ from toys.tree import BUDGET, Place, Taking, Tree, Way, children, choices, delay
 
 from refold import BeamSearch, BestFirst, BestOfN, Decision, Engine, MonteCarloTreeSearch, SelectBest, SelectFirst, Task
 from refold.engine import Branch, Node
-from refold.errors import EngineUsageError
+from refold.errors import UsageError
 
 Size = tuple[int, int, int]
 """Salt, depth and width of a tree."""
@@ -227,7 +227,7 @@ def test_a_tree_search_leaves_what_scored_badly_alone() -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_refused_at_once(make: Callable[[], Any]) -> None:
-    with pytest.raises(EngineUsageError):
+    with pytest.raises(UsageError):
         make()
 
 

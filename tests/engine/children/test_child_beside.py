@@ -24,7 +24,7 @@ from refold import (
 )
 from refold.engine import child_state
 from refold.engine.run.start.usage import used_so_far
-from refold.errors import EngineUsageError, NoRunError
+from refold.errors import NoRunError, UsageError
 from refold.testing import check_resume
 from refold.traces import family
 
@@ -389,7 +389,7 @@ def test_misuse_is_told() -> None:
     async def main() -> None:
         with pytest.raises(NoRunError, match="start_child"):
             await start_child(Worker(), "note:a")
-        with pytest.raises(EngineUsageError, match="AgentModule instance"):
+        with pytest.raises(UsageError, match="AgentModule instance"):
             await start_child("a module", "a task")  # type: ignore[arg-type]
 
     anyio.run(main)

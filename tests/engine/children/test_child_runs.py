@@ -29,7 +29,7 @@ from refold import (
 )
 from refold.cli.entry import cli
 from refold.engine import ChildResult
-from refold.errors import ChildRunError, EffectError, EngineUsageError
+from refold.errors import EffectError, UsageError
 from refold.tasks import current_environment
 from refold.testing import assert_replays, check_resume
 from refold.traces import family
@@ -193,7 +193,7 @@ def test_a_child_can_be_forked_and_not_resumed_by_itself(tmp_path: Path) -> None
     result = Engine(Boss(), traces=tmp_path, seed=1).run("note:a note:b")
     (child,) = children_of(result.trace)
     engine = Engine(Worker(), traces=tmp_path)
-    with pytest.raises(EngineUsageError, match="a child run, which is resumed with its parent"):
+    with pytest.raises(UsageError, match="a child run, which is resumed with its parent"):
         engine.resume(child)
     fork = engine.fork(child, 1)
     assert fork.final_result == "thought of a thought of b"
@@ -240,7 +240,7 @@ def test_a_task_brings_its_inputs_budget_and_criteria() -> None:
 
 def test_misuse_is_told() -> None:
     async def main() -> None:
-        with pytest.raises(EngineUsageError, match="AgentModule instance"):
+        with pytest.raises(UsageError, match="AgentModule instance"):
             await run_child("a module", "a task")  # type: ignore[arg-type]
 
     anyio.run(main)
@@ -309,7 +309,7 @@ def test_a_child_whose_trace_cannot_be_written_fails_the_run_which_is_resumed(
     result = engine.run("note:a note:b")
     assert result.status is RunStatus.failed
     assert result.error is not None
-    assert result.error.type == ChildRunError.__name__
+    assert result.error.type == "ChildRunError"
     full = False
     again = engine.resume(result.trace)
     assert again.state.said == ["completed: thought of a thought of b"]
@@ -333,7 +333,7 @@ def test_a_child_whose_code_has_changed_fails_the_run_or_is_gone_on_with(tmp_pat
     strict = Engine(Boss(Other(), name="errand"), traces=tmp_path)
     failed = strict.resume(result.trace, "yes", request=request.id)
     assert failed.error is not None
-    assert (failed.error.type, failed.status) == (ChildRunError.__name__, RunStatus.failed)
+    assert (failed.error.type, failed.status) == ("ChildRunError", RunStatus.failed)
     assert "step 0, decide" in failed.error.message
     assert "restore its code and resume again, or resume with on_divergence='fork' or 'ignore'" in failed.error.message
     assert strict.resume(failed.trace, on_divergence="fork").status is RunStatus.waiting

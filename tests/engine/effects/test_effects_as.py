@@ -26,7 +26,7 @@ from refold.engine.state.commit import fold_step
 from refold.engine.state.digest import value_digest
 from refold.engine.state.frozen import FrozenDict
 from refold.engine.state.model import json_value
-from refold.errors import EffectError, EngineUsageError, ModuleDefinitionError, RunClosedError
+from refold.errors import DefinitionError, EffectError, RunClosedError, UsageError
 
 
 def run(work: Any, steps: int = 1) -> Any:
@@ -71,7 +71,7 @@ def test_without_a_run_an_effect_by_name_just_runs() -> None:
 
 @pytest.mark.parametrize(("name", "request_"), [("", {}), ("refold.ask", {}), (3, {}), ("x", [1]), ("x", {1: 2})])
 def test_what_is_no_name_or_no_request_is_refused(name: Any, request_: Any) -> None:
-    with pytest.raises(EngineUsageError):
+    with pytest.raises(UsageError):
         anyio.run(perform_as, name, request_, lambda: 1)
 
 
@@ -251,7 +251,7 @@ def test_no_function_and_no_tool_has_a_name_of_the_engines_own(name: str) -> Non
     with pytest.raises(ValueError, match=r"begin with 'refold\.'"):
         effect(name=name)
     if name:
-        with pytest.raises(ModuleDefinitionError, match=r"begin with 'refold\.'"):
+        with pytest.raises(DefinitionError, match=r"begin with 'refold\.'"):
             check_tools({name: lambda: 1})
 
 

@@ -30,7 +30,7 @@ from refold import (
     run_child,
 )
 from refold.engine import run_actions
-from refold.errors import CallClosedError, RefoldError, RunClosedError
+from refold.errors import RefoldError, RunClosedError
 from refold.testing import scripted
 
 
@@ -91,7 +91,7 @@ class Steps(AgentModule[Count]):
 def check(result: RunResult, caught: list[BaseException]) -> None:
     assert result.error is None, result.error
     result.trace.check()
-    assert [type(error) for error in caught] == [CallClosedError]
+    assert [type(error) for error in caught] == [RunClosedError]
     assert isinstance(caught[0], RefoldError)
     assert "has ended; " in str(caught[0])
     names = {"touch", "touch_on_loop", "refold.ask", "refold.child"}
@@ -207,7 +207,7 @@ def test_what_is_open_in_a_call_that_ends_is_given_up_with_it(inner: str) -> Non
     assert result.error is None, result.error
     assert result.status == "completed", "a question of a call that is over keeps nobody waiting"
     result.trace.check()
-    assert [type(error) for error in caught] == [CallClosedError], asked
+    assert [type(error) for error in caught] == [RunClosedError], asked
     first = result.trace.steps[0].effects[0]
     assert first.error is not None
     assert first.error["type"] == "TimeoutError"

@@ -35,10 +35,10 @@ from refold import (
 from refold.engine import Usage
 from refold.errors import (
     EffectNotAllowedError,
-    EngineOwnedFieldError,
-    EngineUsageError,
+    StateError,
     StateValueError,
     TraceNotFoundError,
+    UsageError,
 )
 from refold.tasks import EnvSpec
 from refold.testing import FakeClock, fold_with_jsonpatch
@@ -174,7 +174,7 @@ def test_a_fork_goes_on_from_any_state_and_does_nothing_before_it_again(folder: 
 @pytest.mark.parametrize("at", [STEPS + 2, -STEPS - 3, 10**9, True, "1", 1.0])
 def test_there_is_no_such_state(folder: Path | None, at: Any) -> None:
     engine, source = walked(folder)
-    with pytest.raises(EngineUsageError, match=rf"0 to {STEPS + 1}"):
+    with pytest.raises(UsageError, match=rf"0 to {STEPS + 1}"):
         engine.fork(source.trace, at)
     if folder is not None:
         assert len(list(folder.iterdir())) == 1, "nothing is written"
@@ -297,31 +297,28 @@ def break_the_schema(draft: Any) -> None:
         ({"/notes/0/weight": "heavy"}, StateValueError, "weight"),
         ({"/notes/0": None}, StateValueError, "notes"),
         (break_the_schema, StateValueError, "/notes/0/weight"),
-        ({"/notes/7": {"text": "x"}}, EngineUsageError, "/notes/7 cannot be set"),
-        ({"/notes/zero": {"text": "x"}}, EngineUsageError, "/notes/zero cannot be set"),
-        ({"/upto/deep": 1}, EngineUsageError, "/upto/deep cannot be set"),
-        ({"/seen/a/b": 1}, EngineUsageError, "/seen/a/b cannot be set"),
-        ({"": {}}, EngineUsageError, "name one by its path"),
-        ({"/": 1}, EngineUsageError, "name one by its path"),
-        ({"upto": 1}, EngineUsageError, "a path begins with '/'"),
-        ({"/a~2": 1}, EngineUsageError, "'/a~2' is not a path"),
-        ({3: 1}, EngineUsageError, "3 is not a path"),
-        ({"/upto": float("nan")}, EngineUsageError, "/upto cannot be set"),
-        ({"/metadata/x": {1, 2}}, EngineUsageError, "/metadata/x cannot be set"),
-        ({"/metadata/x": object()}, EngineUsageError, "/metadata/x cannot be set"),
-        ([("/upto", 1)], EngineUsageError, "a mapping of paths to values, got list"),
-        ("upto=1", EngineUsageError, "a mapping of paths to values, got str"),
-        (async_edit, EngineUsageError, "got an async function"),
-        (lambda draft: draft.notes.pop(), EngineUsageError, "edit returned .*Note"),
-        (lambda draft: 7, EngineUsageError, "edit returned int"),
+        ({"/notes/7": {"text": "x"}}, UsageError, "/notes/7 cannot be set"),
+        ({"/notes/zero": {"text": "x"}}, UsageError, "/notes/zero cannot be set"),
+        ({"/upto/deep": 1}, UsageError, "/upto/deep cannot be set"),
+        ({"/seen/a/b": 1}, UsageError, "/seen/a/b cannot be set"),
+        ({"": {}}, UsageError, "name one by its path"),
+        ({"/": 1}, UsageError, "name one by its path"),
+        ({"upto": 1}, UsageError, "a path begins with '/'"),
+        ({"/a~2": 1}, UsageError, "'/a~2' is not a path"),
+        ({3: 1}, UsageError, "3 is not a path"),
+        ({"/upto": float("nan")}, UsageError, "/upto cannot be set"),
+        ({"/metadata/x": {1, 2}}, UsageError, "/metadata/x cannot be set"),
+        ({"/metadata/x": object()}, UsageError, "/metadata/x cannot be set"),
+        ([("/upto", 1)], UsageError, "a mapping of paths to values, got list"),
+        ("upto=1", UsageError, "a mapping of paths to values, got str"),
+        (async_edit, UsageError, "got an async function"),
+        (lambda draft: draft.notes.pop(), UsageError, "edit returned .*Note"),
+        (lambda draft: 7, UsageError, "edit returned int"),
         (perform_in_edit, EffectNotAllowedError, "inside"),
         (lambda draft: 1 / 0, ZeroDivisionError, "division"),
+        *[({f"/{name}": 1}, StateError, name) for name in ("task", "current_step", "max_steps", "schema_version")],
         *[
-            ({f"/{name}": 1}, EngineOwnedFieldError, name)
-            for name in ("task", "current_step", "max_steps", "schema_version")
-        ],
-        *[
-            (lambda draft, name=name: setattr(draft, name, 1), EngineOwnedFieldError, name)
+            (lambda draft, name=name: setattr(draft, name, 1), StateError, name)
             for name in ("task", "current_step", "max_steps", "schema_version")
         ],
     ],
@@ -438,7 +435,7 @@ def test_every_cut_of_a_trace_can_be_forked_at_every_state(folder: Path | None) 
             continue
         cut = Trace.from_bytes(source.trace.data[: offset + number % 3])
         if cut.first_state is None:
-            with pytest.raises(EngineUsageError, match="the trace has no state"):
+            with pytest.raises(UsageError, match="the trace has no state"):
                 engine.fork(cut)
             continue
         for at in {0, cut.step_count}:
@@ -474,7 +471,7 @@ def test_a_run_that_never_had_a_state_is_not_forked(folder: Path | None) -> None
             raise RuntimeError("no")
 
     failed = Engine(Stillborn(), traces=folder).run("walk")
-    with pytest.raises(EngineUsageError, match="the trace has no state"):
+    with pytest.raises(UsageError, match="the trace has no state"):
         Engine(Walker()).fork(failed.trace)
 
 
@@ -677,10 +674,10 @@ def test_a_fork_that_was_killed_before_its_first_state_begins_with_it(
     whole = source.trace.data
     source.trace.path.write_bytes(whole[: len(whole) // 3])
     path.write_bytes(began)
-    with pytest.raises(EngineUsageError, match=r"no longer the trace that was forked: .*; fork it again"):
+    with pytest.raises(UsageError, match=r"no longer the trace that was forked: .*; fork it again"):
         engine.resume(path)
     source.trace.path.unlink()
-    with pytest.raises(EngineUsageError, match=r"there is no .*; fork it again"):
+    with pytest.raises(UsageError, match=r"there is no .*; fork it again"):
         engine.resume(path)
     assert path.read_bytes() == began
 

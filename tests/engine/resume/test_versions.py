@@ -27,7 +27,7 @@ from refold import (
     perform,
 )
 from refold.engine import UNANSWERED, Divergence
-from refold.errors import DivergenceError, EngineUsageError, StateMigrationError, StateValueError, WaitAnsweredError
+from refold.errors import DivergenceError, StateError, StateValueError, UsageError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch
 
 # states of three versions
@@ -222,9 +222,9 @@ def test_where_no_migration_leads_nothing_is_written(tmp_path: Path) -> None:
     assert source.path is not None
     before = source.path.read_bytes()
     for trace, module, error, said in (
-        (source, FarAdder(), StateMigrationError, "no migration leads Far from schema_version 1 to 9; register one"),
+        (source, FarAdder(), StateError, "no migration leads Far from schema_version 1 to 9; register one"),
         (source, WrongAdder(), StateValueError, "not a Wrong"),
-        (newer, Adder(), StateMigrationError, "use the newer code of One"),
+        (newer, Adder(), StateError, "use the newer code of One"),
     ):
         engine = Engine(module, traces=tmp_path)
         with pytest.raises(error, match=said):
@@ -412,7 +412,7 @@ def test_verify_names_the_state_that_a_fork_began_with_where_the_class_no_longer
 
 def test_another_word_is_refused() -> None:
     waiting = Engine(Adder()).run("t")
-    with pytest.raises(EngineUsageError, match="must be 'fail', 'fork' or 'ignore', got 'perhaps'"):
+    with pytest.raises(UsageError, match="must be 'fail', 'fork' or 'ignore', got 'perhaps'"):
         Engine(Adder()).resume(waiting.trace, on_divergence="perhaps")  # type: ignore[arg-type]
 
 

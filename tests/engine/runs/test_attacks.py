@@ -26,7 +26,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.errors import EngineUsageError, ModuleDefinitionError, TraceCorruptError, WaitAnsweredError
+from refold.errors import DefinitionError, TraceCorruptError, UsageError, WaitAnsweredError
 from refold.tasks import evaluator
 
 
@@ -191,9 +191,9 @@ def test_tools_are_checked_when_the_engine_is_made() -> None:
 
     bad: Any
     for bad in (5, unknown, positional):
-        with pytest.raises(ModuleDefinitionError, match="tool 'bad'"):
+        with pytest.raises(DefinitionError, match="tool 'bad'"):
             Engine(Calls(bad=bad))
-    with pytest.raises(EngineUsageError, match="seed"):
+    with pytest.raises(UsageError, match="seed"):
         Engine(Calls(), seed=10**30)
 
 

@@ -8,23 +8,23 @@ from refold import (
     Action,
     Decision,
 )
-from refold.errors import DecisionError
+from refold.errors import UsageError
 
 
 @pytest.mark.parametrize("make", [lambda: Decision.act([]), lambda: Decision.final(""), lambda: Decision.branch([])])
 def test_decision_factories_validate(make: Any) -> None:
-    with pytest.raises(DecisionError):
+    with pytest.raises(UsageError):
         make()
 
 
 @pytest.mark.parametrize("answer", [42, None, ["x"], {"a": 1}])
 def test_a_final_answer_that_is_not_text_is_refused_where_it_is_made(answer: Any) -> None:
-    with pytest.raises(DecisionError, match="text"):
+    with pytest.raises(UsageError, match="text"):
         Decision.final(answer)
 
 
 def test_an_unknown_mode_and_repeated_ids_are_refused() -> None:
-    with pytest.raises(DecisionError, match="not a mode"):
+    with pytest.raises(UsageError, match="not a mode"):
         Decision("dance")  # type: ignore[arg-type]
-    with pytest.raises(DecisionError, match="ids must differ"):
+    with pytest.raises(UsageError, match="ids must differ"):
         Decision.act([Action("a", {}, id="1"), Action("a", {}, id="1")])

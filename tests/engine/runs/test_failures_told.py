@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from refold import Action, AgentModule, Decision, Engine, Observation, RunResult, RunStatus, StateModel, StateSchema
-from refold.errors import RunNotCompletedError, StateDefinitionError
+from refold.errors import DefinitionError, RunNotCompletedError
 
 
 def look() -> None:
@@ -99,12 +99,12 @@ def test_a_state_that_is_a_dataclass_is_refused_with_what_to_write(nested: bool)
         logs: list[str] = field(default_factory=list)
 
     wrong: Any = Outer if nested else State
-    with pytest.raises(StateDefinitionError, match=r"@dataclass replaces the __init__ .* remove the decorator"):
+    with pytest.raises(DefinitionError, match=r"@dataclass replaces the __init__ .* remove the decorator"):
 
         class Module(AgentModule[wrong]):
             pass
 
-    with pytest.raises(StateDefinitionError, match="@dataclass"):
+    with pytest.raises(DefinitionError, match="@dataclass"):
 
         class Hinted(AgentModule):  # type: ignore[type-arg]
             def init_state(self, task: str) -> wrong:

@@ -11,7 +11,7 @@ from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import MAX_DEPTH
 from refold.engine.state.model import StateModel
-from refold.errors import DecisionError, ModuleDefinitionError, StateValueError
+from refold.errors import DefinitionError, StateValueError, UsageError
 
 
 class State(StateSchema):
@@ -53,7 +53,7 @@ def test_a_module_without_a_hook_says_which(module: type[AgentModule[State]], mi
     ],
 )
 def test_an_action_that_cannot_be_carried_out_is_refused(name: Any, given: dict[str, Any], text: str) -> None:
-    with pytest.raises(DecisionError, match=text):
+    with pytest.raises(UsageError, match=text):
         Action(name, **given)
 
 
@@ -85,7 +85,7 @@ def test_tools_that_are_no_dict_are_refused(tools: Any, own: str) -> None:
     module = type("Mine", (Looks,), {"tools": held[own]} if own in held else {})()
     if own == "instance":
         module.tools = tools
-    with pytest.raises(ModuleDefinitionError, match=f"tools must be a dict .*, got {type(tools).__name__}"):
+    with pytest.raises(DefinitionError, match=f"tools must be a dict .*, got {type(tools).__name__}"):
         Engine(module)
 
 
@@ -264,7 +264,7 @@ class Sets(AgentModule[StateSchema]):
 def test_a_first_state_that_sets_what_the_engine_writes_is_refused(fields: dict[str, Any], why: str) -> None:
     result = Engine(Sets(**fields), budget=RuntimeBudget(max_steps=50)).run("t")
     assert result.error is not None
-    assert (result.error.type, result.error.phase) == ("EngineOwnedFieldError", "init")
+    assert (result.error.type, result.error.phase) == ("StateError", "init")
     assert result.error.message.startswith(why)
 
 

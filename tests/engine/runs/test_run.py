@@ -21,7 +21,7 @@ from refold import (
     Trace,
 )
 from refold.engine import RunFailure
-from refold.errors import EngineUsageError, ModuleDefinitionError
+from refold.errors import DefinitionError, UsageError
 
 
 class Notes(StateSchema):
@@ -77,14 +77,14 @@ def test_a_run_acts_and_gives_its_final_answer() -> None:
 
 def test_run_inside_a_running_loop_says_to_use_arun() -> None:
     async def main() -> None:
-        with pytest.raises(EngineUsageError, match="arun"):
+        with pytest.raises(UsageError, match="arun"):
             Engine(Scripted(Decision.final("x"))).run("t")
 
     anyio.run(main)
 
 
 def test_engine_takes_an_instance_and_says_so() -> None:
-    with pytest.raises(EngineUsageError, match=r"Engine\(MyModule\(\)\)"):
+    with pytest.raises(UsageError, match=r"Engine\(MyModule\(\)\)"):
         Engine(Scripted)  # type: ignore[arg-type]
 
 
@@ -209,7 +209,7 @@ def test_stream_gives_the_records_as_they_are_written() -> None:
 
     async def main() -> RunResult:
         async with Engine(Scripted(Decision.act([Action("double", {"n": 1})]), Decision.final("x"))).stream("t") as run:
-            with pytest.raises(EngineUsageError):
+            with pytest.raises(UsageError):
                 _ = run.result
             async for record in run:
                 kinds.append(record.kind)
@@ -339,17 +339,17 @@ def test_what_decide_and_init_state_return_is_checked() -> None:
 
 
 def test_hooks_are_checked_when_the_class_is_defined() -> None:
-    with pytest.raises(ModuleDefinitionError, match="did you mean 'observation'"):
+    with pytest.raises(DefinitionError, match="did you mean 'observation'"):
 
         class Typo(Scripted):
             def reduce(self, state: Notes, decision: Decision, observations: Any) -> None: ...
 
-    with pytest.raises(ModuleDefinitionError, match="the engine does not pass; it passes, by name, "):
+    with pytest.raises(DefinitionError, match="the engine does not pass; it passes, by name, "):
 
         class Short(Scripted):
             def decide(self, st: Notes) -> Decision: ...  # type: ignore[empty-body]
 
-    with pytest.raises(ModuleDefinitionError, match="must be a plain function"):
+    with pytest.raises(DefinitionError, match="must be a plain function"):
 
         class Async(Scripted):
             async def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None: ...  # type: ignore[override]

@@ -240,4 +240,4 @@ def test_a_thread_that_decide_has_left_behind_performs_nothing_in_the_tools_time
 
     result = run(Leaving(["opens", "opens"], opens=opens))
     assert result.status is RunStatus.completed, result.error
-    assert refused == ["CallClosedError"]
+    assert refused == ["RunClosedError"]

@@ -25,7 +25,7 @@ from refold import (
     perform_sync,
 )
 from refold.engine.concurrency import threads as workers
-from refold.errors import NoThreadError
+from refold.errors import RunAbortedError
 
 
 class Count(StateSchema):
@@ -238,7 +238,7 @@ def test_a_system_that_gives_no_thread_at_all_fails_the_run(monkeypatch: pytest.
     monkeypatch.setattr(workers, "_pool", workers._Pool())
     monkeypatch.setattr(workers._Worker, "start", none)
     result: RunResult = anyio.run(lambda: Engine(Many(lambda n: n, 3)).arun("t"))
-    assert (result.status, result.error and result.error.type) == ("failed", NoThreadError.__name__)
+    assert (result.status, result.error and result.error.type) == ("failed", "NoThreadError")
     assert result.steps == 0
 
 
@@ -256,7 +256,7 @@ def test_calls_that_wait_for_a_place_fail_if_it_gets_no_thread(monkeypatch: pyte
     async def queued() -> None:
         try:
             await workers.in_thread(gate.wait, {})
-        except NoThreadError as error:
+        except RunAbortedError as error:
             failed.append(str(error))
 
     async def main() -> None:

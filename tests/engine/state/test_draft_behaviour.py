@@ -16,12 +16,11 @@ from refold.engine.state.commit import fold_step
 from refold.engine.state.drafts.draft_list import DraftList
 from refold.engine.state.model import StateModel, StateSchema, dump
 from refold.errors import (
-    DecisionError,
     DraftExpiredError,
-    EngineOwnedFieldError,
     FrozenStateError,
-    ReduceError,
+    StateError,
     StateValueError,
+    UsageError,
 )
 
 T = TypeVar("T")
@@ -339,7 +338,7 @@ def test_expired_drafts_cannot_come_back() -> None:
         lambda draft: draft.names.extend(leaked[0]),
         lambda draft: leaked[1],
     ]:
-        with pytest.raises((DraftExpiredError, ReduceError)):
+        with pytest.raises((DraftExpiredError, StateError)):
             fold(reduce)
 
 
@@ -377,15 +376,15 @@ def test_returning_another_state() -> None:
         draft.count = 1
         return Derived()
 
-    with pytest.raises(ReduceError, match="changed the draft and returned another"):
+    with pytest.raises(StateError, match="changed the draft and returned another"):
         fold(both)
     wrongs: list[Any] = [Base(), 5, {}, "text", Point()]
     for wrong in wrongs:
-        with pytest.raises(ReduceError, match="must return"):
+        with pytest.raises(StateError, match="must return"):
             fold(lambda draft, wrong=wrong: wrong)  # type: ignore[misc]
-    with pytest.raises(ReduceError, match="must return"):
+    with pytest.raises(StateError, match="must return"):
         fold(lambda draft: draft.points)
-    with pytest.raises(ReduceError, match="must return"):
+    with pytest.raises(StateError, match="must return"):
         fold(lambda draft: draft.points[0])
 
 
@@ -397,9 +396,9 @@ def test_a_returned_state_keeps_what_the_engine_writes() -> None:
 
 @pytest.mark.parametrize("name", ["task", "current_step", "max_steps", "schema_version"])
 def test_engine_owned_fields_are_refused(name: str) -> None:
-    with pytest.raises(EngineOwnedFieldError, match=name):
+    with pytest.raises(StateError, match=name):
         fold(lambda draft: setattr(draft, name, 1))
-    with pytest.raises(EngineOwnedFieldError, match=name):
+    with pytest.raises(StateError, match=name):
         fold(lambda draft: draft.model_copy(update={name: 1}))
 
 
@@ -468,7 +467,7 @@ def test_a_list_moves_into_no_place_of_a_dict_nor_back(place: str, wanted: str, 
     ],
 )
 def test_messages_name_types_as_users_know_them(move: Callable[[Any], Any], told: str) -> None:
-    with pytest.raises((StateValueError, ReduceError), match=re.escape(told)):
+    with pytest.raises((StateValueError, StateError), match=re.escape(told)):
         fold_step(Mixed(), move, {})
 
 
@@ -484,7 +483,7 @@ def test_messages_name_types_as_users_know_them(move: Callable[[Any], Any], told
     ],
 )
 def test_decisions_name_types_of_a_state_as_users_know_them(make: Callable[[Any], Any], told: str) -> None:
-    with pytest.raises(DecisionError, match=re.escape(told)):
+    with pytest.raises(UsageError, match=re.escape(told)):
         make(Mixed())
 
 

@@ -14,7 +14,7 @@ from refold import (
     RuntimeBudget,
     StateSchema,
 )
-from refold.errors import StateDefinitionError
+from refold.errors import DefinitionError
 
 
 def patch_of(work: Any) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ def test_a_lock_or_a_cycle_is_refused_where_it_is_put() -> None:
 
 
 def test_non_json_types_are_refused_where_the_class_is_defined() -> None:
-    with pytest.raises(StateDefinitionError, match=r"Bad.tags"):
+    with pytest.raises(DefinitionError, match=r"Bad.tags"):
 
         class Bad(StateSchema):
             tags: set[str] = set()

@@ -39,7 +39,7 @@ from pydantic import (
 from refold.engine.state.commit import fold_step
 from refold.engine.state.frozen import FrozenList
 from refold.engine.state.model import StateModel, StateSchema, dump
-from refold.errors import FrozenStateError, StateDefinitionError, StateMigrationError, StateValueError
+from refold.errors import DefinitionError, FrozenStateError, StateError, StateValueError
 from refold.traces.json_patch.apply import apply_patch
 
 T = TypeVar("T")
@@ -132,9 +132,9 @@ REFUSED: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("annotation", "why"), REFUSED, ids=[str(a) for a, _ in REFUSED])
 def test_types_that_json_cannot_carry_are_refused(annotation: Any, why: str) -> None:
-    with pytest.raises(StateDefinitionError, match=why) as caught:
+    with pytest.raises(DefinitionError, match=why) as caught:
         define(annotation)
-    assert caught.value.where.startswith("Defined.f")
+    assert str(caught.value).startswith("Defined.f")
 
 
 @pytest.mark.parametrize(
@@ -149,22 +149,22 @@ def test_types_that_json_cannot_carry_are_refused(annotation: Any, why: str) -> 
     ],
 )  # fmt: skip
 def test_loosened_config_is_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(StateDefinitionError, match="model_config"):
+    with pytest.raises(DefinitionError, match="model_config"):
         define(int, 0, **config)
 
 
 def test_hidden_state_and_custom_writing_are_refused() -> None:
-    with pytest.raises(StateDefinitionError, match="private attribute"):
+    with pytest.raises(DefinitionError, match="private attribute"):
 
         class Private(StateModel):
             _hidden: int = PrivateAttr(0)
 
-    with pytest.raises(StateDefinitionError, match="excluded"):
+    with pytest.raises(DefinitionError, match="excluded"):
 
         class Excluded(StateModel):
             f: int = Field(0, exclude=True)
 
-    with pytest.raises(StateDefinitionError, match="custom serializers"):
+    with pytest.raises(DefinitionError, match="custom serializers"):
 
         class FieldSerializer(StateModel):
             f: int = 0
@@ -173,7 +173,7 @@ def test_hidden_state_and_custom_writing_are_refused() -> None:
             def write(self, value: int) -> str:
                 return str(value)
 
-    with pytest.raises(StateDefinitionError, match="custom serializers"):
+    with pytest.raises(DefinitionError, match="custom serializers"):
 
         class ModelSerializer(StateModel):
             f: int = 0
@@ -182,20 +182,20 @@ def test_hidden_state_and_custom_writing_are_refused() -> None:
             def write(self) -> str:
                 return "x"
 
-    with pytest.raises(StateDefinitionError, match="cached_property"):
+    with pytest.raises(DefinitionError, match="cached_property"):
 
         class Cached(StateModel):
             @cached_property
             def f(self) -> int:
                 return 1
 
-    with pytest.raises(StateDefinitionError, match="model_post_init"):
+    with pytest.raises(DefinitionError, match="model_post_init"):
 
         class Post(StateModel):
             def model_post_init(self, context: Any, /) -> None:
                 pass
 
-    with pytest.raises(StateDefinitionError, match="depends on more than its field"):
+    with pytest.raises(DefinitionError, match="depends on more than its field"):
 
         class Informed(StateModel):
             f: int = 0
@@ -543,11 +543,11 @@ def test_older_documents_pass_their_migrations() -> None:
     assert V3.from_dict({"schema_version": 2, "items": ["1"]}).items == [1]
     old = {"schema_version": 3, "items": [1], "added_later": 5, "max_steps": 4}
     assert V3.from_dict(old).added_later == 5
-    with pytest.raises(StateMigrationError, match="newer"):
+    with pytest.raises(StateError, match="newer"):
         V3.from_dict({"schema_version": 4})
-    with pytest.raises(StateMigrationError, match=r"@Versioned.migration\(1\)"):
+    with pytest.raises(StateError, match=r"@Versioned.migration\(1\)"):
         Versioned.from_dict({"schema_version": 1})
-    with pytest.raises(StateMigrationError):
+    with pytest.raises(StateError):
         V3.from_dict({"schema_version": "x"})
     with pytest.raises(ValueError, match="higher"):
         V3.migration(2, 2)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateModel, StateSchema, perform
-from refold.errors import StateDefinitionError
+from refold.errors import DefinitionError
 from refold.modules.agent import tool
 from refold.modules.evaluation import Evaluation, exact_match
 from refold.testing import states
@@ -119,7 +119,7 @@ REFUSED = [
 
 def test_what_a_state_cannot_hold_is_refused_behind_an_alias_too(names: dict[str, Any]) -> None:
     for text, why in REFUSED:
-        with pytest.raises(StateDefinitionError, match=why):
+        with pytest.raises(DefinitionError, match=why):
             define(eval(text, names))
 
 
@@ -129,7 +129,7 @@ def test_an_alias_that_contains_itself_is_refused_as_such(wrapped: str) -> None:
     made: dict[str, Any] = {}
     exec("type Tree[T] = list[Tree[T]] | T\ntype Doc = dict[str, Doc] | int\ntype Deep[T] = list[Deep[list[T]]]", made)
     for name in ("Tree[int]", "Doc", "Deep[int]"):
-        with pytest.raises(StateDefinitionError, match=r"\w+ contains itself; write Any, or a StateModel that does"):
+        with pytest.raises(DefinitionError, match=r"\w+ contains itself; write Any, or a StateModel that does"):
             define(eval(wrapped.format(name), made))
 
 
@@ -137,7 +137,7 @@ def test_an_alias_with_a_type_in_quotes_is_refused_with_this_reason() -> None:
     made: dict[str, Any] = {}
     exec(PRELUDE + "A = TypeAliasType('A', 'list[A] | int')\nB = TypeAliasType('B', list['B'])", made)
     for name in ("A", "B"):
-        with pytest.raises(StateDefinitionError, match="in quotes, which cannot be looked up; write the type itself"):
+        with pytest.raises(DefinitionError, match="in quotes, which cannot be looked up; write the type itself"):
             define(made[name])
 
 

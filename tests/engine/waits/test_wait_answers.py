@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field
 
 from refold import Action, Decision, Engine, RunResult, RunStatus, WaitRequest, ask, ask_sync
-from refold.errors import DecisionError, WaitAnsweredError
+from refold.errors import UsageError, WaitAnsweredError
 from refold.testing import scripted
 from refold.testing.strategies import JSON_VALUES
 
@@ -212,7 +212,7 @@ def test_a_handler_whose_answer_only_the_type_refuses_leaves_the_request_open() 
 
 def test_a_schema_is_checked_when_it_is_given() -> None:
     for schema in ({"type": "nothing"}, {"$ref": "https://example.org/x"}, {"minimum": math.nan}, object()):
-        with pytest.raises(DecisionError):
+        with pytest.raises(UsageError):
             Decision.wait(prompt="?", schema=schema)
 
 

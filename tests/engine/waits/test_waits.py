@@ -33,7 +33,7 @@ from refold import (
     perform,
     perform_sync,
 )
-from refold.errors import DecisionError, EffectNotAllowedError, NoRunError, WaitAnsweredError
+from refold.errors import EffectNotAllowedError, NoRunError, UsageError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch, scripted
 from refold.traces import Record
 
@@ -453,9 +453,9 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
     engine = Engine(acting({"asks": asks, "sync_asks": sync_asks}))
     result = verified(engine, engine.run("t"))
     for note in result.state.notes[0]:
-        assert note.startswith("DecisionError: ")
+        assert note.startswith("UsageError: ")
         assert match in note
-    with pytest.raises(DecisionError):
+    with pytest.raises(UsageError):
         Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
 
 
@@ -484,7 +484,7 @@ def test_a_question_that_nobody_awaits_is_no_approval() -> None:
 
     result = verified(engine := Engine(acting({"delete": delete})), started(engine))
     assert deleted == []
-    told = "EngineUsageError: ask() gives its answer when it is awaited: write `if await ask(...)`"
+    told = "UsageError: ask() gives its answer when it is awaited: write `if await ask(...)`"
     assert result.state.notes == [[told], None]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.errors import ExportError
+from refold.errors import TraceError
 from refold.traces.export import export_file
 
 
@@ -35,7 +35,7 @@ def test_an_error_leaves_nothing(tmp_path: Path) -> None:
 def test_a_file_that_is_there_stays_unless_forced(tmp_path: Path) -> None:
     target = tmp_path / "out.md"
     target.write_bytes(b"before")
-    with pytest.raises(ExportError, match="--force"), export_file(target):
+    with pytest.raises(TraceError, match="--force"), export_file(target):
         pytest.fail("the block has run")
     with export_file(target, force=True) as file:
         file.write(b"after")
@@ -44,7 +44,7 @@ def test_a_file_that_is_there_stays_unless_forced(tmp_path: Path) -> None:
 
 def test_a_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
     target = tmp_path / "out.md"
-    with pytest.raises(ExportError, match="exists already"), export_file(target):
+    with pytest.raises(TraceError, match="exists already"), export_file(target):
         target.write_bytes(b"theirs")
     assert target.read_bytes() == b"theirs"
     assert os.listdir(tmp_path) == ["out.md"]
@@ -52,7 +52,7 @@ def test_a_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
 
 def test_folders_and_missing_folders_are_named(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "none" / "out.md"):
-        with pytest.raises(ExportError, match=str(place)), export_file(place):
+        with pytest.raises(TraceError, match=str(place)), export_file(place):
             pytest.fail("the block has run")
 
 

@@ -16,7 +16,7 @@ from opentelemetry.semconv.schemas import Schemas
 from places import EXAMPLES
 
 from refold import AgentModule, Engine
-from refold.errors import ExportError
+from refold.errors import TraceError
 from refold.modules.examples.game_of_24_search import GameOf24Search
 from refold.tasks import load_task
 from refold.traces import Trace
@@ -202,18 +202,16 @@ def test_an_endpoint_that_refuses_is_an_error(
     family_trace: Trace, collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector.status = 400
-    with pytest.raises(
-        ExportError, match="own/path took no spans, for the reason in the log; 0 spans were sent before"
-    ):
+    with pytest.raises(TraceError, match="own/path took no spans, for the reason in the log; 0 spans were sent before"):
         send_spans([family_trace], f"{collector.url}/own/path")
     assert collector.paths == ["/own/path"]
     assert "400" in caplog.text
-    with pytest.raises(ExportError, match="not the address"):
+    with pytest.raises(TraceError, match="not the address"):
         send_spans([family_trace], "http://")
 
 
 def test_an_endpoint_that_is_not_there_is_an_error(family_trace: Trace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/traces"
-    with pytest.raises(ExportError, match="took no spans"):
+    with pytest.raises(TraceError, match="took no spans"):
         send_spans([family_trace], url, timeout=0.1)

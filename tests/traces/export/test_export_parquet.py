@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from refold.errors import ExtraMissingError
+from refold.errors import ExternalError
 from refold.traces import Trace
 from refold.traces.export import write_parquet
 
@@ -52,5 +52,5 @@ def test_without_the_extra_the_error_says_how_to_install_it(
     write_run: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ExtraMissingError, match=r"pip install 'refold\[parquet\]'"):
+    with pytest.raises(ExternalError, match=r"pip install 'refold\[parquet\]'"):
         write_parquet([write_run(steps=1)], io.BytesIO())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...analysis.locate import BRANCHES, branches_folder
 from ...analysis.trace_list import summarize
-from ...errors import TraceError, TraceExistsError, TraceNotFoundError
+from ...errors import TraceError, TraceNotFoundError, trace_exists
 from ...file.append_only import SUFFIX, FileStore, Store, trace_name
 from ...file.blob import Blobs, FolderBlobs
 from ...file.lock import lock_holder
@@ -149,7 +149,7 @@ class FolderStore:
         held = self.open(run_id)
         try:
             if aside.exists() or self.has(to):
-                raise TraceExistsError(aside)
+                raise trace_exists(aside)
             path.rename(aside)
             blobs = FolderBlobs(path).folder
             if blobs.is_dir() and not blobs.is_symlink():

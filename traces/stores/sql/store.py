@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import TraceCorruptError, TraceExistsError, TraceLockedError, TraceNotFoundError
+from ...errors import TraceCorruptError, TraceLockedError, TraceNotFoundError, trace_exists
 from ...file.append_only import Store
 from ...file.blob import blob_reference
 from ...file.schema import is_run_id
@@ -52,7 +52,7 @@ class SqlStore:
                 [run_id, owner],
             )
             if not rows:
-                raise TraceExistsError(f"{self.url}#{run_id}")
+                raise trace_exists(f"{self.url}#{run_id}")
             return Head(rows[0][0], 1)
 
         return self._hold(run_id, work)
@@ -154,7 +154,7 @@ class SqlStore:
         def work(session: Session) -> None:
             self._free(session, run_id)
             if session.rows("SELECT 1 FROM heads WHERE run_id = ?", [to]):
-                raise TraceExistsError(f"{self.url}#{to}")
+                raise trace_exists(f"{self.url}#{to}")
             session.rows("UPDATE heads SET run_id = ? WHERE run_id = ?", [to, run_id])
             session.rows("UPDATE runs SET run_id = ? WHERE run_id = ?", [to, run_id])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refold.errors import CommandError
+from refold.errors import TaskError
 from refold.modules.tools import (
     Finished,
     Limits,
@@ -91,7 +91,7 @@ async def test_an_environment_as_a_sandbox_keeps_within_limits(tmp_path: Path) -
         assert (await hurried.exec(["sleep", "60"], timeout=50)).timed_out
         await sandbox.write("f", b"x")
         assert await sandbox.read("f") == b"x"
-        with pytest.raises(CommandError):
+        with pytest.raises(TaskError):
             await sandbox.exec(["no-such-program"])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from processes import descriptors
 
-from refold.errors import OutsideWorkspaceError
+from refold.errors import TaskError
 from refold.modules.tools import (
     Workspace,
     apply_patch,
@@ -31,7 +31,7 @@ from refold.modules.tools.files.atomic_change import Change, change_files
 from refold.modules.tools.files.paths.descent import Descent
 
 SECRET = "the secret"
-REFUSED = (OutsideWorkspaceError, OSError, ValueError)
+REFUSED = (TaskError, OSError, ValueError)
 """That it leads outside, or that it is no regular file, is not there, or is no path at all."""
 
 

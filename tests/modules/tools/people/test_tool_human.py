@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest, ask
-from refold.errors import EngineUsageError, WaitAnsweredError
+from refold.errors import UsageError, WaitAnsweredError
 from refold.modules.agent import Agent, ScriptedGenerator, UserInputRequired, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolOutcome, action_for, actions_of
@@ -387,7 +387,7 @@ class TestApproval:
         first = Engine(Asker(("remove", {"path": "/a"})), traces=tmp_path / "1").run("x")
         second = Engine(Asker(("remove", {"path": "/c"})), traces=tmp_path / "2").run("x")
         (approved,) = first.waiting
-        with pytest.raises((WaitAnsweredError, EngineUsageError), match="no request"):
+        with pytest.raises((WaitAnsweredError, UsageError), match="no request"):
             Engine(Asker(("remove", {"path": "/c"})), traces=tmp_path / "2").resume(
                 second.run_id, "approve", request=approved.id
             )
