@@ -152,7 +152,8 @@ def _guards(guards: Iterable[Guard]) -> list[str]:
 # No --die-with-parent: the supervisor kills all processes and tells the model how many the command left behind.
 _ISOLATED = ("--unshare-all", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
 _ROOT = ("--ro-bind", "/", "/")
-_OWN = ("--dev", "/dev", "--proc", "/proc")
+_OWN = ("--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
+"""With /proc/sys read-only: root's commands could otherwise name a program for the kernel to run (core_pattern)."""
 
 
 def memory_file(name: str) -> BufferedRandom:

@@ -15,8 +15,8 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _EACCES, _ALLOW, _REFUSE, _KILL = 13, 0x7FFF0000, 0x00050000, 0x80000000
 _IO_URING_SETUP = 425
-_MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""The value of AUDIT_ARCH, and the number of socket(2)."""
+_MACHINES = {"x86_64": (0xC000003E, 41, (248, 249, 250)), "aarch64": (0xC00000B7, 198, (217, 218, 219))}
+"""The value of AUDIT_ARCH, the number of socket(2), and those of add_key(2), request_key(2) and keyctl(2)."""
 _INTERNET = (2, 10, 16)
 """AF_INET, AF_INET6 and AF_NETLINK, by which addresses are found."""
 
@@ -65,17 +65,18 @@ def confine(read: list[str], write: list[str], *, network: bool) -> None:
 def _filter(network: bool) -> bytes:
     """Return a program of BPF that refuses socket(2).
 
-    It refuses io_uring as well, which could make sockets.
+    It refuses io_uring as well, which could make sockets, and the kernel's keyrings, which have a user's secrets.
     """
-    arch, socket = _MACHINES[os.uname().machine]
+    arch, socket, keys = _MACHINES[os.uname().machine]
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     families = _INTERNET if network else ()
     steps: list[tuple[int, int, int, int]] = [
         (load, 0, 0, 4), (equal, 1, 0, arch), (give, 0, 0, _KILL),
         (load, 0, 0, 0), (at_least, 0, 1, 0x40000000), (give, 0, 0, _REFUSE | _EACCES),
-        (equal, 0, 1, _IO_URING_SETUP), (give, 0, 0, _REFUSE | _EACCES),
-        (equal, 1, 0, socket), (give, 0, 0, _ALLOW), (load, 0, 0, 16),
     ]  # fmt: skip
+    for number in (_IO_URING_SETUP, *keys):
+        steps += [(equal, 0, 1, number), (give, 0, 0, _REFUSE | _EACCES)]
+    steps += [(equal, 1, 0, socket), (give, 0, 0, _ALLOW), (load, 0, 0, 16)]
     for family in families:
         steps += [(equal, 0, 1, family), (give, 0, 0, _ALLOW)]
     steps.append((give, 0, 0, _REFUSE | _EACCES))

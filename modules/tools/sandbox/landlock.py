@@ -81,8 +81,8 @@ class LandlockSandbox(WalledSandbox):
             "network": self.network,
         }
         known = variables_for(root, network=self.network) | {"HOME": str(own / "home"), "TMPDIR": str(own / "tmp")}
-        tops = sorted(guarded_folders(root)) if self.workspace.guard else []
-        with Keeper(tops) as keeper, guarded(self.workspace) as guards, memory_file("rules") as file:
+        tops = guarded_folders(root) if self.workspace.guard else ()
+        with Keeper(tops, [root, own]) as keeper, guarded(self.workspace) as guards, memory_file("rules") as file:
             file.write(json.dumps(rules).encode())
             file.seek(0)
             program = str(Path(__file__).with_name("confine.py"))

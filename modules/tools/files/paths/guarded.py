@@ -8,6 +8,7 @@ workspace allows more (`Workspace(root, guard=False)`).
 
 import os
 import secrets
+import stat
 import sys
 import unicodedata
 from collections.abc import Collection, Sequence, Set
@@ -74,25 +75,24 @@ def why_guarded(root: Path, path: str) -> str | None:
     return None
 
 
-def guarded_folders(root: Path) -> set[Path]:
+def guarded_folders(root: Path) -> dict[Path, str | None]:
     """Return the existing guarded paths of a workspace.
 
-    They are folders, and files that are run, or that point to a repository elsewhere.
+    They are folders, and files that are run, or that point to a repository elsewhere. Of a link, the value is its
+    target, which is guarded as well.
     """
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in marked_folders(root, _is_marked).items():
         for name in names:
             plain, path = plain_name(name), folder / name
-            if plain == ".git":
+            if plain == ".git" or plain in _RUN_BY_OTHERS:
                 found.add(path)
                 found.update(each for each in _led_to(path) if each != root and each.is_relative_to(root))
-            elif plain in _RUN_BY_OTHERS:
-                found.add(path)
             elif plain == ".refold" and (path / "capabilities").is_dir():
                 found.add(path / "capabilities")
         if folder != root and _is_git_directory(names):
             found.add(folder)
-    return {each for each in found if not each.is_symlink()}
+    return {each: os.readlink(each) if each.is_symlink() else None for each in found if os.path.lexists(each)}
 
 
 def set_aside(made: Collection[Path]) -> list[Path]:
@@ -102,11 +102,24 @@ def set_aside(made: Collection[Path]) -> list[Path]:
     """
     renamed: list[Path] = []
     for path in made:
-        file = path / "HEAD" if (path / "HEAD").is_file() else path
+        file = path / "HEAD" if (path / "HEAD").is_file() and not path.is_symlink() else path
+        open_up(file.parent, [file.parent])
         with suppress(OSError):
             file.rename(file.with_name(f"{file.name}.set-aside-{secrets.token_hex(4)}"))
             renamed.append(path)
     return renamed
+
+
+def open_up(path: Path, writable: Sequence[Path]) -> None:
+    """Make a folder and those above it accessible, within folders that a command can write.
+
+    A command may have closed them.
+    """
+    for folder in (*reversed(path.parents), path):
+        if any(folder.is_relative_to(each) for each in writable) and folder.is_dir() and not folder.is_symlink():
+            mode = stat.S_IMODE(folder.stat().st_mode)
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                folder.chmod(mode | stat.S_IRWXU)
 
 
 def plain_name(name: str) -> str:

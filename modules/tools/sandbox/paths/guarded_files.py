@@ -39,12 +39,12 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
     ended. With its guard off, only what keeps traces is guarded.
     """
     root, stored = workspace.root, stored_in(workspace.root, trace_home())
-    before = guarded_folders(root) if workspace.guard else set[Path]()
-    guards = Guards(_mounts(root, before | stored), stored)
+    before = guarded_folders(root) if workspace.guard else {}
+    guards = Guards(_mounts(root, stored.union(path for path, link in before.items() if link is None)), stored)
     try:
         yield guards
     finally:
-        made = guarded_folders(root) - before if workspace.guard else ()
+        made = dict(guarded_folders(root).items() - before.items()) if workspace.guard else {}
         guards.notes += [
             f"[{path.relative_to(root)} would be run as code outside the sandbox, and was made unusable; call again "
             "with outside=true if you need it, and say why. Workspace(root, guard=False) lets tools make it]"

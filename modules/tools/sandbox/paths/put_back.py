@@ -2,12 +2,14 @@
 
 import os
 import secrets
-import shutil
 import stat
-from collections.abc import Iterable, Iterator
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from ...files.paths.guarded import open_up
 
 _NOT_KEPT = frozenset({"objects", "index", "logs"})
 """The data of a repository, which nothing runs: what git stores, and what it notes while it reads."""
@@ -24,15 +26,16 @@ class _Kept:
 class Keeper:
     """The entries of guarded paths, as they were before a command.
 
-    Use it as a context manager: it holds the paths open, so that a path that was moved is found again.
+    Use it as a context manager: it holds the paths open, so that a path that was moved is found again. `writable` are
+    the folders that the command can write.
     """
 
-    def __init__(self, tops: Iterable[Path]) -> None:
-        self._tops = sorted(tops)
-        self._kept = {path: kept for top in self._tops for path in _entries(top) if (kept := _read(path)) is not None}
+    def __init__(self, tops: Iterable[Path], writable: Sequence[Path]) -> None:
+        self._writable = writable
+        self._kept = {top: {path.relative_to(top): _read(path) for path in _entries(top)} for top in sorted(tops)}
 
     def __enter__(self) -> "Keeper":
-        self._fds = {top: os.open(top, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for top in self._tops}
+        self._fds = {top: os.open(top, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for top in self._kept}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,52 +46,79 @@ class Keeper:
         """Restore what has changed; return the changed entries.
 
         A guarded path that was moved is moved back. If its folder was moved or replaced, it is restored where it is.
+        What cannot be restored is renamed as a whole.
         """
         changed: list[Path] = []
-        for top in self._tops:
-            now = Path(os.readlink(f"/proc/self/fd/{self._fds[top]}"))
+        for top, fd in self._fds.items():
+            now = Path(os.readlink(f"/proc/self/fd/{fd}"))
+            for path in (top, now):
+                open_up(path.parent, self._writable)
             place = now if os.path.lexists(now) else top
             has_folder = top.parent.is_dir() and os.path.realpath(top.parent) == str(top.parent)
-            if has_folder and place != top:
-                if os.path.lexists(top):
-                    _set_aside(top)
-                os.rename(place, top)
-                changed.append(top)
-            if has_folder or place != top:
-                changed += self._restore(top, top if has_folder else place)
+            try:
+                if has_folder and place != top:
+                    changed.append(top)
+                    if os.path.lexists(top):
+                        _set_aside(top)
+                    open_up(place, self._writable)
+                    place = place.rename(top)
+                if has_folder or place != top:
+                    changed += _restored(place, self._kept[top])
+            except OSError:  # the command has seen to it
+                changed.append(place)
+                _set_aside(place)
         return changed
 
-    def _restore(self, top: Path, place: Path) -> Iterator[Path]:
-        kept = {place / path.relative_to(top): kept for path, kept in self._kept.items() if path.is_relative_to(top)}
-        for path in reversed([*_entries(place)]):
-            now, before = _read(path), kept.get(path)
-            if before is None or now is None or stat.S_IFMT(now.mode) != stat.S_IFMT(before.mode):
-                with suppress(OSError):
-                    _set_aside(path) if path == place else _remove(path)
-                yield path
-        for path, before in kept.items():
-            if _read(path) != before:
-                _write(path, before)
-                yield path
+
+def _restored(place: Path, kept: dict[Path, _Kept | None]) -> Iterator[Path]:
+    """Restore the entries at a path, folders first; yield those that had changed."""
+    folders = list[tuple[Path, int]]()
+    for below, before in kept.items():
+        path = place / below
+        now = _read(path)
+        if now != before:
+            yield path
+        if before is None:
+            continue
+        if not stat.S_ISDIR(before.mode):
+            if now != before and before.data is not None:
+                _remove(path)
+                _write(path, before.data, stat.S_IMODE(before.mode))
+            continue
+        if now is None or not stat.S_ISDIR(now.mode):
+            _remove(path)
+            path.mkdir()
+        folders.append((path, stat.S_IMODE(before.mode)))
+        path.chmod(folders[-1][1] | stat.S_IRWXU)
+        for name in os.listdir(path):
+            if name not in _NOT_KEPT and below / name not in kept:
+                _remove(path / name)
+                yield path / name
+    for path, mode in reversed(folders):
+        path.chmod(mode)
 
 
 def _entries(top: Path) -> Iterator[Path]:
-    if top.is_symlink() or os.path.lexists(top):
-        yield top
+    yield top
     if not top.is_symlink() and top.is_dir():
-        for entry in sorted(os.scandir(top), key=lambda each: each.name):
-            if entry.name not in _NOT_KEPT:
-                yield from _entries(Path(entry.path))
+        with suppress(PermissionError):
+            for entry in sorted(os.scandir(top), key=lambda each: each.name):
+                if entry.name not in _NOT_KEPT:
+                    yield from _entries(Path(entry.path))
 
 
 def _read(path: Path) -> _Kept | None:
+    """Return an entry, without content if it cannot be read; None if it is missing."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return _Kept(mode, os.readlink(path))
-        return _Kept(mode, path.read_bytes() if stat.S_ISREG(mode) else None)
     except OSError:
         return None
+    try:
+        return _Kept(mode, path.read_bytes() if stat.S_ISREG(mode) else None)
+    except OSError:
+        return _Kept(mode, None)
 
 
 def _set_aside(path: Path) -> None:
@@ -96,23 +126,18 @@ def _set_aside(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    """Remove an entry, also a tree that is too deep for Python or closed."""
+    for program in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]) if path.is_dir() and not path.is_symlink() else ():
+        subprocess.run([*program, "--", path], check=False, capture_output=True)
+    if os.path.lexists(path):
         path.unlink()
 
 
-def _write(path: Path, kept: _Kept) -> None:
+def _write(path: Path, data: bytes | str, mode: int) -> None:
     """Write an entry whose parents exist and are folders."""
-    if isinstance(kept.data, str):
-        path.symlink_to(kept.data)
-    elif stat.S_ISDIR(kept.mode):
-        path.mkdir(exist_ok=True)
-        path.chmod(stat.S_IMODE(kept.mode))
-    elif kept.data is not None:
-        with suppress(FileNotFoundError):
-            path.unlink()
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with open(fd, "wb") as file:
-            file.write(kept.data)
-            os.fchmod(fd, stat.S_IMODE(kept.mode))
+    if isinstance(data, str):
+        path.symlink_to(data)
+        return
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(data)
+        os.fchmod(file.fileno(), mode)

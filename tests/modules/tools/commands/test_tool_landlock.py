@@ -54,13 +54,15 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 async def test_commands_write_the_workspace_and_nothing_else(place: Path) -> None:
     sandbox, terminal = LandlockSandbox(place / "ws"), os.ttyname(os.openpty()[1])
     code = "import ctypes; print(ctypes.CDLL(None).syscall(425, 1, 0))"
+    keys = code.replace("425, 1", "250, 0")  # keyctl(2), of x86_64
     for cmd in (
         f"echo x > {place}/x", f"truncate -s 0 {place}/kept", f"rm {place}/kept", f"mv {place}/kept {place}/ws",
         f"ln {place}/kept {place}/ws/l", f"ln -s {place} l; echo x > l/y", "cat /etc/shadow", f"ls {Path.home()}",
         f"kill {os.getpid()}", f"cat /proc/{os.getpid()}/environ", "echo x > /tmp/x", "echo > /proc/sys/vm/drop_caches",
         f"echo x > {terminal}", f"timeout 1 cat {terminal}", "ls /dev", "script -c true /dev/null",
         "python3 -c 'import socket; socket.socket()'", "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'",
-        f"test $(python3 -c '{code}') != -1", "mount -t tmpfs x /mnt", "unshare -Ur mount -t tmpfs x /mnt",
+        f"test $(python3 -c '{code}') != -1", f"test $(python3 -c '{keys}') != -1",
+        "mount -t tmpfs x /mnt", "unshare -Ur mount -t tmpfs x /mnt",
     ):  # fmt: skip
         (place / "kept").write_text("kept")
         done = await sandbox.exec(["bash", "-c", cmd])
@@ -79,11 +81,16 @@ async def test_commands_write_the_workspace_and_nothing_else(place: Path) -> Non
             await bash("python3 -c 'import socket; socket.socket(socket.AF_UNIX)'", network=True)
 
 
+DEEP = 'import os; os.chdir(".git/hooks"); [(os.mkdir("a"), os.chdir("a")) for _ in range(3000)]'
 ATTACKS = [
     "echo x >> .git/config", "echo x > .git/hooks/post-commit; chmod +x .git/hooks/*", "rm .git/HEAD .git/config",
     "echo $PWD/ev > .git/commondir", "mv .git .git2; mkdir -p .git/hooks; echo x > .git/hooks/post-commit",
     "mv .git .git2; echo 'gitdir: ev' > .git; echo x >> .git2/config", "rm -r .git/hooks; ln -s /etc .git/hooks",
     "mv .git .git2; ln -s .git2 .git; echo x >> .git/config", "rm .git/config; mkdir .git/config",
+    "echo x > .git/hooks/x; mkdir .git/zz; chmod 0 .git/zz", "echo x > .git/hooks/post-commit; chmod 0 .git .",
+    "echo x > .git/hooks/post-commit; chmod 555 .git/hooks .git .", "echo x >> sub/.git/config; chmod 0 sub",
+    "mv .git g; echo x >> g/config; chmod 0 g; chmod 555 .", "rm .git/config; mkfifo .git/config",
+    "echo x > .git/hooks/post-commit; python3 -c '" + DEEP + "'",
     "chmod 777 .git/config .git/hooks", "echo x > sub/.git/config; rm .git/refs/heads/*", "mv sub/.git x",
 ]  # fmt: skip
 

@@ -117,11 +117,32 @@ async def test_what_a_command_makes_that_others_would_run_is_made_unusable(place
     for text in ("git init -q .", "git init -q deep/er", "git init -q --bare b", "git init -q --separate-git-dir s w"):
         done = await sandbox.exec(["sh", "-c", f"{text}; echo done"])
         assert "would be run as code" in done.output
+    closed = "mkdir -p c/.git/hooks; echo x > c/.git/hooks/post-commit; chmod 555 c/.git c; echo done"
+    for text in ("mkdir vs; ln -s vs .vscode; echo done", "echo x > e; ln -s e .envrc", closed):
+        assert "would be run as code" in (await sandbox.exec(["sh", "-c", text])).output, text
     await sandbox.exec(["mkdir", "-p", ".refold/capabilities/evil"])
+    assert not {".vscode", ".envrc"}.intersection(each.name for each in place.iterdir())
+    assert not (place / "c/.git").exists()
     assert not (place / ".refold/capabilities").exists()
     for folder in (place, place / "deep/er", place / "b", place / "w"):
         asked = subprocess.run(["git", "status"], cwd=folder, capture_output=True, text=True, check=False)
         assert "not a git repository" in asked.stderr, folder
+
+
+async def test_a_link_to_configuration_keeps_its_target(place: Path) -> None:
+    (place / "husky").mkdir()
+    (place / ".husky").symlink_to("husky")
+    sandbox = BubblewrapSandbox(place)
+    assert not (await sandbox.exec(["sh", "-c", "echo x > husky/pre-commit"])).ok
+    done = await sandbox.exec(["sh", "-c", "mkdir evil; echo x > evil/pre-commit; ln -sfn evil .husky"])
+    assert "would be run as code" in done.output
+    assert not (place / ".husky").exists()
+
+
+async def test_no_command_names_a_program_for_the_kernel_to_run(place: Path) -> None:
+    path = Path("/proc/sys/kernel/core_pattern")
+    done = await BubblewrapSandbox(place).exec(["sh", "-c", f"echo {path.read_text().strip()} > {path}"])
+    assert "Read-only" in done.output or "denied" in done.output
 
 
 async def test_a_workspace_that_is_not_guarded_lets_git_work(place: Path) -> None:
