@@ -1,6 +1,8 @@
 """The result of an evaluation: samples, and figures over them with intervals."""
 
 import math
+import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -9,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ...traces import Trace
+from ...traces.printable import printable
+from ...traces.secret_table import without_password
 from ...traces.stores import RunRef
 from ..agent.trajectory.export import record_of
 from .errors import EvaluationError
-from .folder import open_runs, read_result
+from .folder import RUNS, open_runs, read_result
 from .sample import Sample, ScoreChange
 from .statistics import Interval, bootstrap_interval, mean_of, mean_pass_at_k, mean_pass_hat_k, wilson
 
@@ -328,6 +332,28 @@ class EvalResult:
         """
         samples, name, digest = read_result(Path(folder))
         return cls(samples, name, Path(folder), digest=digest, traces=traces)
+
+    def failure_lines(self) -> list[str]:
+        """Return the most frequent error of failed runs, and the command that shows it.
+
+        The result is empty if no run failed.
+        """
+        errors = [each.error for each in self.scored if each.error is not None]
+        if not errors:
+            return []
+        error, count = Counter(errors).most_common(1)[0]
+        first = next(each for each in self.scored if each.error == error)
+        share = "" if count == len(errors) else f", {count} of them"
+        place = self.folder and str(self.folder / RUNS) if self.traces is None else without_password(self.traces)
+        return [
+            f"{len(errors)} of {len(self.samples)} runs failed{share}: {printable(' '.join(error.split())):.300}",
+            f"to see it: refold trace show {first.run_id} --traces {shlex.quote(str(place))}",
+        ]
+
+    def __str__(self) -> str:
+        """Return the figures, a line each, and the most frequent error."""
+        scores = [f"  {name}: {estimate}" for name, estimate in self.estimates.items()]
+        return "\n".join([repr(self).strip("<>"), *scores, *self.failure_lines(), *self.notes])
 
     def __repr__(self) -> str:
         rate = "no verdict" if self.passing is None else f"pass rate {self.passing}"

@@ -371,7 +371,7 @@ class Worker:
         await self._finish(lease, ERRORED, figures)
 
     async def _figures(self, lease: Lease, told: str | None = None) -> Figures:
-        """Return the figures of a task that ends with an error or is cut off.
+        """Return the figures of a failed or cut-off task.
 
         They include the usage of its runs.
         """

@@ -219,6 +219,22 @@ def test_a_run_that_fails_by_its_own_code_is_scored_without_an_answer() -> None:
     assert "ValueError" in (found.samples[0].error or "")
 
 
+def test_a_printed_result_has_its_scores_and_the_most_frequent_error(tmp_path: Path) -> None:
+    def fails(input: str) -> str:
+        if input == "one":
+            raise TypeError("one\x1b argument\nis missing")
+        return input
+
+    result = Evaluation(task=fails, dataset=ROWS, scorers=[exact_match()], folder=tmp_path / "e").run_sync()
+    head, *scores, error, command = str(result).splitlines()
+    assert head.startswith("EvalResult dataset: 2 samples, pass rate 0.500")
+    assert [line.split(" [")[0] for line in scores] == ["  passed: 0.500"]
+    assert error.startswith("1 of 2 runs failed: EffectError: TypeError: one")
+    assert error.endswith("argument is missing (step 0, decide)")
+    assert "\x1b" not in error
+    assert command == f"to see it: refold trace show {result.samples[0].run_id} --traces {tmp_path}/e/runs"
+
+
 def test_the_runs_of_another_function_are_not_reused(tmp_path: Path) -> None:
     evaluate(tmp_path)
     with pytest.raises(EvaluationError, match="the code has changed: use another folder"):

@@ -15,7 +15,16 @@ from typing import Annotated, Any, ForwardRef, Literal, NewType, TypeVar, Union,
 from uuid import UUID
 
 from annotated_types import BaseMetadata, GroupedMetadata
-from pydantic import BaseModel, JsonValue, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    JsonValue,
+    NaiveDatetime,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic.functional_serializers import PlainSerializer, SerializeAsAny, WrapSerializer
 from typing_extensions import NoDefault
@@ -166,7 +175,7 @@ class _Builder:
                     label, f"the values of {kind.__name__} must be texts or integers, all distinct"
                 )
             return LeafShape(label, annotation, frozenset("str" if type(v) is str else "int" for v in values))
-        if issubclass(kind, _TEXT_LEAVES):
+        if issubclass(kind, _TEXT_LEAVES) or kind in (AwareDatetime, NaiveDatetime):
             return LeafShape(label, annotation, frozenset({"str"}))
         raise invalid_state_class(
             label,

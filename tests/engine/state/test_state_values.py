@@ -16,7 +16,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, NaiveDatetime, ValidationError
 
 from refold import Action, AgentModule, Decision, Engine, Observation, ask, perform
 from refold.engine.state.commit import fold_step
@@ -269,6 +269,20 @@ def test_leaves_are_held_as_after_their_json_trip() -> None:
     assert new.path == Path("x/../y")
     new = checked(Everything(), setting("whole", Level.high))
     assert type(new.whole) is int
+
+
+class Moments(StateSchema):
+    aware: AwareDatetime = datetime(2024, 1, 1, tzinfo=UTC)
+    naive: list[NaiveDatetime] = []
+
+
+def test_datetimes_may_have_to_have_a_zone_or_none() -> None:
+    later = Moments(aware=datetime(2024, 1, 2, tzinfo=UTC), naive=[datetime(2024, 1, 3)])
+    assert Moments.from_dict(later.to_dict()) == later
+    with pytest.raises(ValidationError, match="should have timezone info"):
+        Moments(aware=datetime(2024, 1, 2))
+    with pytest.raises(ValidationError, match="should not have timezone info"):
+        Moments(naive=[datetime(2024, 1, 2, tzinfo=UTC)])
 
 
 BERLIN = ZoneInfo("Europe/Berlin")

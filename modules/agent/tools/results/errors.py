@@ -223,6 +223,13 @@ def refused_values(error: ValidationError, known: Iterable[str], wanted: str) ->
     return "\n".join([*(_complaint(dict(e), names) for e in error.errors(include_url=False)), wanted])
 
 
+_CONTAINERS = frozenset(
+    f"{kind}_type"
+    for kind in ("list", "dict", "mapping", "tuple", "set", "frozen_set", "model", "dataclass", "iterable")
+)
+"""pydantic's errors for values that are no arrays or objects."""
+
+
 def _complaint(error: dict[str, Any], known: list[str]) -> str:
     path = [str(part) for part in error["loc"]]
     kind = error["type"]
@@ -234,7 +241,19 @@ def _complaint(error: dict[str, Any], known: list[str]) -> str:
         near = get_close_matches(path[-1], known, 1) if len(path) == 1 else []
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"there is no argument {'.'.join(path)}{hint}"
-    return f"{'.'.join(path)}: {error['msg']}, got {_shown(error['input'])}"
+    hint = _text_hint(error["input"]) if kind in _CONTAINERS else ""
+    return f"{'.'.join(path)}: {error['msg']}, got {_shown(error['input'])}{hint}"
+
+
+def _text_hint(value: Any) -> str:
+    """Return a hint for text in place of an array or object."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        json.loads(value)
+    except ValueError as error:
+        return f", a text that is not valid JSON ({error}); pass JSON itself, not text"
+    return "; pass JSON itself, not text"
 
 
 def _shown(value: Any) -> str:

@@ -1,8 +1,6 @@
 """`refold eval run` and `refold eval report`."""
 
-import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,12 +12,10 @@ from rich.text import Text
 
 from ....modules.evaluation import EvalResult
 from ....modules.evaluation.eval_file import evaluation_of, load_evaluation
-from ....modules.evaluation.folder import RUNS
 from ....modules.evaluation.reports import csv_report, html_report
 from ....modules.evaluation.result import Spent, no_column
 from ....modules.evaluation.sample import Sample
 from ....traces.export.files import export_file
-from ....traces.secret_table import without_password
 from ...errors import INTERRUPTED, InputError
 from ...input.consent import check_module, trusted_folders
 from ...input.module_import import importable, load_object, thing_at
@@ -166,7 +162,8 @@ def _show(result: EvalResult, groups: tuple[str, ...]) -> None:
     say(out, Text(f"{runs}, {result.spent}, {result.tokens:,} tokens, {result.seconds:,.1f} s"))
     if result.judging != Spent():
         say(out, Text(f"judges: {result.judging}, {result.judging.tokens:,} tokens"))
-    _failures(out, result)
+    for style, line in zip(("red", "dim"), result.failure_lines(), strict=False):
+        say(out, Text(clean(line), style))
     ended = [each for each in result.error_samples if each.status not in ("queued", "running", "missing")]
     lost: dict[str, list[Sample]] = {}
     for sample in ended:
@@ -186,26 +183,6 @@ def _show(result: EvalResult, groups: tuple[str, ...]) -> None:
         say(out, Text(f"… {count_text(len(result.changes) - _SHOWN, 'more score')} changed; --json has all"))
     for note in result.notes:
         say(out, Text(clean(note), "dim"))
-
-
-def _failures(out: Console, result: EvalResult) -> None:
-    """Print the most frequent error of failed runs.
-
-    The command that shows it is printed, too.
-    """
-    failed = [each for each in result.scored if each.error is not None]
-    if not failed:
-        return
-    error, count = Counter(each.error for each in failed).most_common(1)[0]
-    of = (
-        f"{count} of {len(result.samples)} runs failed"
-        if count == len(failed)
-        else (f"{len(failed)} of {len(result.samples)} runs failed, {count} of them")
-    )
-    say(out, Text(f"{of}: {brief(clean(str(error)), 300)}", "red"))
-    first = next(each for each in failed if each.error == error)
-    place = result.folder and str(result.folder / RUNS) if result.traces is None else without_password(result.traces)
-    say(out, Text(f"to see it: refold trace show {first.run_id} --traces {shlex.quote(clean(str(place)))}", "dim"))
 
 
 def _figures(out: Console, column: str, results: Mapping[str, EvalResult]) -> None:

@@ -194,6 +194,17 @@ def test_references_that_multiply_are_each_followed_once() -> None:
     assert unpacked({"v": "[1]"}, schema) == {"v": [1]}
 
 
+def test_a_text_that_is_no_json_in_place_of_a_list_is_told_as_such() -> None:
+    @tool
+    def total(values: list[int]) -> int:
+        """Adds."""
+        return sum(values)
+
+    assert "a text that is not valid JSON (Expecting ',' delimiter: line 1 column 6" in said(total, {"values": "[1, 2"})
+    assert "pass JSON itself, not text" in said(total, {"values": '{"a": 1}'})
+    assert "JSON" not in said(total, {"values": 3})
+
+
 # colliding keys
 
 
