@@ -1,6 +1,6 @@
 """A sandbox of Landlock and seccomp, for machines without user namespaces."""
 
-import json
+import marshal
 import os
 import stat
 import sys
@@ -83,7 +83,7 @@ class LandlockSandbox(WalledSandbox):
         known = variables_for(root, network=self.network) | {"HOME": str(own / "home"), "TMPDIR": str(own / "tmp")}
         tops = guarded_folders(root) if self.workspace.guard else ()
         with Keeper(tops, [root, own]) as keeper, guarded(self.workspace) as guards, memory_file("rules") as file:
-            file.write(json.dumps(rules).encode())
+            marshal.dump(rules, file)
             file.seek(0)
             program = str(Path(__file__).with_name("confine.py"))
             start = [sys.executable, "-I", "-S", program, str(file.fileno()), *argv]
