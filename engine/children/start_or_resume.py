@@ -284,10 +284,8 @@ class ChildRun:
                 self._at_work.discard(child)
             if child.writer.failed is not None:
                 raise child.writer.failed
-            if child.unreadable is not None:
-                raise child.unreadable
-            if child.diverged is not None:
-                raise self._diverged(child.diverged)
+            if child.broken is not None:
+                raise self._diverged(child.broken) if isinstance(child.broken, DivergenceError) else child.broken
             if result.error is not None and result.error.type == ChildRunError.__name__:
                 if child.diverged_below is not None:
                     self._diverged(child.diverged_below, called=True)

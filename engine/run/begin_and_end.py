@@ -32,7 +32,7 @@ from ...tasks import (
 )
 from ...tasks.environments.removed_files import changed_files, removable_files
 from ...tasks.errors import EnvironmentMismatchError
-from ...traces.errors import TraceWriteError
+from ...traces.errors import DivergenceError, TraceWriteError
 from ...traces.printable import printable
 from ..concurrency.tasks import cancel_requests, own_error
 from ..concurrency.threads import in_thread
@@ -66,7 +66,7 @@ async def execute(plan: RunPlan) -> RunResult[Any]:
     with opened(plan) as runner:
         result = await drive(runner) if plan.done is None else plan.done
         _log(result)
-        diverged = runner.run.diverged
+        diverged = error if isinstance(error := runner.run.broken, DivergenceError) else None
         if diverged is None and plan.options.on_divergence == "fork" and result.status is RunStatus.failed:
             diverged = runner.run.diverged_below
         if diverged is not None:

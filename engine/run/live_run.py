@@ -10,9 +10,8 @@ Every effect enters through `begin`, which decides where its outcome comes from:
 The journal exists only while a resumed run repeats its unfinished step; the commit drops the journal. If the code makes
 another request than the recorded one, the run ends with DivergenceError, so that no effect runs again under a new name.
 
-Five fields say why a run does no more: `stopping` (a budget is used up), `diverged` (the code has changed),
-`unreadable` (a recorded value is lost), `suspended` (it waits for an answer; open calls stay open) and `closed` (its
-end is being written).
+Four fields say why a run does no more: `stopping` (a budget is used up), `broken` (the code has changed, or a recorded
+value is lost), `suspended` (it waits for an answer; open calls stay open) and `closed` (its end is being written).
 
 Hooks and tools may run in worker threads, so `begin`, `open`, `close`, `write` and `charge` may be called from any
 thread. Cancelling happens on the event loop: `cancel_work` schedules it there.
@@ -31,7 +30,7 @@ import orjson
 
 from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
-from ...traces.errors import DivergenceError, RefoldError, TraceError, TraceWriteError
+from ...traces.errors import DivergenceError, TraceError, TraceWriteError
 from ...traces.file.blob import is_blob
 from ...traces.file.writer import TraceWriter
 from ...traces.printable import repr_of
@@ -91,14 +90,10 @@ class LiveRun:
         self.is_cut = False
         """Whether the engine has cancelled the work, through `cancel_work`."""
         self.stopping: BudgetExceededError | None = None
-        self.diverged: DivergenceError | None = None
-        """The error of a resumed step whose code makes another request than the recorded one."""
         self.files: Listing | None = None
         """The files of an environment that closing removes, as the run found them; see `removable_files`."""
-        self.unreadable: RecordedValueError | None = None
-        """The error of a recorded value that the run needs and cannot read."""
-        self.broken: RefoldError | None = None
-        """The error for which the run cannot continue: `diverged`, else `unreadable`."""
+        self.broken: DivergenceError | RecordedValueError | None = None
+        """Why the run cannot continue: a resumed step makes another request, or a recorded value cannot be read."""
         self.diverged_below: DivergenceError | None = None
         """The error of a child run whose code has changed; of several children, that of the first step."""
         self._pinned: dict[str, object] = {}
@@ -336,7 +331,7 @@ class LiveRun:
 
         The calls around the request get no outcome: it would be the result of changed code, also for the old code.
         """
-        if self.diverged is None and journal.left_in_lane(request):
+        if not isinstance(self.broken, DivergenceError) and journal.left_in_lane(request):
             shown = orjson.loads(request.asked.data)
             self._requests_differ(
                 journal.left(request.phase, request.within), request.phase, (request.asked.name, shown)
@@ -345,12 +340,12 @@ class LiveRun:
 
     def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
         """End the run for a value lost in `call`; return the error."""
-        self.unreadable = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
-        self.broken = self.broken or self.unreadable
+        lost = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
+        self.broken = self.broken or lost
         self.cancel_work()
         if call is not None:
-            call.refuse(self.unreadable)
-        return self.unreadable
+            call.refuse(lost)
+        return lost
 
     def _refuse_broken(self, frame: Frame) -> None:
         """Raise for a request of a run that cannot continue."""
@@ -375,7 +370,7 @@ class LiveRun:
 
     def _diverge(self, error: DivergenceError) -> None:
         """End the run, because it differs from its trace."""
-        self.broken = self.diverged = error
+        self.broken = error
         self.cancel_work()
 
     def diverges_below(self, error: DivergenceError, *, ends: bool) -> None:
@@ -386,8 +381,8 @@ class LiveRun:
         known = self.diverged_below
         if known is None or (error.fork_at or 0) < (known.fork_at or 0):
             self.diverged_below = error
-        if ends and self.diverged is None:
-            self.broken = self.diverged = error
+        if ends and not isinstance(self.broken, DivergenceError):
+            self.broken = error
 
     def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
         """Write the intent of a call whose outcome comes from another run.
