@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from refold import AgentModule, Decision, Engine, FrozenStateError, Observation, StateModel, StateSchema
+from refold import FrozenStateError, StateModel
 from refold.modules.agent import Message, ToolCall, Usage
 from refold.modules.agent.chat.tool_calls import FunctionCall
 from refold.modules.agent.generators import Generation
@@ -23,12 +23,7 @@ class Tree(StateModel):
     made: list[str] = []
 
 
-class Forest(StateSchema):
-    trees: list[Tree] = []
-
-
 LEAF = Leaf(text="a", numbers=[1, 2])
-CALL = ToolCall.of("c", "look", "{}")
 WAYS: list[tuple[type[StateModel], dict[str, Any]]] = [
     (Leaf, {"text": "ä"}),
     (Leaf, {"text": "a", "numbers": [1, 2]}),
@@ -57,14 +52,6 @@ def test_both_ways_give_the_same(cls: type[StateModel], values: dict[str, Any]) 
     assert cls.from_dict(made.to_dict()) == made
 
 
-def test_messages_are_the_same_both_ways() -> None:
-    said = Message.of_exact(role="assistant", body="text", tool_calls=[CALL])
-    assert said == Message("assistant", "text", tool_calls=[CALL])
-    assert said.to_dict() == Message("assistant", "text", tool_calls=[CALL]).to_dict()
-    assert Message.of_exact(role="tool", body="", tool_call_id="c") == Message("tool", "", tool_call_id="c")
-    assert ToolCall.of_recorded("c", "look", "{}") == CALL
-
-
 def test_they_are_frozen_at_every_depth_and_take_nothing_of_the_caller() -> None:
     mine: dict[str, Any] = {"list": [1]}
     made = Tree.of_exact(leaf=LEAF, facts=mine)
@@ -76,30 +63,3 @@ def test_they_are_frozen_at_every_depth_and_take_nothing_of_the_caller() -> None
         made.made.append("x")
     with pytest.raises(FrozenStateError):
         made.ratio = 1.0
-
-
-class Grows(AgentModule[Forest]):
-    """Changes what was made so, in its drafts."""
-
-    def init_state(self, task: str) -> Forest:
-        return Forest(trees=[Tree.of_exact(leaf=LEAF, leaves=[LEAF], facts={"a": {"b": 1}})])
-
-    def decide(self, state: Forest) -> Decision:
-        return Decision.final("done") if state.trees[-1].made else Decision.wait(seconds=0)
-
-    def reduce(self, state: Forest, decision: Decision, observation: Observation) -> None:
-        tree = state.trees[0]
-        tree.made.append("x")
-        tree.facts["a"]["c"] = 2
-        assert tree.leaves is not None
-        tree.leaves.append(Leaf.of_exact(text="b"))
-        state.trees.append(Tree.of_exact(leaf=Leaf.of_exact(text="c"), made=["y"]))
-
-
-def test_drafts_of_them_change_and_fold_as_of_any() -> None:
-    result = Engine(Grows()).run("grow")
-    assert result.error is None
-    assert Forest.from_dict(result.trace.final_state) == result.state
-    assert result.state.trees[0].facts == {"a": {"b": 1, "c": 2}}
-    assert [leaf.text for leaf in result.state.trees[0].leaves or ()] == ["a", "b", "b"]
-    result.trace.check()

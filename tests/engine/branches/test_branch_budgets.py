@@ -22,7 +22,6 @@ from refold import (
     Observation,
     RunResult,
     RuntimeBudget,
-    SelectBest,
     StateSchema,
     WaitRequest,
     ask,
@@ -33,7 +32,6 @@ from refold import (
 from refold.engine import Branch, Usage
 from refold.engine.run.start.usage import BEAT_SECONDS, used_so_far
 from refold.testing import FakeClock
-from refold.traces import family
 
 spent: list[int] = []
 """What each model call has spent, whoever made it."""
@@ -153,19 +151,6 @@ def test_ten_children_with_1000_tokens_left_spend_1000_together(
     assert {child.stop_reason for child in children(result.trace)} <= {"max_steps", "budget_tokens"}
 
 
-def test_what_a_step_before_has_used_is_gone_for_the_children() -> None:
-    class First(Talks):
-        async def decide(self, state: Talk) -> Decision:
-            if not state.said:
-                return Decision.act(Action("say", {"name": "0", "calls": 7}))
-            return await super().decide(state)
-
-    result = run(First([], [("say", {"calls": 1})] * 9), BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
-    assert sum(spent) == 1000
-    assert result.state.said[:1] == ["0"]
-    assert result.stop_reason in ("budget_tokens", "final")
-
-
 STRATEGIES: list[Any] = [
     BestOfN(later_is_better, steps=1),
     BeamSearch(2, 3, later_is_better),
@@ -195,37 +180,6 @@ def test_a_child_that_had_ended_ends_the_run_though_the_budget_is_used_up() -> N
     assert (result.status, result.stop_reason, result.final_result) == ("completed", "final", "1")
 
 
-@everywhere
-def test_children_that_were_never_begun_are_candidates_without_a_run(folder: bool, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
-    module = Talks([("say", {"calls": 1})] * 5)
-    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_tokens=300), max_children=1, **options)
-    (branch,) = family(result.trace).run.branches
-    assert branch.cut == "budget_tokens"
-    assert [candidate.run is not None for candidate in branch.candidates] == [True, True, True, True, False]
-    assert branch.candidates[4].decision is not None
-
-
-def test_a_strategy_without_a_score_takes_the_first_that_finished() -> None:
-    async def all_of_them(branch: Branch) -> Any:
-        return (await branch.grow(branch.root))[-1]
-
-    module = Talks([("say", {"calls": 1})] * 4)
-    result = run(module, Taking(all_of_them), RuntimeBudget(max_tokens=300), max_children=1)
-    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_tokens")
-
-
-def test_what_a_strategy_has_rated_counts_though_it_has_no_score() -> None:
-    async def rates(branch: Branch) -> Any:
-        nodes = await branch.grow(branch.root, candidates=[0, 1])
-        await branch.rate(*nodes, score=later_is_better)
-        return (await branch.grow(branch.root))[-1]
-
-    module = Talks([("say", {"calls": 1})] * 4)
-    result = run(module, Taking(rates), RuntimeBudget(max_tokens=300), max_children=1)
-    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["1"], "budget_tokens")
-
-
 def test_a_strategy_that_keeps_the_end_of_the_budget_to_itself_is_cut_all_the_same() -> None:
     async def stubborn(branch: Branch) -> Any:
         for _ in range(3):
@@ -246,24 +200,6 @@ def test_a_call_that_does_not_fit_loses_its_child_and_the_others_go_on() -> None
     assert result.state.said in (["1"], ["2"])
     assert choices(result.trace)[0]["cut"] == "budget_tokens"
     assert sum(spent) == 400
-
-
-def test_money_is_one_account_too() -> None:
-    module = Talks([("pay", {"cost": 0.25})] * 10)
-    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_cost_usd=1.0), max_children=1)
-    assert len(spent) == 4
-    assert result.usage.cost == 1.0
-    assert (result.state.said, result.stop_reason) == (["3"], "budget_cost")
-    assert choices(result.trace)[0]["cut"] == "budget_cost"
-    adds_up(result)
-
-
-def test_a_price_that_is_not_known_ends_the_family() -> None:
-    module = Talks([("pay", {"cost": 0.1}), ("pay", {}), ("pay", {"cost": 0.1})])
-    result = run(module, BestOfN(later_is_better, steps=1), RuntimeBudget(max_cost_usd=1.0), max_children=1)
-    assert len(spent) == 2
-    assert (result.usage.cost, result.usage.unpriced) == (0.1, 1)
-    assert (result.stop_reason, choices(result.trace)[0]["cut"]) == ("budget_cost", "budget_cost")
 
 
 @pytest.mark.parametrize("tool", ["linger", "block"])
@@ -288,30 +224,6 @@ def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str
         assert [(e.cancelled, e.open) for e in step.effects] == [(True, False)]
 
 
-def test_no_child_that_finished_ends_the_run_by_its_budget() -> None:
-    for budget, module in (
-        (RuntimeBudget(max_runtime_seconds=0.3), Talks([("linger", {"seconds": 30.0})] * 3)),
-        (RuntimeBudget(max_tokens=50), Talks([("say", {"calls": 1})] * 3)),
-    ):
-        result = run(module, BestOfN(later_is_better), budget)
-        assert (result.status, result.steps, result.state.said) == ("stopped", 0, [])
-        assert str(result.stop_reason).startswith("budget_")
-        assert choices(result.trace) == []
-
-
-def test_time_that_ends_within_branches_within_branches() -> None:
-    module = Talks(
-        [("linger", {"seconds": 0.0}), ("linger", {"seconds": 0.0})],
-        [("linger", {"seconds": 0.0}), ("linger", {"seconds": 30.0})],
-        [("linger", {"seconds": 30.0})] * 2,
-    )
-    for strategy in (BestOfN(later_is_better), BeamSearch(4, 4, later_is_better)):
-        result = run(module, strategy, RuntimeBudget(max_runtime_seconds=0.5))
-        assert result.stop_reason == "budget_time"
-        reasons = {child.stop_reason for child in children(result.trace)}
-        assert reasons <= {"max_steps", "budget_time"}, reasons
-
-
 class Judge:
     """A score that is asked of a model, which needs tokens, or time."""
 
@@ -332,41 +244,6 @@ def test_judges_draw_on_the_same_account_and_the_best_that_was_rated_is_taken() 
     (choice,) = choices(result.trace)
     assert (choice["cut"], choice["scores"]) == ("budget_tokens", {"0": 0.0, "1": 1.0})
     assert (result.state.said, result.stop_reason, result.status) == (["1"], "budget_tokens", "stopped")
-
-
-def test_a_judge_that_takes_too_long_is_left() -> None:
-    module = Talks([("linger", {"seconds": 0.0})] * 3)
-    judge = Judge(30.0)
-    clock = StandingClock(lambda: judge.asked)
-    result = run(module, BestOfN(judge, steps=1), RuntimeBudget(max_runtime_seconds=SOON), clock=clock)
-    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_time")
-
-
-def test_selecting_by_a_judge_ends_by_the_budget_like_any_step() -> None:
-    async def weighed(state: Talk, decision: Decision) -> float:
-        return float(await perform(model, decision.actions[0].args["name"]))
-
-    result = run(Talks([("say", {"calls": 1})] * 4), SelectBest(weighed), RuntimeBudget(max_tokens=250))
-    assert (result.steps, result.stop_reason, sum(spent)) == (0, "budget_tokens", 200)
-
-
-def test_eighty_percent_are_told_once_by_the_run() -> None:
-    module = Talks([("say", {"calls": 2})] * 5)
-    result = run(module, BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
-    warned = [r["data"]["what"] for r in result.trace.records if r.kind == "event" and r["name"] == "budget_warning"]
-    assert warned == ["tokens"]
-    for child in children(result.trace):
-        assert not [r for r in child.records if r.kind == "event"]
-
-
-def test_usage_adds_up_over_branches_within_branches() -> None:
-    module = Talks([("say", {"calls": 2})] * 2, [("pay", {"cost": 0.5})] * 2, [("say", {"calls": 1})] * 2)
-    for strategy in (BestOfN(later_is_better), BestOfN(Judge(), steps=1), BeamSearch(2, 3, Judge())):
-        result = run(module, strategy, RuntimeBudget())
-        assert result.usage.tokens == sum(spent)
-        adds_up(result)
-        for child in children(result.trace):
-            assert child.end["usage"]["tokens_in"] <= result.usage.tokens_in
 
 
 # over several attempts
@@ -482,52 +359,3 @@ def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path:
     assert (result.state.said, result.state.max_steps, result.usage.tokens, sum(spent)) == (["1"], 7, 600, 600)
     adds_up(result)
     assert {child.final_state["max_steps"] for child in children(result.trace)} == {7}
-
-
-async def stream(name: str) -> str:
-    for _ in range(10):
-        charge(tokens_in=100, cost=0.0)
-        spent.append(100)
-        await anyio.sleep(0)
-    return name
-
-
-class Streams(Talks):
-    """Ten candidates, or ten calls at a time, each of which is charged while it runs."""
-
-    tools = {"stream": stream}
-
-    def __init__(self, explores: bool) -> None:
-        self.explores = explores
-
-    async def decide(self, state: Talk) -> Decision:
-        calls = [Action("stream", {"name": str(n)}) for n in range(10)]
-        return Decision.branch([Decision.act(call) for call in calls]) if self.explores else Decision.act(calls)
-
-
-@pytest.mark.parametrize("explores", [True, False], ids=["children", "tools"])
-def test_calls_that_are_charged_while_they_run_share_the_account(explores: bool) -> None:
-    result = run(Streams(explores), BestOfN(later_is_better), RuntimeBudget(max_tokens=1000))
-    assert sum(spent) == result.usage.tokens == 1000
-    assert result.stop_reason == "budget_tokens"
-
-
-@effect(tokens=600)
-async def consult(name: str) -> str:
-    charge(tokens_in=10)
-    return f"{name}{await ask(f'Shall {name}?', bool, seconds=0.01)}"
-
-
-class Consults(Talks):
-    tools = {"consult": consult}
-
-
-def test_what_a_call_has_reserved_is_free_while_its_run_is_suspended_in_it() -> None:
-    module = Consults([("consult", {})] * 3)
-    result = Engine(module, branch=BestOfN(lambda state: len(state.said)), budget=RuntimeBudget(max_tokens=1000)).run(
-        "t"
-    )
-    while result.waiting:
-        result = Engine(module, branch=BestOfN(lambda state: len(state.said))).resume(result.trace)
-    assert (result.status, result.final_result) == ("completed", "0None")
-    assert result.usage.tokens == 30

@@ -1,14 +1,13 @@
 """Strategies of all kinds: those that do wrong are told, the others may do a lot."""
 
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from toys.menu import Eats, Fragile, best_letter, eat, judge_model, judged, last_letter
-from toys.tree import Taking, children, choices, explore
+from toys.menu import Eats, Fragile, eat, judged, last_letter
+from toys.tree import Taking, children, explore
 
-from refold import BestOfN, Decision, Engine, SelectFirst, perform, rng
+from refold import BestOfN, Decision, Engine, SelectFirst
 from refold.engine import Branch, Node
 from refold.errors import UsageError
 
@@ -133,43 +132,6 @@ def test_a_place_grows_once_and_is_rated_once_however_often_it_is_asked() -> Non
         assert sum(e.name == "judged" for e in result.trace.steps[0].effects) in (0, 2)
 
 
-async def rates_the_lost(branch: Branch) -> Any:
-    nodes = await branch.grow(branch.root)
-    scores = await branch.rate(*nodes, score=last_letter)
-    return nodes[scores.index(max(scores))]
-
-
-def test_a_lost_node_is_rated_below_all_and_nobody_is_asked() -> None:
-    result = explore(Taking(rates_the_lost), Fragile(Decision.branch([eat("bad z"), eat("b")])))
-    assert result.state.eaten == ["b"]
-    result = explore(Taking(rates_the_lost), Fragile(Decision.branch([eat("bad z"), eat("bad y")])))
-    assert "all candidates failed" in str(result.error)
-
-
-async def explores_and_selects(branch: Branch) -> Any:
-    await branch.grow(branch.root, candidates=[1])
-    await branch.weigh(branch.root, best_letter)
-    return 0
-
-
-def test_a_strategy_may_explore_and_then_select() -> None:
-    result = explore(Taking(explores_and_selects), Eats(Decision.branch([eat("a"), eat("b")])))
-    assert result.state.eaten == ["a"]
-    assert choices(result.trace)[0]["scores"] == {"0": 97.0, "1": 98.0}
-
-
-async def asks_a_model(branch: Branch) -> Any:
-    nodes = await branch.grow(branch.root)
-    scores = [await perform(judge_model, list(node.state.eaten)) for node in nodes]
-    return nodes[int(rng("dice").random() * 0) + scores.index(max(scores))]
-
-
-def test_a_strategy_may_perform_effects_of_its_own(tmp_path: Path) -> None:
-    result = explore(Taking(asks_a_model), Eats(Decision.branch([eat("a"), eat("c"), eat("b")])), traces=tmp_path)
-    assert result.state.eaten == ["c"]
-    assert [e.phase for e in result.trace.steps[0].effects] == ["branch"] * 3
-
-
 @pytest.mark.parametrize("limit", [1, 3, 16])
 def test_no_more_children_are_at_work_than_the_engine_allows(limit: int) -> None:
     at_work = most = 0
@@ -210,17 +172,3 @@ def test_a_branch_that_is_decided_is_no_use_to_a_strategy() -> None:
     result = explore(Taking(takes_an_old_one), Eats(*[Decision.branch([eat("a"), eat("b")])] * 2))
     assert "this branch has been decided; use the branch that choose() was called with" in str(result.error)
     assert result.steps == 1
-
-
-def test_growing_again_what_could_not_be_grown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(worlds: Any) -> None:
-        raise UsageError("this environment cannot be forked")
-
-    async def insists(branch: Branch) -> Any:
-        with pytest.raises(UsageError):
-            await branch.grow(branch.root)
-        return await branch.grow(branch.root)
-
-    monkeypatch.setattr("refold.engine.children.environments.Worlds.check", refuse)
-    result = explore(Taking(insists), Eats(Decision.branch([eat("a"), eat("b")])))
-    assert "candidate 0 was cancelled before it ended; grow it again" in str(result.error)

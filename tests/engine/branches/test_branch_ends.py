@@ -46,12 +46,6 @@ def test_the_run_ends_as_its_chosen_child_did(name: str, reason: str) -> None:
     assert (result.status, result.state.stop_reason) == (alone.status, alone.state.stop_reason)
 
 
-def test_a_final_decision_among_the_candidates_ends_the_run() -> None:
-    module = Eats(Decision.branch([Decision.final("at once"), eat("a")]))
-    result = explore(BestOfN(lambda state: float(not state.eaten)), module)
-    assert (result.stop_reason, result.final_result, result.steps) == ("final", "at once", 1)
-
-
 def test_stop_criteria_hold_in_children_by_what_the_child_has_done() -> None:
     module = Eats(eat("x"), Decision.branch([eat("a"), eat("b")]), *[eat("m")] * 9)
     result = explore(BestOfN(last_letter), module, stop=[MaxStepsCriteria(4)])

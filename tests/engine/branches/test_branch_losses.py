@@ -39,28 +39,6 @@ def test_all_that_fail_fail_the_run_which_says_why_for_each(name: str) -> None:
     assert "candidate 1: ValueError: bad y" in result.error.message
 
 
-@pytest.mark.parametrize("name", ["beam", "best first", "tree"])
-def test_what_is_lost_further_down_leaves_what_is_there(name: str) -> None:
-    module = Fragile(Decision.branch([eat("a"), eat("b")]), Decision.branch([eat("bad z"), eat("bad y")]))
-    result = explore(SEARCHES[name], module)
-    assert result.status == "failed"
-    assert "bad y" in str(result.error)
-
-
-def test_a_child_may_fail_in_decide_and_in_its_own_branch() -> None:
-    class Worse(Fragile):
-        def decide(self, state: Menu) -> Decision:
-            if state.eaten == ["a"]:
-                raise LookupError("nothing to say")
-            return super().decide(state)
-
-    module = Worse(Decision.branch([eat("a"), eat("b"), eat("c")]), Decision.branch([eat("bad z"), eat("bad y")]))
-    result = explore(BestOfN(last_letter), module)
-    assert result.error is not None
-    assert result.error.message.startswith("all candidates failed: candidate 0: LookupError: nothing to say")
-    assert "candidate 2: RunAbortedError: all candidates failed: candidate 0: ValueError: bad z" in result.error.message
-
-
 def test_a_failed_exploration_is_tried_again_when_it_is_resumed(tmp_path: Path) -> None:
     broken = True
 

@@ -1,12 +1,11 @@
 """Scores: pure ones, judges that perform effects, and what is no score."""
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from toys.menu import Eats, Menu, eat, everywhere, judge_model, judged
+from toys.menu import Eats, Menu, eat, everywhere, judged
 from toys.tree import explore
 
 from refold import (
@@ -16,7 +15,6 @@ from refold import (
     Decision,
     MonteCarloTreeSearch,
     SelectBest,
-    perform,
 )
 
 JUDGED = [
@@ -38,16 +36,6 @@ def test_a_score_may_perform_effects_which_are_the_runs_own(strategy: Any, folde
     assert len(effects) == 3
     assert result.usage.tokens == 33
     assert result.usage.cost == 1.5
-
-
-async def judged_candidate(state: Menu, decision: Decision) -> float:
-    return await perform(judge_model, [str(action.args["name"]) for action in decision.actions])
-
-
-def test_a_judge_may_select_too() -> None:
-    result = explore(SelectBest(judged_candidate), Eats(Decision.branch([eat("a"), eat("c"), eat("b")])))
-    assert result.state.eaten == ["c"]
-    assert [e.name for e in result.trace.steps[0].effects if e.phase == "branch"] == ["judged"] * 3
 
 
 def test_judges_are_asked_several_at_a_time_and_not_more_than_that() -> None:
@@ -99,14 +87,6 @@ def test_a_score_that_raises_fails_the_run_with_its_error() -> None:
         assert result.status == "failed"
         assert result.error is not None
         assert (result.error.type, result.error.phase) == ("ZeroDivisionError", "branch")
-
-
-def test_numbers_of_other_kinds_are_scores_too() -> None:
-    def thirds(state: Menu) -> Any:
-        return Fraction(len(state.eaten[0]), 3)
-
-    result = explore(BestOfN(thirds), Eats(Decision.branch([eat("a"), eat("bb")])))
-    assert result.state.eaten == ["bb"]
 
 
 def test_a_score_cannot_change_the_state() -> None:

@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from toys.menu import Eats, Menu, eat, judged, last_letter
 from toys.tree import BUDGET, Place, Taking, Tree, assert_family_holds, children, choices, explore, value
@@ -15,9 +14,7 @@ from refold import (
     Decision,
     Engine,
     MonteCarloTreeSearch,
-    RuntimeBudget,
     SelectFirst,
-    Task,
     charge,
     effect,
     verify,
@@ -67,12 +64,6 @@ def test_a_code_change_shows_in_the_children_it_concerns(tmp_path: Path) -> None
     assert found == [False, False, True]
 
 
-def test_observers_see_the_run_and_not_its_children() -> None:
-    seen: list[Any] = []
-    result = explore(BeamSearch(2, 2, value), Tree(), observers=[seen.append])
-    assert [record.raw for record in seen] == [record.raw for record in result.trace.records]
-
-
 def test_a_child_is_linked_to_where_it_branched_off() -> None:
     result = explore(BeamSearch(1, 2, value), Tree())
     assert children(result.trace)
@@ -82,14 +73,6 @@ def test_a_child_is_linked_to_where_it_branched_off() -> None:
         assert link["hash"] in [record.hash for record in parent.records]
         assert child.first_state == parent.state(link["step"])
         assert child.run_id == f"{link['run']}~{link['step']}.{link['candidate']}"
-
-
-def test_children_of_children_of_children_have_ids_that_are_file_names(tmp_path: Path) -> None:
-    module = Eats(*[Decision.branch([eat("a"), eat("b")])] * 40)
-    result = explore(BeamSearch(1, 60, last_letter), module, traces=tmp_path, budget=RuntimeBudget(max_steps=60))
-    assert result.state.eaten == ["b"] * 40
-    assert max(len(path.name) for path in tmp_path.rglob("*.trace.jsonl")) < 180
-    assert len(list(tmp_path.rglob("*.trace.jsonl"))) == 81
 
 
 def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
@@ -110,16 +93,6 @@ def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
         assert_family_holds(engine, fork)
         again = engine.fork(child, at=at, edit=edit)
         assert again.state == fork.state
-
-
-def test_children_work_on_tasks_with_ids_inputs_and_constraints() -> None:
-    task = Task(id="dinner", objective="eat", constraints={"meat": False}, metadata={"table": 4})
-    engine = Engine(Eats(Decision.branch([eat("a"), eat("b")])), branch=BestOfN(last_letter))
-    result = engine.run(task)
-    assert_family_holds(engine, result)
-    assert result.state.metadata == {"table": 4, "constraints": {"meat": False}}
-    assert {child.header["task"]["id"] for child in children(result.trace)} == {"dinner"}
-    assert all(child.run_id.startswith("dinner-") for child in children(result.trace))
 
 
 def test_children_of_changed_code_keep_the_run_from_going_on_unless_that_is_to_be_ignored(tmp_path: Path) -> None:
@@ -211,56 +184,6 @@ def test_a_child_that_cannot_be_written_fails_the_run_and_is_no_lost_candidate(
     result = engine.resume(result.trace)
     assert_family_holds(engine, result)
     assert result.state.eaten == ["b"]
-
-
-@pytest.mark.parametrize("durability", ["none", "process", "power"])
-def test_children_are_as_durable_as_their_run(durability: Any, tmp_path: Path) -> None:
-    result = explore(BeamSearch(2, 3, value), Tree(), traces=tmp_path, durability=durability)
-    assert result.status == "completed"
-    assert len(list(tmp_path.rglob("*~*.trace.jsonl"))) == len(children(result.trace))
-
-
-def test_one_engine_explores_for_many_runs_at_once(tmp_path: Path) -> None:
-    engine = Engine(
-        Tree(), branch=BeamSearch(2, 3, judged_place), traces=tmp_path, budget=BUDGET, seed=1, max_children=3
-    )
-    found: dict[int, Any] = {}
-
-    async def one(salt: int) -> None:
-        result = await engine.arun(Task(id=f"t{salt}", objective="go", inputs={"salt": salt}))
-        found[salt] = result
-
-    async def main() -> None:
-        async with anyio.create_task_group() as group:
-            for salt in range(6):
-                group.start_soon(one, salt)
-
-    anyio.run(main)
-    assert sorted(found) == list(range(6))
-    for salt, result in found.items():
-        alone = engine.run(Task(id=f"alone{salt}", objective="go", inputs={"salt": salt}))
-        assert result.state.way == alone.state.way
-        assert_family_holds(engine, result)
-
-
-async def judged_place(state: Place) -> float:
-    return value(state)
-
-
-def test_a_stream_shows_the_branch_and_two_runs_of_one_seed_do_not_differ() -> None:
-    async def main(max_children: int) -> Any:
-        engine = Engine(Tree(), branch=BeamSearch(2, 3, value), budget=BUDGET, seed=1, max_children=max_children)
-        kinds: list[str] = []
-        async with engine.stream("go") as run:
-            async for record in run:
-                kinds.append(record.kind)
-        assert kinds.count("branch") == len([r for r in run.result.trace.records if r.kind == "branch"])
-        return run.result.trace
-
-    first, second = anyio.run(main, 1), anyio.run(main, 9)
-    assert not first.diff(second), str(first.diff(second))
-    for one, other in zip(children(first), children(second), strict=True):
-        assert not one.diff(other), str(one.diff(other))
 
 
 def test_children_of_a_run_whose_trace_has_lost_its_end_are_taken_up(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from places import HELPERS
-from toys.tree import assert_family_holds, children, choices
+from toys.tree import assert_family_holds, children
 from warm_python import warm_python
 
 from refold import (
@@ -24,7 +24,6 @@ from refold import (
     Observation,
     RunResult,
     RunStatus,
-    RuntimeBudget,
     StateSchema,
     WaitRequest,
     ask,
@@ -162,26 +161,6 @@ def test_without_a_handler_the_run_shows_what_its_children_ask(strategy: Any, fo
     assert [r for r in result.trace.records if r.kind == "branch" and "chosen" in r]
 
 
-def test_several_answers_at_once() -> None:
-    engine = Engine(Asks(THREE), branch=BestOfN(longest, steps=1))
-    result = started(engine)
-    assert len(result.waiting) == 2
-    result = resumed(engine, result, {request.id: answer_of(request) for request in result.waiting})
-    assert result.state.notes == ["well, it depends"]
-    with pytest.raises(WaitAnsweredError):
-        resumed(engine, result, "again")
-
-
-def test_an_answer_that_does_not_fit_is_refused_by_the_run_and_the_child_waits_on() -> None:
-    engine = Engine(Asks(Decision.branch([asks("a"), notes("c")])), branch=BestOfN(longest, steps=1))
-    result = started(engine)
-    before = result.trace.data
-    with pytest.raises(WaitAnsweredError, match="is no answer"):
-        resumed(engine, result, 5)
-    assert engine.resume(result.trace).trace.data == before
-    assert resumed(engine, result, "yes").state.notes == ["before a: yes"]
-
-
 def test_children_of_children_wait_too() -> None:
     module = Asks(Decision.branch([Decision.branch([asks("a"), waits("b")]), notes("c")]))
     for strategy in (BestOfN(longest), BeamSearch(4, 4, longest)):
@@ -192,17 +171,6 @@ def test_children_of_children_wait_too() -> None:
         assert_family_holds(engine, result)
         assert result.state.notes == ["well, it depends"]
         assert sorted(ran) == ["before a", "c"]
-
-
-def test_asking_in_a_thread_of_a_child() -> None:
-    engine = Engine(
-        Asks(Decision.branch([asks("a", "question_in_thread"), notes("c")])), branch=BestOfN(longest, steps=1)
-    )
-    result = started(engine)
-    assert [request.prompt for request in result.waiting] == ["a?"]
-    result = resumed(engine, result, "a long answer")
-    assert_family_holds(engine, result)
-    assert result.state.notes == ["a long answer"]
 
 
 @pytest.mark.parametrize("max_children", [1, 2])
@@ -238,33 +206,6 @@ def test_a_run_that_waits_in_its_children_waits_only_while_none_of_them_works() 
     assert result.state.notes == ["well"]
 
 
-def test_time_that_children_wait_costs_nothing() -> None:
-    clock = FakeClock()
-
-    async def slowly(request: WaitRequest) -> str:
-        for _ in range(100):  # the first of these pass while others are still at work
-            clock.advance(10)
-            await anyio.sleep(0.001)
-        return "well, it depends"
-
-    budget = RuntimeBudget(max_runtime_seconds=900)
-    module = Asks(Decision.branch([waits("b"), waits("b")]))
-    engine = Engine(module, branch=BestOfN(longest, steps=1), on_wait=slowly, budget=budget, clock=clock)
-    result = started(engine)
-    assert_family_holds(engine, result)
-    assert result.state.notes == ["well, it depends"]
-    assert result.stop_reason == "final"
-
-
-def test_a_timed_wait_of_a_child_ends_by_itself() -> None:
-    module = Asks(Decision.branch([Decision.wait(seconds=0.02), Decision.wait(seconds=0.01)]))
-    engine = Engine(module, branch=BestOfN(longest, steps=1))
-    result = started(engine)
-    assert_family_holds(engine, result)
-    assert result.status == "completed"
-    assert result.state.notes == [None]
-
-
 def test_a_timed_wait_of_a_child_ends_in_another_attempt_after_its_time() -> None:
     clock = FakeClock()
     module = Asks(Decision.branch([waits("b", seconds=1000.0), notes("c")]))
@@ -279,20 +220,6 @@ def test_a_timed_wait_of_a_child_ends_in_another_attempt_after_its_time() -> Non
     assert_family_holds(engine, result)
     assert result.state.notes == [None]
     assert [r["expired"] for r in children(result.trace)[0].records if r.kind == "input"]
-
-
-def test_a_judge_may_ask_a_person() -> None:
-    async def judged(state: Notes) -> float:
-        return float(await ask(f"how good is {state.notes[-1]}?", {"type": "number"}))
-
-    engine = Engine(Asks(Decision.branch([notes("c"), notes("d")])), branch=BestOfN(judged, steps=1))
-    result = started(engine)
-    assert [request.prompt for request in result.waiting] == ["how good is c?", "how good is d?"]
-    result = resumed(engine, result, dict(zip([r.id for r in result.waiting], [1, 2.5], strict=True)))
-    assert_family_holds(engine, result)
-    assert result.state.notes == ["d"]
-    assert choices(result.trace)[0]["scores"] == {"0": 1.0, "1": 2.5}
-    assert sorted(ran) == ["c", "d"]
 
 
 def test_a_strategy_may_ask_a_person_which_to_take() -> None:

@@ -28,7 +28,6 @@ from refold import (
     MonteCarloTreeSearch,
     Observation,
     RunResult,
-    SelectFirst,
     StateSchema,
     Task,
     Trace,
@@ -186,41 +185,12 @@ def test_the_host_refuses_to_explore_before_anything_is_opened(strategy: Any, tm
     assert sorted(path.name for path in (tmp_path / "host").iterdir()) == ["first", "start"]
 
 
-def test_selecting_needs_no_fork(tmp_path: Path) -> None:
-    result = Engine(WRITES, branch=SelectFirst()).run(in_environment("host", tmp_path / "host"))
-    assert result.error is None
-    assert result.state.notes == ["first=1 after start", "a=1 after first start", "end=4 after a first start"]
-
-
 def test_a_shared_environment_is_shared_where_that_is_allowed(tmp_path: Path) -> None:
     for kind in ("host", "scratch"):
         engine = Engine(WRITES, branch=BestOfN(last, steps=1), shared_env=True, max_children=1)
         result = engine.run(in_environment(kind, tmp_path / kind))
         assert_family_holds(engine, result)
         assert result.state.notes[1:] == ["c=2 after a first start", "end=4 after a b c first start"]
-
-
-def test_a_child_that_fails_leaves_no_files_in_the_run(tmp_path: Path) -> None:
-    class Breaks(Does):
-        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
-            super().reduce(state, decision, observation)
-            if state.notes[-1:] and state.notes[-1].startswith("error"):
-                raise ValueError(state.notes[-1])
-
-    module = Breaks(Decision.branch([act("fails", name="x"), act("write", name="a", text="1")]), WRITES.decisions[2])
-    result = Engine(module, branch=BestOfN(last)).run(in_environment("scratch", tmp_path / "source"))
-    assert result.state.notes == ["a=1 after start", "end=4 after a start"]
-    assert choices(result.trace)[0]["lost"]["0"].startswith("ValueError: error the tool is broken\nIn this step, tool")
-
-
-def test_a_fork_that_fails_fails_the_run_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def full(self: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("refold.tasks.environments.scratch.ScratchEnvironment.fork", full)
-    result = Engine(WRITES, branch=BestOfN(last)).run(in_environment("scratch", tmp_path / "source"))
-    assert result.error is not None
-    assert (result.error.type, result.error.phase) == ("OSError", "branch")
 
 
 # secrets

@@ -6,12 +6,11 @@ from typing import Any
 
 import anyio
 import pytest
-from toys.menu import SEARCHES, Eats, Menu, best_letter, by_all, eat, everywhere
-from toys.tree import choices, explore
+from toys.menu import SEARCHES, Eats, Menu, by_all, eat, everywhere
+from toys.tree import explore
 
 from refold import (
     Decision,
-    SelectBest,
     SelectFirst,
     emit,
     new_id,
@@ -40,28 +39,6 @@ def test_a_candidate_that_is_a_branch_works_at_every_depth(name: str, folder: bo
     first_end = "e"  # what has not been eaten yet is rated 0, so best-first search takes the first end
     assert result.state.eaten == {"first": ["a"], "best first": [first_end]}.get(name, ["x"])
     assert family(result.trace).run.run_id == result.run_id
-
-
-@by_all
-def test_branches_in_every_step_of_a_run(name: str) -> None:
-    module = Eats(
-        Decision.branch([eat("a"), Decision.branch([eat("b"), eat("c")])]),
-        eat("m"),
-        Decision.branch([Decision.branch([eat("o"), eat("n")]), eat("k", "l")]),
-    )
-    result = explore(SEARCHES[name], module)
-    assert result.state.eaten == (["a", "m", "o"] if name == "first" else [*result.state.eaten[:1], "m", "o"])
-    assert result.stop_reason == "final"
-
-
-def test_selecting_within_branches_tells_each_choice() -> None:
-    result = explore(SelectBest(best_letter), Eats(DEEP))
-    assert [choice["chosen"] for choice in choices(result.trace)] == [{"candidate": n} for n in (0, 1, 1)]
-    assert choices(result.trace)[0]["scores"] == {"0": 120.0, "1": 101.0, "2": 102.0}
-    step = result.trace.steps[0]
-    assert step.decision is not None
-    assert step.decided is not None
-    assert (step.decided["mode"], step.decision["mode"]) == ("branch", "act")
 
 
 class Asked(Eats):
@@ -106,39 +83,6 @@ def test_a_number_of_candidates_asks_decide_so_often(
     assert len(asked[0]["decision"]["candidates"]) == 3
     assert asked[0]["decision"]["rationale"] == "let me think"
     assert {e["data"]["candidate"] for e in result.trace.steps[0].events} == {0, 1, 2}
-
-
-class AskedWithin(Eats):
-    """Asks to be asked within what it was asked for."""
-
-    async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
-        if state.current_step == 1:
-            return Decision.final("full")
-        said = await perform(think, (candidate or 0) % 3)
-        if candidate is None:
-            return Decision.branch([Decision.branch(3), eat("e"), Decision.branch([Decision.branch(2)])])
-        if candidate == 2:
-            return Decision.branch([eat(f"{said}y"), Decision.branch([Decision.branch(2), eat("x")])])
-        return eat(f"{said}{candidate}")
-
-
-@by_all
-@everywhere
-def test_being_asked_within_what_was_asked_for(name: str, folder: bool, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"traces": tmp_path} if folder else {}
-    result = explore(SEARCHES[name], AskedWithin(), **options)
-    assert result.error is None
-    assert result.state.eaten == {"first": ["a0"], "best": ["e"], "best first": ["e"]}.get(name, ["cy"])
-
-
-def likes_to_be_asked(state: Menu, decision: Decision) -> float:
-    return float(decision.mode == "branch") + float(isinstance(decision.candidates, int))
-
-
-def test_selecting_what_asks_within_what_was_asked_for() -> None:
-    result = explore(SelectBest(likes_to_be_asked), AskedWithin())
-    assert [r["asked"] for r in result.trace.records if r.kind == "decide" and "asked" in r] == [3, 2]
-    assert result.state.eaten == ["a0"]
 
 
 def test_being_asked_depends_on_the_seed_alone() -> None:

@@ -19,7 +19,6 @@ from refold import (
     RunStatus,
     RuntimeBudget,
     StateSchema,
-    StopReason,
     Task,
     Trace,
     ask,
@@ -71,30 +70,6 @@ def test_what_a_call_is_charged_beyond_its_reservation_frees_nobody_elses() -> N
     assert one.reserve(40)
     assert not one.reserve(20), "50 are used and 40 reserved: 10 are left"
     assert one.reserve(10)
-
-
-def test_a_running_call_of_unknown_price_costs_nothing_yet() -> None:
-    one = account(max_cost_usd=1.0)
-    one.charge("a", Usage(5, 5, None), 0)
-    assert one.used_up() is None
-    one.charge("b", Usage(5, 5, 0.9), 0)
-    assert one.used_up() is None
-    one.charge("b", Usage(5, 5, 1.0), 0)
-    assert one.used_up() == StopReason.budget_cost
-
-
-def test_what_is_used_up_is_said_in_a_sentence() -> None:
-    tokens = account(max_tokens=10)
-    tokens.settle(0, Usage(12, 0, 0.0))
-    assert tokens.explain(StopReason.budget_tokens) == "the token budget is used up: 12 of 10"
-    cost = account(max_cost_usd=1.0)
-    cost.settle(0, Usage(1, 1, 1.5))
-    assert cost.explain(StopReason.budget_cost) == "the cost budget is used up: 1.5 of 1.0 USD"
-    both = account(max_cost_usd=1.0)
-    both.settle(0, Usage(1, 1, None))
-    assert "1 without a price" in both.explain(StopReason.budget_cost)
-    both.settle(0, Usage(1, 1, 1.5))
-    assert both.explain(StopReason.budget_cost) == "the cost budget is used up: 1.5 of 1.0 USD"
 
 
 def test_the_calls_of_children_in_a_step_that_was_cut_off_are_counted(tmp_path: Path) -> None:
@@ -261,19 +236,3 @@ def test_what_fails_around_the_run_is_its_end_too(
         assert (result.error.message, result.error.phase) == ("no environment", "environment")
     assert result.status == status
     assert result.trace.records[-1].kind == "end"
-
-
-def test_a_last_flush_that_fails_is_told_where_it_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refold.traces.file.append_only import FileStore
-
-    def full(store: FileStore) -> None:
-        raise OSError(28, "No space left on device")
-
-    def work() -> None:
-        monkeypatch.setattr(FileStore, "flush", full)
-
-    result = Engine(Acts(work), traces=tmp_path, durability="none").run("t")
-    assert (result.status, result.error and result.error.type) == (RunStatus.failed, "TraceWriteError")
-    assert result.error is not None
-    assert result.error.phase != "environment"
-    assert not result.task_result.success

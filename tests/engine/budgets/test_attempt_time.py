@@ -130,20 +130,6 @@ def test_a_clock_that_is_set_back_gives_no_time_back(tmp_path: Path) -> None:
     assert resumed["seconds"] == pytest.approx(9.0), "4 of the first step, and all but 2 of the second"
 
 
-def test_the_time_between_attempts_does_not_count(tmp_path: Path) -> None:
-    clock = HandClock()
-
-    def ask() -> None:
-        clock.now += 1.0
-
-    engine = Engine(Works(ask, 3), traces=tmp_path, clock=clock, budget=RuntimeBudget(max_steps=1))
-    first = engine.run("t")
-    assert first.usage.seconds == 1.0
-    clock.now += 1_000_000
-    again = engine.resume(first.run_id, budget=RuntimeBudget(max_steps=20))
-    assert again.usage.seconds == 3.0
-
-
 @pytest.mark.parametrize("usage", [None, {"tokens_in": 3}, "none at all"])
 def test_an_end_that_does_not_tell_its_time_is_resumed(usage: Any, tmp_path: Path) -> None:
     """The format does not ask for it; what is known by other records counts."""

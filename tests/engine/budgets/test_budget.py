@@ -112,17 +112,6 @@ def test_a_deadline_leaves_a_thread_behind_whose_later_effects_are_refused() -> 
     assert refused == ["RunClosedError"]
 
 
-def test_a_deadline_reaches_into_decide_too() -> None:
-    thinking: list[bool] = []
-
-    async def long_thought() -> None:
-        thinking.append(True)
-        await anyio.sleep_forever()
-
-    result = cut_off(Acts({"x": lambda: None}, decide=long_thought), lambda _: thinking)
-    assert result.final_result is None
-
-
 SPAWNS = "import subprocess,sys,time; p=subprocess.Popen([sys.executable,'-c','import time;time.sleep(600)']); open(sys.argv[1],'w').write(str(p.pid)); time.sleep(600)"  # noqa: E501
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import anyio
 import pytest
-from timing import SOON, StandingClock
 from toys.workers import Boss, Log, Worker, children_of, last_word, without_ids
 
 from refold import (
@@ -15,7 +14,6 @@ from refold import (
     Engine,
     RunStatus,
     RuntimeBudget,
-    StopReason,
     Task,
     Trace,
     run_child,
@@ -128,15 +126,6 @@ def test_a_child_works_while_its_run_takes_further_steps(tmp_path: Path) -> None
     anyio.run(main)
 
 
-def test_waiting_may_be_given_up() -> None:
-    async def main() -> None:
-        result = await Engine(Chief(Gated())).arun("start gate:b\nwait 0.05\nopen\nwait")
-        assert result.state.said[1] == "None None None"
-        assert result.state.said[3] == "completed through b ['through b']"
-
-    anyio.run(main)
-
-
 def test_a_run_that_is_done_waits_for_its_children(tmp_path: Path) -> None:
     async def main() -> None:
         engine = Engine(Chief(), traces=tmp_path)
@@ -202,30 +191,6 @@ def test_what_is_taken_up_again_keeps_the_budget_that_it_was_given(tmp_path: Pat
     assert (child.end["stop_reason"], len(child.steps)) == (undisturbed.end["stop_reason"], 3)
 
 
-def test_the_deadline_ends_them_too(tmp_path: Path) -> None:
-    gated = Gated()
-    budget, clock = RuntimeBudget(max_runtime_seconds=SOON), StandingClock(lambda: gated.reached)
-    engine = Engine(Chief(gated), traces=tmp_path, budget=budget, clock=clock)
-    result = engine.run("start note:a gate:b")
-    assert result.stop_reason is StopReason.budget_time
-    (child,) = children_of(result.trace)
-    assert child.stop_reason == "budget_time"
-    assert_closed(child)
-
-
-def test_they_spend_from_the_runs_tokens_together_with_it() -> None:
-    class Opening(Chief):
-        async def wait(self, line: str) -> str:
-            await self.open(line)  # a child that went on before could end the run before it waits
-            return await super().wait(line)
-
-    engine = Engine(Opening(Gated()), budget=RuntimeBudget(max_tokens=40))
-    result = engine.run("start gate:x note:a note:b note:c note:d note:e\nwait")
-    assert result.usage.tokens == 40
-    assert result.stop_reason is StopReason.budget_tokens
-    assert result.state.said[1].startswith("stopped None")
-
-
 @pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "at_the_end"])
 @pytest.mark.parametrize("kept", ["memory", "disk"])
 def test_what_they_ask_is_asked_where_they_are_waited_for(awaited: bool, kept: str, tmp_path: Path) -> None:
@@ -247,12 +212,6 @@ def test_what_they_ask_is_asked_where_they_are_waited_for(awaited: bool, kept: s
     assert engine.verify(result.trace) == []
 
 
-def test_a_handler_answers_them_while_the_run_goes_on() -> None:
-    engine = Engine(Chief(), on_wait=lambda request: f"{request.prompt}!")
-    result = engine.run("start ask:b\nwait")
-    assert result.state.said[1] == "completed b! ['b!']"
-
-
 def test_a_child_that_nobody_knows_any_more_is_left_and_told(tmp_path: Path) -> None:
     result = Engine(Chief(), traces=tmp_path).run("start note:a ask:b\nwait 600\nwait")
     assert result.status is RunStatus.waiting
@@ -265,15 +224,6 @@ def test_a_child_that_nobody_knows_any_more_is_left_and_told(tmp_path: Path) -> 
     assert again.usage.tokens == 10
 
 
-def test_a_killed_child_that_nobody_knows_any_more_waits_still(tmp_path: Path) -> None:
-    result = Engine(Chief(), traces=tmp_path).run("start note:a ask:b\nwait 600\nwait")
-    place = result.trace.relative(children_of(result.trace)[0].run_id).path
-    assert place is not None
-    place.write_bytes(b"".join(place.read_bytes().splitlines(keepends=True)[:-1]))
-    again = Engine(Chief(knows=False), traces=tmp_path).resume(result.trace, "B")
-    assert again.state.said[-1] == "waiting None None"
-
-
 def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
     engine = Engine(Chief(), traces=tmp_path, seed=1)
     result = engine.run("start note:a\nwait\nlook")
@@ -283,12 +233,6 @@ def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
         assert without_ids(fork)["said"][0] == result.state.said[0]
         assert without_ids(fork) == without_ids(result)
     assert without_ids(engine.fork(result.trace, 0)) == without_ids(result)
-
-
-def test_a_fork_in_another_folder_knows_the_children_of_its_source(tmp_path: Path) -> None:
-    result = Engine(Chief(), traces=tmp_path / "a", seed=1).run("start note:a\nwait\nlook")
-    fork = Engine(Chief(), traces=tmp_path / "b").fork(result.trace, 1)
-    assert without_ids(fork)["said"][2] == "completed"
 
 
 def test_another_runs_trace_in_the_place_of_a_sources_child_is_told(tmp_path: Path) -> None:

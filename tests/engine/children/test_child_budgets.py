@@ -10,12 +10,9 @@ import anyio
 import pytest
 from processes import ended
 from timing import SOON, StandingClock, cancelled_when
-from toys.workers import Boss, Log, Worker, children_of
+from toys.workers import Boss, Worker, children_of
 
 from refold import (
-    Action,
-    AgentModule,
-    Decision,
     Engine,
     RunStatus,
     RuntimeBudget,
@@ -24,8 +21,6 @@ from refold import (
     Trace,
     charge,
     effect,
-    perform,
-    run_child,
 )
 from refold.engine import Usage
 
@@ -61,14 +56,6 @@ def test_a_share_is_the_most_of_it_that_a_child_may_have(share: Any) -> None:
     assert result.usage.tokens == 60
     warned = [r["data"]["what"] for c in children_of(result.trace) for r in c.records if r.kind == "event"]
     assert warned == ["tokens"] * 3, "80 % of its share is told in the child's trace"
-
-
-def test_a_share_larger_than_what_is_left_is_what_is_left() -> None:
-    boss = Boss(budget=RuntimeBudget(max_tokens=500))
-    result = Engine(boss, budget=RuntimeBudget(max_tokens=30)).run("note:a note:b note:c note:d")
-    assert result.usage.tokens == 30
-    assert result.stop_reason is StopReason.budget_tokens
-    assert boss.seen[0].stop_reason is StopReason.budget_tokens
 
 
 def test_money_is_one_account_and_an_unknown_price_is_not_zero() -> None:
@@ -161,17 +148,6 @@ def test_a_run_with_more_time_goes_on_with_the_children_it_had(tmp_path: Path) -
     assert result.usage.tokens == 20
 
 
-def test_a_childs_own_time_ends_it_and_not_the_run() -> None:
-    sleeper = Sleeper()
-    boss = Boss(sleeper, budget=RuntimeBudget(max_runtime_seconds=SOON))
-    result = Engine(boss, clock=StandingClock(lambda: sleeper.asleep and boss.seen)).run("note:a sleep:600\nnote:b")
-    assert result.status is RunStatus.completed
-    assert [child.stop_reason for child in sorted(boss.seen, key=lambda child: child.steps)] == [
-        StopReason.budget_time,
-        StopReason.final,
-    ]
-
-
 def test_cancelling_the_run_cancels_its_children_with_their_books_closed(tmp_path: Path) -> None:
     async def main() -> Trace:
         engine = Engine(Boss(Boss(Sleeper())), traces=tmp_path)
@@ -215,42 +191,6 @@ def test_a_cancelled_run_is_resumed_with_its_children(tmp_path: Path) -> None:
     assert result.state.said == ["completed: thought of a slept thought of b"]
 
 
-class Impatient(AgentModule[Log]):
-    """A tool that gives its child a moment only."""
-
-    async def hand(self, line: str) -> str:
-        sleeper = Sleeper()
-        async with cancelled_when(lambda: sleeper.asleep):
-            await run_child(sleeper, line)
-        return await perform(told, "left")
-
-    def __init__(self) -> None:
-        self.tools = {"hand": self.hand}
-
-    def init_state(self, task: str) -> Log:
-        return Log(plan=[task])
-
-    def decide(self, state: Log) -> Decision:
-        return Decision.final(state.said[0]) if state.said else Decision.act(Action("hand", {"line": state.plan[0]}))
-
-    def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
-        state.said += [result.output for result in observation.results]
-
-
 def told(text: str) -> str:
     charge(tokens_in=1)
     return text
-
-
-def test_a_tool_may_give_up_on_a_child() -> None:
-    async def main() -> None:
-        engine = Engine(Impatient())
-        result = await engine.arun("note:a sleep:600")
-        assert result.final_result == "left"
-        (child,) = children_of(result.trace)
-        assert child.status == "cancelled"
-        assert_closed(child)
-        assert result.usage.tokens == 11
-        assert await engine.averify(result.trace) == []
-
-    anyio.run(main)

@@ -167,25 +167,6 @@ def test_states_that_changed_code_cannot_read_are_no_result_of_a_call(
     assert engine(Said).resume(run_id).final_result == "child yes"
 
 
-def test_an_ancestors_trace_at_a_grandchilds_place_is_refused(tmp_path: Path) -> None:
-    """Its children would be counted as the grandchild's, whose children they would hold again, without end."""
-    killed = Engine(Top(), traces=tmp_path).run("hi").trace.path
-    assert killed is not None
-    for path in (killed, *branches_folder(killed).glob("*~0.middle-??????????.trace.jsonl")):
-        lines = path.read_bytes().splitlines(keepends=True)
-        cut = next(i for i, line in enumerate(lines) if b'"kind":"outcome"' in line)
-        path.write_bytes(b"".join(lines[:cut]))
-    (leaf,) = branches_folder(killed).glob("*.leaf-*.trace.jsonl")
-    own = leaf.read_bytes()
-    leaf.write_bytes(killed.read_bytes())
-    refused = Engine(Top(), traces=tmp_path).resume(killed)
-    assert refused.error is not None
-    assert refused.error.type == "ChildRunError"
-    assert f"is of another run ({refused.run_id})" in refused.error.message
-    leaf.write_bytes(own)
-    assert Engine(Top(), traces=tmp_path).resume(killed).final_result == "top of middle of hi!"
-
-
 def test_the_secrets_of_a_child_are_none_of_its_parents_trace(tmp_path: Path) -> None:
     from pydantic import SecretStr
 

@@ -9,8 +9,7 @@ import pytest
 
 from refold import Action, AgentModule, BestOfN, Decision, Engine, Observation, StateSchema, ask, run_child
 from refold.engine import start_child, wait_child
-from refold.errors import TraceError, TraceNotFoundError
-from refold.traces import Trace
+from refold.errors import TraceNotFoundError
 from refold.traces.analysis.locate import branches_folder
 
 DONE: list[str] = []
@@ -139,19 +138,6 @@ def test_a_child_is_found_by_another_name_of_its_run(
     assert (result.final_result, DONE) == ("paid; receipt 7", ["paid"])
 
 
-def test_relatives_and_blobs_are_beside_the_file_and_not_the_link(tmp_path: Path) -> None:
-    class Large(Caller):
-        async def hand_on(self) -> str:
-            return str(await ask("what?", details="x" * 10_000)) + await super().hand_on()
-
-    result = Engine(Large(), traces=tmp_path / "runs", on_wait=lambda request: "7").run("pay")
-    assert result.trace.path is not None
-    trace = Trace.load(linked_elsewhere(result.trace.path))
-    assert [trace.relative(child.run_id).status for child in trace.children] == ["completed"]
-    asked = next(record for record in trace.records if record.kind == "intent" and record["name"] == "refold.ask")
-    assert len(trace.value(asked["args"])["details"]) == 10_000
-
-
 @pytest.mark.parametrize("left", [None, 0, 1, 3], ids=["no file", "no record", "a header", "an older copy"])
 @pytest.mark.parametrize("module", MODULES)
 def test_a_child_whose_trace_has_lost_its_request_pays_no_second_time(
@@ -238,13 +224,3 @@ def test_a_started_child_that_lost_its_trace_in_the_same_step_is_reported(tmp_pa
     assert any("its trace is missing" in each for each in told)
     assert lost.error is not None
     assert (lost.error.type, "has lost its trace" in lost.error.message) == ("ChildRunError", True)
-
-
-def test_a_file_that_is_no_link_keeps_its_path(tmp_path: Path) -> None:
-    _, path = waiting(Caller, tmp_path)
-    (tmp_path / "other").symlink_to(path.parent)
-    there = tmp_path / "other" / path.name
-    assert Trace.load(there).path == there
-    there.with_name("loop").symlink_to("loop")
-    with pytest.raises(TraceError, match="Too many levels of symbolic links"):
-        Trace.load(there.with_name("loop"))

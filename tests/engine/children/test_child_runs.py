@@ -1,13 +1,11 @@
 """`run_child`: a run inside a run is one effect of it, with a trace of its own in the family."""
 
-import asyncio
-from contextvars import Context, ContextVar
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from toys.workers import Boss, Log, Worker, children_of, family_of, last_word, without_ids
+from toys.workers import Boss, Log, Worker, children_of, last_word, without_ids
 
 from refold import (
     Action,
@@ -17,7 +15,6 @@ from refold import (
     Decision,
     Engine,
     MaxStepsCriteria,
-    RunResult,
     RunStatus,
     RuntimeBudget,
     StopReason,
@@ -27,7 +24,6 @@ from refold import (
     run_child,
     start_child,
 )
-from refold.cli.entry import cli
 from refold.engine import ChildResult
 from refold.errors import EffectError, UsageError
 from refold.tasks import current_environment
@@ -35,7 +31,6 @@ from refold.testing import assert_replays, check_resume
 from refold.traces import family
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
-BADGE: ContextVar[str] = ContextVar("badge", default="none")
 
 
 def test_children_run_to_their_ends_and_are_verified_each_by_itself() -> None:
@@ -92,15 +87,6 @@ def test_the_header_says_where_it_came_from_and_the_family_shows_it(tmp_path: Pa
     assert [kin.run_id for kin in family(children[0]).ancestors] == [result.run_id]
 
 
-def test_children_of_children_are_in_the_same_folder(tmp_path: Path) -> None:
-    result = Engine(Boss(Boss()), traces=tmp_path).run("note:a")
-    root, child, grandchild = family_of(result.trace)
-    assert grandchild.run_id.startswith(f"{child.run_id}~0.worker-")
-    assert grandchild.path is not None
-    assert grandchild.path.parent == tmp_path / f"{root.run_id}.branches"
-    assert [kin.calls[0].run_id for kin in family(root).run.calls] == [grandchild.run_id]
-
-
 def test_randomness_ids_and_seeds_depend_on_the_call_alone() -> None:
     def chances(seed: int, lines: str) -> list[str]:
         return [said for said in Engine(Boss(), seed=seed).run(lines).state.said if "thought of luck" in said]
@@ -140,27 +126,6 @@ class Asker(AgentModule[Log]):
     def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
         if decision.rationale:
             state.said += [decision.rationale, observation.value]
-
-
-class Badged(Boss):
-    async def hand(self, line: str) -> dict[str, Any]:
-        BADGE.set("the tool's")
-        return await super().hand(line)
-
-
-@pytest.mark.parametrize("badge", [None, "the caller's"])
-def test_a_child_has_the_context_of_the_runs_caller(badge: str | None) -> None:
-    class Reading(Worker):
-        def decide(self, state: Log) -> Decision:
-            return Decision.final(BADGE.get())
-
-    async def main() -> RunResult[Log]:
-        return await Engine(Badged(Reading())).arun("go")
-
-    context = Context()
-    if badge is not None:
-        context.run(BADGE.set, badge)
-    assert context.run(asyncio.run, main()).final_result == f"completed: {badge or 'none'}"
 
 
 def test_hooks_run_children_too_and_verify_serves_them() -> None:
@@ -340,14 +305,6 @@ def test_a_child_whose_code_has_changed_fails_the_run_or_is_gone_on_with(tmp_pat
     assert engine.resume(failed.trace).state.said == ["completed: thought of a yes"]
 
 
-def test_a_child_goes_on_with_changed_code_where_it_is_told_to(tmp_path: Path) -> None:
-    result = Engine(Boss(name="errand"), traces=tmp_path).run("note:a ask:b")
-
-    engine = Engine(Boss(Other(), name="errand"), traces=tmp_path)
-    again = engine.resume(result.trace, "yes", on_divergence="ignore")
-    assert again.state.said == ["completed: thought of a yes"]
-
-
 def test_the_calls_key_is_the_same_in_every_attempt(tmp_path: Path) -> None:
     keys: list[str] = []
 
@@ -452,11 +409,3 @@ def resumed_alike(engine: Engine, result: Any) -> bool:
     result.trace.path.write_bytes(b"".join(lines[:commit]))
     again = engine.resume(result.trace.path)
     return bool(again.state == result.state and again.usage.tokens == result.usage.tokens)
-
-
-def test_the_tree_of_the_command_line_draws_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = Engine(Boss(Boss()), traces=tmp_path).run("note:a")
-    assert cli(["trace", "tree", str(result.trace.path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "step 0  boss  completed (final)" in lines[1]
-    assert "step 0  worker  completed (final)  2 steps" in lines[2]

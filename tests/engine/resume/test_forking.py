@@ -1,6 +1,5 @@
 """A fork begins at a state of another run, edited; what led there is not done again, and the link says where it was."""
 
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -194,15 +193,6 @@ def test_a_fork_is_named_by_a_path_a_run_id_or_a_trace(tmp_path: Path) -> None:
         Engine(engine.module).fork(source.run_id, 2)
 
 
-def test_a_trace_is_forked_as_it_was_loaded(tmp_path: Path) -> None:
-    engine, source = walked(tmp_path, budget=RuntimeBudget(max_steps=2))
-    assert source.trace.path is not None
-    held = Trace.load(source.trace.path)
-    engine.resume(source.trace, budget=RuntimeBudget(max_steps=9))
-    assert engine.fork(held, budget=RuntimeBudget(max_steps=2)).trace.header["parent"]["step"] == 2
-    assert engine.fork(source.trace.path).trace.header["parent"]["step"] == STEPS + 1
-
-
 # edits
 
 
@@ -225,13 +215,6 @@ def test_an_edit_changes_the_draft_as_reduce_does(folder: Path | None) -> None:
     ]
     assert [note.text for note in fork.state.notes[:3]] == ["other", "paid 1 signed", "new"]
     assert (fork.steps, fork.state.current_step) == (STEPS - 2, STEPS)
-
-
-def test_an_edit_may_return_another_state(folder: Path | None) -> None:
-    engine, source = walked(folder)
-    fork = verified(engine, engine.fork(source.trace, 3, lambda state: state.model_copy(update={"upto": 4})))
-    assert linked(fork.trace, source.trace, 3)["edit"] == [{"op": "replace", "path": "/upto", "value": 4}]
-    assert fork.final_result == "4 notes"
 
 
 def test_values_are_set_by_their_paths_in_order(folder: Path | None) -> None:
@@ -258,15 +241,6 @@ def test_values_are_set_by_their_paths_in_order(folder: Path | None) -> None:
     assert (first.seen, first.pair, first.day) == ({"a/b": 5, "~": 2}, (2, "x"), datetime(2026, 1, 1))
     assert first.metadata == {"why": ["because", {"not": None}]}
     linked(fork.trace, source.trace, 2)
-
-
-def test_what_was_given_may_change_afterwards(folder: Path | None) -> None:
-    engine, source = walked(folder)
-    mine = {"deep": [1]}
-    fork = engine.fork(source.trace, 2, {"/metadata/mine": mine})
-    mine["deep"].append(2)
-    assert fork.state.metadata["mine"] == {"deep": [1]}
-    assert fork.trace.state(0)["metadata"]["mine"] == {"deep": [1]}
 
 
 def test_an_edit_that_changes_nothing_is_said_too(folder: Path | None) -> None:
@@ -354,14 +328,6 @@ def test_a_secret_in_an_edit_is_written_nowhere(folder: Path | None) -> None:
         linked(fork.trace, source.trace, 2)
 
 
-def test_a_mark_that_looks_like_a_secret_is_replaced_once(folder: Path | None) -> None:
-    _, source = walked(folder)
-    guarded = Engine(Walker(), traces=folder, redact={"PIN": "redacted"})
-    fork = guarded.fork(source.trace, 2, {"/metadata/pin": "is redacted"})
-    assert fork.trace.state(0)["metadata"] == {"pin": "is <redacted:PIN>"}
-    linked(fork.trace, source.trace, 2)
-
-
 # from which runs
 
 
@@ -400,24 +366,6 @@ def test_a_waiting_run_is_forked_and_the_fork_asks_for_itself(folder: Path | Non
     assert engine.resume(waiting.trace).waiting == waiting.waiting
     for each in (waiting, fork):
         verified(engine, engine.resume(each.trace, "yes"))
-
-
-def test_a_cancelled_run_is_forked(folder: Path | None) -> None:
-    module = Faulty("stuck")
-
-    async def main() -> None:
-        async with engine.stream("walk") as run:
-            async for record in run:
-                if record.kind == "commit" and record.step == 1:
-                    break
-
-    seen: list[bytes] = []
-    engine = Engine(module, traces=folder, seed=7, observers=[lambda record: seen.append(record.raw + b"\n")])
-    anyio.run(main)
-    trace = Trace.from_bytes(b"".join(seen))
-    assert trace.status == "cancelled"
-    engine, source = walked(folder)
-    assert verified(engine, engine.fork(trace)).state == source.state
 
 
 def cut_elsewhere(number: int, folder: Path | None) -> bool:
@@ -473,20 +421,6 @@ def test_a_run_that_never_had_a_state_is_not_forked(folder: Path | None) -> None
     failed = Engine(Stillborn(), traces=folder).run("walk")
     with pytest.raises(UsageError, match="the trace has no state"):
         Engine(Walker()).fork(failed.trace)
-
-
-def test_a_fork_is_forked_and_so_on(folder: Path | None) -> None:
-    engine, source = walked(folder)
-    trace = source.trace
-    for k in range(STEPS):
-        fork = verified(engine, engine.fork(trace, 1))
-        linked(fork.trace, trace, 1)
-        assert fork.state == source.state
-        assert fork.steps == STEPS - k
-        trace = fork.trace
-    if folder is not None:
-        assert trace.path is not None
-        assert len(family(Trace.load(trace.path)).ancestors) == STEPS
 
 
 class Branching(Walker):
@@ -590,27 +524,6 @@ def add(draft: Walk) -> None:
     draft.metadata["added"] = True
 
 
-@pytest.mark.parametrize("reuse", [True, False])
-def test_many_forks_at_once(folder: Path | None, reuse: bool) -> None:
-    engine, source = walked(folder, clock=FakeClock())
-    forks: list[RunResult] = []
-
-    async def one(at: int) -> None:
-        forks.append(await engine.afork(source.trace, at, add, reuse_effects=reuse))
-
-    async def main() -> None:
-        async with anyio.create_task_group() as group:
-            for at in range(STEPS):
-                group.start_soon(one, at)
-                group.start_soon(one, at)
-
-    anyio.run(main)
-    assert len({fork.run_id for fork in forks}) == 2 * STEPS
-    for fork in forks:
-        verified(engine, fork)
-        assert {**fork.state.to_dict(), "metadata": {}} == source.state.to_dict()
-
-
 def test_idempotency_keys_differ(folder: Path | None) -> None:
     module = Walker()
     engine, source = walked(folder, module)
@@ -694,13 +607,3 @@ def test_an_environment_is_not_rewound_and_the_fork_says_so(tmp_path: Path) -> N
     fork = engine.fork(source.trace, 1)
     names = [[r["name"] for r in run.trace.records if r.kind == "event"] for run in (source, fork)]
     assert names == [[], ["environment_not_rewound"]]
-
-
-def test_a_run_in_a_folder_whose_name_is_not_utf_8_is_forked(tmp_path: Path) -> None:
-    """The link of the fork cannot name such a folder, and is written without it."""
-    folder = tmp_path / os.fsdecode(b"\xff")
-    source = Engine(Walker(), traces=folder).run("walk")
-    fork = Engine(Walker(), traces=folder / "forks").fork(folder / f"{source.run_id}.trace.jsonl", 2)
-    assert fork.status is RunStatus.completed
-    assert "file" not in fork.trace.header["parent"]
-    assert Engine(Walker()).verify(folder / "forks" / f"{fork.run_id}.trace.jsonl") == []

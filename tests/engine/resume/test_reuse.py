@@ -27,7 +27,6 @@ from refold import (
     ask,
     ask_sync,
     effect,
-    emit,
     new_id,
     now,
     perform,
@@ -185,15 +184,6 @@ def test_what_is_as_recorded_is_taken_and_nothing_is_called(folder: Path | None,
     lab.nothing_called(again)
 
 
-@pytest.mark.parametrize("at", range(5))
-def test_two_forks_that_take_the_same_are_equal(folder: Path | None, at: int) -> None:
-    lab = Lab(folder, thinking)
-    edit = {"/extra/x": at}
-    one, other = lab.fork(at, edit), lab.fork(at, edit)
-    assert not one.trace.diff(other.trace)
-    lab.nothing_called(one, same=False)
-
-
 def test_outcomes_come_in_the_order_in_which_they_came() -> None:
     async def racing(module: Logged, state: Log) -> Decision:
         if state.entries:
@@ -264,28 +254,6 @@ def test_large_results_are_the_fork_s_own(tmp_path: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert len(Trace.load(fork.trace.path).steps[1].observation["results"][0]["output"]) == 100_000  # type: ignore[index]
     lab.lawful(fork)
-
-
-def test_large_arguments_are_kept_aside(folder: Path | None) -> None:
-    async def wordy(module: Logged, state: Log) -> Decision:
-        if state.entries:
-            return Decision.final("done")
-        thought = await perform(module.think, "word " * 5_000)
-        return Decision.act(Action("look", {"n": 1}), meta={"size": len(thought["thought"])})
-
-    lab = Lab(folder, wordy)
-    fork = lab.fork()
-    lab.nothing_called(fork)
-    (intent,) = [r for r in fork.trace.records if r.kind == "intent" and "args" in r]
-    assert intent["args"].keys() == {"$blob", "bytes"}
-
-    async def wordier(module: Logged, state: Log) -> Decision:
-        await perform(module.think, "other " * 5_000)
-        return await wordy(module, state)
-
-    live = Engine(Logged(wordier), traces=folder).fork(lab.source.trace, 0, reuse_effects=True).live_from
-    assert live is not None
-    assert live["args"] == {"about": "other " * 5_000}
 
 
 # what is asked of people
@@ -398,13 +366,6 @@ def test_a_changed_part_of_the_state_that_an_effect_is_given_ends_it(folder: Pat
     assert len([e for s in fork.trace.steps for e in s.effects if e.key]) == 4 * (4 - at)
 
 
-def test_a_change_elsewhere_in_the_state_ends_nothing(folder: Path | None) -> None:
-    lab = Lab(folder, thinking)
-    fork = lab.fork(1, {"/extra/new": [1], "/metadata/x": 1})
-    lab.nothing_called(fork, same=False)
-    assert fork.state.entries == lab.source.state.entries
-
-
 def test_it_ends_where_the_state_has_come_to_differ(folder: Path | None) -> None:
     """The edit shows in what an effect is given two steps later: until then all is taken."""
 
@@ -446,18 +407,6 @@ def test_of_several_tools_those_before_the_first_other_one_are_taken(parallel: b
         assert Engine(module).verify(result.trace) == []
 
 
-def test_once_live_it_stays_live(folder: Path | None) -> None:
-    def other(module: Logged, state: Log) -> Decision:
-        n = 5 if state.current_step == 1 else 1
-        return tools("work", n=n) if state.current_step < 4 else Decision.final("done")
-
-    lab = Lab(folder, in_turn(*[tools("work")] * 4))
-    lab.module = Logged(other)
-    fork = lab.fork()
-    assert lab.module.calls == ["work 5", "inner 5", "work 1", "inner 1", "work 1", "inner 1"]
-    assert [r["name"] for r in fork.trace.records if r.kind == "event"] == ["live_from"]
-
-
 def test_what_looks_like_a_part_of_the_state_is_compared_as_it_is(folder: Path | None) -> None:
     mark = {"$state": "/entries/0"}
 
@@ -497,14 +446,6 @@ def test_more_of_the_same_is_not_as_recorded(folder: Path | None) -> None:
     assert lab.module.calls == ["think", "work 1", "inner 1"]
 
 
-def test_beyond_the_end_of_the_source_it_is_live(folder: Path | None) -> None:
-    lab = Lab(folder, in_turn(*[tools("work", n=n) for n in range(3)]))
-    lab.module = Logged(in_turn(*[tools("work", n=n) for n in range(5)]))
-    fork = lab.fork()
-    assert fork.live_from is not None
-    assert (fork.live_from["step"], lab.module.calls) == (3, ["work 3", "inner 3", "work 4", "inner 4"])
-
-
 def test_what_had_not_ended_is_made(folder: Path | None) -> None:
     lab = Lab(None, in_turn(tools("work", n=1), tools("look", n=2)))
     records = list(lab.source.trace.records)
@@ -513,20 +454,6 @@ def test_what_had_not_ended_is_made(folder: Path | None) -> None:
     assert fork.live_from is not None
     assert (fork.live_from["name"], fork.live_from["why"]) == ("look", "the call had not ended in the source run")
     assert fork.state == lab.source.state
-
-
-def test_an_event_of_one_s_own_is_not_taken_for_it() -> None:
-    def emitting(module: Logged, state: Log) -> Decision:
-        emit("live_from", step=3)
-        emit("budget_warning", nothing=True)
-        return tools("work") if not state.entries else Decision.final("done")
-
-    lab = Lab(None, emitting)
-    assert lab.source.live_from is None
-    fork = lab.fork()
-    lab.nothing_called(fork)
-    for cut in cuts(fork.trace):
-        assert lab.engine.resume(cut).live_from is None
 
 
 # a crash, and a source that is gone
@@ -562,22 +489,6 @@ def test_a_fork_is_killed_anywhere_and_takes_the_rest(edit: Any) -> None:
         assert set(lab.module.calls) <= set(calls)
         if result.live_from is not None and fork.live_from is not None:
             assert result.live_from["name"] == fork.live_from["name"]
-
-
-def test_a_fork_on_the_disk_is_killed_and_takes_the_rest(tmp_path: Path) -> None:
-    for home in (tmp_path, tmp_path / "elsewhere", None):
-        lab = Lab(tmp_path, in_turn(tools("work"), tools("big"), tools("look")))
-        lab.folder = home
-        fork = lab.fork()
-        if home is None:
-            (cut, *_) = cuts(fork.trace)[3:]
-            fork = lab.lawful(Engine(lab.module).resume(cut))
-        else:
-            assert fork.trace.path is not None
-            whole = fork.trace.data.splitlines(keepends=True)
-            fork.trace.path.write_bytes(b"".join(whole[:4]))
-            fork = lab.lawful(lab.engine.resume(fork.trace.path))
-        lab.nothing_called(fork)
 
 
 def test_a_source_that_is_gone_is_no_longer_taken_from(tmp_path: Path) -> None:

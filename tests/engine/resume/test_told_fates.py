@@ -153,12 +153,6 @@ def test_the_time_of_the_handler_counts_for_no_budget() -> None:
     assert result.usage.seconds < 60
 
 
-def test_resuming_again_asks_again_and_writes_nothing_new() -> None:
-    first = resumed(Payer(), killed(), lambda request: UNANSWERED)
-    again = resumed(Payer(), first.trace, lambda request: UNANSWERED)
-    assert again.trace.data == first.trace.data
-
-
 class Nested(AgentModule[Bills]):
     """Pays by way of calls inside calls, `depth` of them."""
 

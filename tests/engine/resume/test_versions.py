@@ -1,6 +1,5 @@
 """Code changes while runs are on disk: states pass migrations, and what the code no longer does is named or left."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from refold import (
     RunStatus,
     RuntimeBudget,
     StateSchema,
-    StopReason,
     Trace,
     ask,
     effect,
@@ -236,28 +234,6 @@ def test_where_no_migration_leads_nothing_is_written(tmp_path: Path) -> None:
     assert verified(Engine(Adder()), Engine(Adder()).resume(source, "yes")).state.entries == LINES
 
 
-def test_a_branch_is_explored_across_versions(folder: Path | None) -> None:
-    """Children that an earlier version began are gone on with: theirs are states of the older version."""
-
-    class Branches(Adder):
-        async def decide(self, state: Any) -> Decision:
-            decision = await super().decide(state)
-            if self.count(state) == 1 and state.current_step == 1:
-                return Decision.branch([decision, Decision.wait(prompt="Which?")])
-            return decision
-
-    class BranchesTwo(Branches, AdderTwo):
-        pass
-
-    strategy = BestOfN(lambda state: len(state.to_dict().get("lines", [])[1]), 1)
-    waiting = Engine(Branches(), traces=folder, branch=strategy).run("t")
-    assert [request.prompt for request in waiting.waiting] == ["Which?"]
-    engine = Engine(BranchesTwo(), traces=folder, branch=strategy)
-    done = engine.resume(waiting.trace, "a long answer")
-    assert [request.prompt for request in done.waiting] == ["Go on?"]
-    assert verified(engine, done).state.lines == ["entry 0", "a long answer", "entry 2"]
-
-
 # code that does something else
 
 
@@ -360,14 +336,6 @@ def test_fork_takes_no_answer_that_does_not_fit(folder: Path | None) -> None:
     assert unanswered.waiting[0].prompt == "Go on?"
 
 
-def test_fork_goes_under_the_budget_that_is_given(folder: Path | None) -> None:
-    stopped = Engine(Adder(), traces=folder, budget=RuntimeBudget(max_steps=2)).run("t")
-    engine = Engine(Changed(1, "reduce"), traces=folder)
-    assert engine.resume(stopped.trace, on_divergence="fork").run_id == stopped.run_id, "it has ended"
-    fork = engine.resume(stopped.trace, budget=RuntimeBudget(max_steps=3), on_divergence="fork")
-    assert (fork.stop_reason, fork.state.max_steps, fork.steps) == (StopReason.budget_steps, 3, 2)
-
-
 def test_a_state_that_the_class_no_longer_takes_cannot_be_forked(folder: Path | None) -> None:
     class Narrow(StateSchema):
         entries: list[str] = []
@@ -402,14 +370,6 @@ def test_verify_names_the_first_state_that_the_class_no_longer_takes(folder: Pat
     assert "total" in lost.actual
 
 
-def test_verify_names_the_state_that_a_fork_began_with_where_the_class_no_longer_takes_it(folder: Path | None) -> None:
-    engine = Engine(Adder(), traces=folder)
-    trace = engine.fork(engine.run("t").trace, at=3).trace
-    (lost,) = Engine(CountsToTwo(), traces=folder).verify(trace)
-    assert (lost.step, lost.phase, lost.expected) == (0, "init", trace.state(0))
-    assert "total" in lost.actual
-
-
 def test_another_word_is_refused() -> None:
     waiting = Engine(Adder()).run("t")
     with pytest.raises(UsageError, match="must be 'fail', 'fork' or 'ignore', got 'perhaps'"):
@@ -417,8 +377,6 @@ def test_another_word_is_refused() -> None:
 
 
 # what is told of an unfinished step goes along
-
-Work = Callable[[], Awaitable[Any]]
 
 
 class Note(StateSchema):

@@ -26,7 +26,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.errors import DefinitionError, TraceCorruptError, UsageError, WaitAnsweredError
+from refold.errors import DefinitionError, UsageError, WaitAnsweredError
 from refold.tasks import evaluator
 
 
@@ -272,12 +272,6 @@ def test_verify_sees_changes_beside_a_redaction_mark() -> None:
     assert [d.phase for d in Engine(Other(x=lambda: 1)).verify(trace)] == ["decide"]
 
 
-def test_a_trace_without_its_header_is_corrupt() -> None:
-    records = list(run(Calls(x=lambda: 1)).trace.records)
-    with pytest.raises(TraceCorruptError):
-        Engine(Calls(x=lambda: 1)).verify(Trace.from_bytes(b"".join(r.raw + b"\n" for r in records[1:])))
-
-
 def test_a_reduce_that_fails_after_a_final_decision_is_told_as_reduce() -> None:
     class Fails(Calls):
         def reduce(self, state: Seen, decision: Decision, observation: Observation) -> None:
@@ -287,11 +281,6 @@ def test_a_reduce_that_fails_after_a_final_decision_is_told_as_reduce() -> None:
     result = Engine(Fails(x=lambda: 1)).run("t")
     assert result.error is not None
     assert (result.error.phase, result.error.step) == ("reduce", 1)
-
-
-def test_a_result_that_looks_like_a_reference_to_a_blob_is_the_result() -> None:
-    value = {"$blob": "0" * 32, "bytes": 3}
-    assert run(Calls(x=lambda: value)).state.seen == [value]
 
 
 def test_a_call_that_a_budget_cut_off_is_done_again_under_a_larger_one() -> None:

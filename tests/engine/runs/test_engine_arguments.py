@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -87,16 +87,3 @@ class Made(Once):
 )
 def test_a_header_names_the_arguments_that_are_not_the_defaults(module: Once, names: list[str] | None) -> None:
     assert Engine(module).run("t").trace.header.get("arguments") == names
-
-
-def test_an_attribute_of_the_modules_own_is_no_argument() -> None:
-    module = Once()
-    vars(module)["_arguments"] = ["a secret"]
-    assert "arguments" not in Engine(module).run("t").trace.header
-
-
-def test_a_module_without_a_constructor_takes_no_arguments() -> None:
-    with pytest.raises(TypeError, match=r"Once\(\) takes no arguments"):
-        cast(Any, Once)(3)
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'low'"):
-        cast(Any, Made)()

@@ -83,11 +83,6 @@ def test_run_inside_a_running_loop_says_to_use_arun() -> None:
     anyio.run(main)
 
 
-def test_engine_takes_an_instance_and_says_so() -> None:
-    with pytest.raises(UsageError, match=r"Engine\(MyModule\(\)\)"):
-        Engine(Scripted)  # type: ignore[arg-type]
-
-
 def test_results_stand_in_the_actions_order_whatever_ends_first() -> None:
     order: list[str] = []
 
@@ -500,15 +495,6 @@ def test_the_step_of_a_failure_is_a_step_of_its_run() -> None:
     first = engine.run("t")
     fork = engine.fork(first.trace, at=1)
     assert [each.error and (each.steps, each.error.step) for each in (first, fork)] == [(2, 1), (1, 0)]
-
-
-def test_reduce_may_set_the_final_result_itself() -> None:
-    class Own(Scripted):
-        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
-            state.final_result = f"<{decision.answer}>"
-
-    result = Engine(Own(Decision.final("x"))).run("t")
-    assert (result.final_result, result.stop_reason) == ("<x>", StopReason.final)
 
 
 @pytest.mark.parametrize("own", [None, "", "mine"])

@@ -6,8 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema, Task, WaitRequest
-from refold.tasks import evaluator
+from refold import Action, AgentModule, Decision, Engine, Observation, RunStatus, StateSchema
 
 
 class Unreadable(Exception):
@@ -93,25 +92,6 @@ def test_of_a_tool_it_is_an_error_result(make: Callable[[], Exception], message:
     assert (effect.error["message"], effect.error.get("data")) == (message, data)
 
 
-def test_of_a_handler_it_leaves_the_request_open() -> None:
-    def handler(request: WaitRequest) -> Any:
-        raise UnreadableData
-
-    result = Engine(Raises("on_wait"), on_wait=handler).run("x")
-    assert result.status is RunStatus.waiting
-    (event,) = events(result, "on_wait_failed")
-    assert event["problem"] == "UnreadableData: "
-
-
-@pytest.mark.parametrize("where", ["init", "decide", "reduce"])
-def test_of_a_hook_it_is_a_divergence_for_verify(where: str) -> None:
-    trace = Engine(Raises()).run("x").trace
-    found = Engine(Raises(where)).verify(trace)
-    assert {difference.phase for difference in found} == {where}
-    if where != "reduce":
-        assert found[0].actual == "Unreadable: (its message cannot be read: RuntimeError)"
-
-
 def test_of_an_observer_it_drops_the_observer() -> None:
     class Observer:
         def __call__(self, record: Any) -> None:
@@ -130,17 +110,6 @@ def test_of_an_observer_it_drops_the_observer() -> None:
     (event,) = events(result, "observer_dropped")
     assert event["observer"] == "<Observer, whose repr fails with Unreadable>"
     assert event["error"] == "<Unreadable, whose repr fails with RuntimeError>"
-
-
-def test_of_an_evaluator_it_is_the_evidence() -> None:
-    @evaluator("unreadable")
-    def unreadable(argument: str, view: Any) -> bool:
-        raise Unreadable
-
-    result = Engine(Raises()).run(Task(id="t", objective="x", success_criteria=["unreadable: x"]))
-    (criterion,) = result.task_result.criteria
-    assert criterion.passed is None
-    assert criterion.evidence == "its evaluator raised Unreadable: (its message cannot be read: RuntimeError)"
 
 
 def test_the_error_of_an_observer_has_no_secrets() -> None:

@@ -34,16 +34,6 @@ def test_the_awaiting_task_goes_on_when_the_result_arrives_and_not_a_turn_of_the
     assert asyncio.run(main()) == ("refold worker", 0)
 
 
-def test_an_error_arrives_at_once_too() -> None:
-    async def main() -> int:
-        scheduled = scheduled_calls()
-        with pytest.raises(ZeroDivisionError):
-            await in_thread(lambda: 1 // 0, {})
-        return len(scheduled)
-
-    assert asyncio.run(main()) == 0
-
-
 def test_a_cancelled_task_leaves_its_thread_and_goes_on() -> None:
     at_work, may_end = threading.Event(), threading.Event()
 

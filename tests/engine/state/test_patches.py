@@ -14,7 +14,6 @@ from refold import (
     RuntimeBudget,
     StateSchema,
 )
-from refold.errors import DefinitionError
 
 
 def patch_of(work: Any) -> list[dict[str, Any]]:
@@ -31,14 +30,6 @@ def test_a_nested_append_is_one_operation_and_not_the_whole_field() -> None:
     assert patch_of(lambda s: s.items.append(8)) == [{"op": "add", "path": "/items/-", "value": 8}]
 
 
-def test_types_are_told_apart_in_the_patch() -> None:
-    for new in (True, 1.0, "1"):
-        assert patch_of(lambda s, new=new: s.items.__setitem__(1, new)) == [
-            {"op": "replace", "path": "/items/1", "value": new}
-        ]
-    assert patch_of(lambda s: s.items.__setitem__(1, 1)) == []
-
-
 @pytest.mark.parametrize("bad", [{1: "a"}, float("nan"), {1, 2}, b"x", 1j, object(), "\ud800", 2**70, [float("inf")]])
 def test_what_json_cannot_carry_fails_the_step_with_its_path_and_is_never_a_repr(bad: Any) -> None:
     result = Engine(Does(lambda s: s.nested.update(key=bad))).run("t")
@@ -46,24 +37,6 @@ def test_what_json_cannot_carry_fails_the_step_with_its_path_and_is_never_a_repr
     assert result.error is not None
     assert "/nested/key" in result.error.message
     assert result.steps == 0
-
-
-def test_a_lock_or_a_cycle_is_refused_where_it_is_put() -> None:
-    import threading
-
-    loop: list[Any] = []
-    loop.append(loop)
-    for bad, said in ((threading.Lock(), "lock"), (loop, "contains itself")):
-        result = Engine(Does(lambda s, bad=bad: s.items.append(bad))).run("t")
-        assert result.error is not None
-        assert said in result.error.message
-
-
-def test_non_json_types_are_refused_where_the_class_is_defined() -> None:
-    with pytest.raises(DefinitionError, match=r"Bad.tags"):
-
-        class Bad(StateSchema):
-            tags: set[str] = set()
 
 
 def test_a_final_result_that_is_not_text_fails_the_step_with_its_path() -> None:

@@ -83,14 +83,6 @@ def test_a_handler_that_takes_too_long_is_not_waited_for() -> None:
         gate.set()
 
 
-def test_an_answer_in_time_is_taken_and_the_timer_forgotten() -> None:
-    decision, tools = asking(60)
-    module = scripted([decision, Decision.wait(prompt="?", seconds=60)], tools=tools)
-    engine = Engine(module, on_wait=lambda request: 7)
-    result = verified(engine, anyio.run(engine.arun, "t"))
-    assert (seen(result), result.state.answers) == ([7, 7], [7])
-
-
 def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run() -> None:
     clock = FakeClock()
     decision, tools = asking(3600)
@@ -139,17 +131,6 @@ def test_one_of_two_deadlines_passes_and_the_run_waits_on_for_the_other() -> Non
     assert [request.prompt for request in second.waiting] == ["b"]
     last = verified(engine, engine.resume(second.trace, "B"))
     assert seen(last) == [None, "B"]
-
-
-def test_a_wait_decision_goes_on_at_once_where_its_time_has_passed() -> None:
-    clock = FakeClock()
-    engine = Engine(scripted([Decision.wait(prompt="?", schema=bool, seconds=10)]), clock=clock)
-    first = engine.run("t")
-    clock.advance(11)
-    told: list[WaitRequest] = []
-    late = Engine(engine.module, clock=clock, on_wait=told.append)
-    last = verified(late, late.resume(first.trace))
-    assert (last.status, last.state.answers, told) == (RunStatus.completed, [None], [])
 
 
 @pytest.mark.parametrize("seconds", [None, 3600.0])
@@ -272,22 +253,6 @@ def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits() -> N
     assert all(effect.cancelled for effect in result.trace.unfinished.effects)
 
 
-def test_the_clock_of_the_budget_stands_still_in_a_wait_and_runs_on_after_it() -> None:
-    clock = FakeClock()
-
-    async def answers(request: WaitRequest) -> str:
-        clock.advance(1000)
-        return "late, and in time"
-
-    async def works() -> None:
-        clock.advance(1000)
-
-    module = scripted([Decision.wait(prompt="?"), Decision.act(Action("works"))], tools={"works": works})
-    engine = Engine(module, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=900), clock=clock)
-    result = anyio.run(engine.arun, "t")
-    assert (result.stop_reason, result.state.answers) == (StopReason.budget_time, ["late, and in time"])
-
-
 def test_an_effects_own_timeout_is_kept() -> None:
     from refold import effect
 
@@ -330,9 +295,3 @@ def test_stop_criteria_see_the_state_before_and_after_a_wait_and_no_step_in_betw
         result = engine.resume(result.trace, answer)
     assert verified(engine, result).stop_reason is StopReason.agent_condition
     assert enough.steps == [0, 0, 1, 1, 2], "once more each time it is taken up"
-
-
-def test_a_suspended_run_leaves_no_timer_behind() -> None:
-    decision, tools = asking(3600)
-    engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=3600)], tools=tools))
-    assert engine.run("t").status is RunStatus.waiting

@@ -139,32 +139,6 @@ def test_none_is_an_answer() -> None:
     assert (last.status, last.state.answers) == (RunStatus.completed, [None])
 
 
-def test_a_wait_may_have_no_more_than_a_reason_or_nothing_at_all() -> None:
-    engine = Engine(scripted([Decision.wait("I am at a loss"), Decision.wait()]))
-    first = engine.run("t")
-    assert prompts(first) == ["I am at a loss"]
-    second = engine.resume(first.trace, "go west")
-    assert prompts(second) == [None]
-    last = verified(engine, engine.resume(second.trace, "and then south"))
-    assert last.state.answers == ["go west", "and then south"]
-
-
-def test_the_same_question_in_another_step_is_another_request() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?"), Decision.wait(prompt="?")]))
-    first = engine.run("t")
-    second = engine.resume(first.trace, 1)
-    assert first.waiting[0].id != second.waiting[0].id
-    with pytest.raises(WaitAnsweredError, match="no request"):
-        engine.resume(second.trace, 1, request=first.waiting[0].id)
-    assert verified(engine, engine.resume(second.trace, 2)).state.answers == [1, 2]
-
-
-def test_two_runs_of_one_task_have_different_requests() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]), seed=1)
-    one, other = engine.run("t"), engine.run("t")
-    assert one.waiting[0].id != other.waiting[0].id
-
-
 # on_wait
 
 
@@ -245,22 +219,6 @@ def test_a_handler_is_no_part_of_the_run() -> None:
         assert result.state.answers == ["FREE"]
         assert result.trace.steps[0].effects == ()
         assert result.trace.steps[0].events == []
-
-
-def test_what_the_handler_leaves_open_can_be_answered_later() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: UNANSWERED)
-    first = verified(engine, started(engine))
-    assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
-    assert verified(engine, continued(engine, first.trace, "later")).state.answers == ["later"]
-
-
-def test_a_resumed_run_asks_the_handler_again() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]))
-    first = started(engine)
-    told = Engine(scripted([Decision.wait(prompt="?")]), on_wait=lambda request: "told")
-    result = verified(told, continued(told, first.trace))
-    assert result.state.answers == ["told"]
-    assert sum(record.kind == "wait" for record in result.trace.records) == 1, "it is one and the same request"
 
 
 def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -459,20 +417,6 @@ def test_what_cannot_be_asked_is_refused_where_it_stands(arguments: tuple[Any, .
         Decision.wait(prompt=arguments[0], schema=(*arguments, None)[1], seconds=(*arguments, None, None)[2])
 
 
-def test_ask_itself_can_be_a_tool_and_an_effect() -> None:
-    async def asks() -> Any:
-        return await perform(ask, "May I?")
-
-    def answer(request: WaitRequest) -> str:
-        return f"for {request.prompt}"
-
-    engine = Engine(acting({"asks": asks}), on_wait=answer)
-    assert verified(engine, started(engine)).state.notes == [["for May I?"], None]
-
-    engine = Engine(acting({"ask": partial(ask, "What now?")}), on_wait=answer)
-    assert verified(engine, started(engine)).state.notes == [["for What now?"], None]
-
-
 @pytest.mark.filterwarnings("ignore:coroutine 'ask' was never awaited:RuntimeWarning")
 def test_a_question_that_nobody_awaits_is_no_approval() -> None:
     deleted: list[str] = []
@@ -586,11 +530,6 @@ def test_the_same_question_twice_at_once_is_two_requests() -> None:
     one, other = first.waiting
     assert one.id != other.id
     assert verified(engine, engine.resume(first.trace, {other.id: 2, one.id: 1})).state.notes[0] == [1, 2]
-
-
-def test_an_object_that_looks_like_no_request_answers_the_one_that_is_open() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]))
-    assert engine.resume(engine.run("t").trace, {"ran": 1}).state.answers == [{"ran": 1}]
 
 
 def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool() -> None:
@@ -708,26 +647,6 @@ def test_effects_of_threads_after_an_answered_question_are_not_done_again() -> N
     assert done == [1, 1]
 
 
-def test_what_ended_beside_an_open_ask_is_not_done_again() -> None:
-    ran: list[int] = []
-
-    def counts(n: int) -> int:
-        ran.append(n)
-        return n
-
-    actions = [Action("counts", {"n": n}) for n in range(3)] + [Action("asks_for", {"prompt": "?"})]
-    module = Deciding(
-        lambda state: Decision.act(actions) if not state.notes else Decision.final("x"),
-        {"counts": counts, "asks_for": asks_for},
-    )
-    engine = Engine(module)
-    first = verified(engine, engine.run("t"))
-    assert sorted(ran) == [0, 1, 2], "the run is suspended only once nothing but the ask is left"
-    last = verified(engine, engine.resume(first.trace, "!"))
-    assert last.state.notes[0] == [0, 1, 2, "!"]
-    assert sorted(ran) == [0, 1, 2]
-
-
 def test_decide_is_entered_again_too_and_its_recorded_decision_is_used_once_it_is_made() -> None:
     entered: list[int] = []
 
@@ -744,15 +663,6 @@ def test_decide_is_entered_again_too_and_its_recorded_decision_is_used_once_it_i
     assert entered == [0, 0]
     last = verified(engine, engine.resume(second.trace, 99, on_divergence="fail"))
     assert last.state.notes[0] == 99
-
-
-def test_actions_that_go_one_after_the_other_ask_one_after_the_other() -> None:
-    engine = Engine(acting({"a": partial(asks_for, "a"), "b": partial(asks_for, "b")}, parallel=False))
-    first = engine.run("t")
-    assert prompts(first) == ["a"]
-    second = engine.resume(first.trace, 1)
-    assert prompts(second) == ["b"]
-    assert verified(engine, engine.resume(second.trace, 2)).state.notes[0] == [1, 2]
 
 
 def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong() -> None:
@@ -880,42 +790,3 @@ def test_a_budget_that_ends_the_run_ends_the_waiting_and_a_bigger_one_asks_again
     asked = [request["prompt"] for record in waits for request in record["requests"]]
     assert sorted(asked) == sorted(set(asked)), "a question that is asked again is one and the same request"
     second.trace.check()
-
-
-def test_large_answers_and_such_that_look_like_references_arrive() -> None:
-    engine = Engine(acting({"asks": partial(asks_for, "?")}))
-    wait = Engine(scripted([Decision.wait(prompt="?")]))
-    for value in ("x" * 200_000, {"$blob": "0" * 32, "bytes": 5}, {"$state": "/notes"}):
-        assert verified(engine, engine.resume(engine.run("t").trace, value)).state.notes[0] == [value]
-        assert verified(wait, wait.resume(wait.run("t").trace, value)).state.answers == [value]
-
-
-def test_many_runs_wait_side_by_side() -> None:
-    engine = Engine(acting({"a": partial(asks_for, "a"), "b": partial(sync_asks_for, "b")}))
-
-    async def one(number: int, found: list[Any]) -> None:
-        result = await engine.arun(f"task {number}")
-        while result.waiting:
-            result = await engine.aresume(result.trace, {r.id: f"{r.prompt}{number}" for r in result.waiting})
-        found.append((number, lawful_notes(result)))
-
-    def lawful_notes(result: RunResult) -> Any:
-        assert result.error is None
-        return result.state.notes[0]
-
-    async def main() -> list[Any]:
-        found: list[Any] = []
-        async with anyio.create_task_group() as group:
-            for number in range(50):
-                group.start_soon(one, number, found)
-        return found
-
-    assert sorted(anyio.run(main)) == [(number, [f"a{number}", f"b{number}"]) for number in range(50)]
-
-
-def test_a_bigger_budget_and_the_answer_may_come_together() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")] * 3), budget=RuntimeBudget(max_steps=2))
-    result = engine.resume(engine.run("t").trace, 0)
-    result = engine.resume(result.trace, 1, budget=RuntimeBudget(max_steps=9))
-    result = verified(engine, engine.resume(result.trace, 2))
-    assert (result.status, result.state.answers) == (RunStatus.completed, [0, 1, 2])
