@@ -15,7 +15,6 @@ from .registry import (
     sandbox_names,
     use_sandbox,
 )
-from .self_check import check_sandbox
 from .unavailable import SandboxUnavailableError
 from .unconfined import UnconfinedSandbox
 
@@ -32,7 +31,6 @@ __all__ = [
     "SandboxUnavailableError",
     "UnconfinedSandbox",
     "Wall",
-    "check_sandbox",
     "current_sandbox",
     "make_sandbox",
     "register_sandbox",

@@ -7,10 +7,7 @@ from .limits import Finished, Limits, Wall
 
 
 class Sandbox(Protocol):
-    """Runs a model's commands in a workspace within limits.
-
-    `check_sandbox` tests whether a sandbox keeps its promises.
-    """
+    """Runs a model's commands in a workspace within limits."""
 
     @property
     def name(self) -> str:

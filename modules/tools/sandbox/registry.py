@@ -40,7 +40,7 @@ _chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_
 
 
 def register_sandbox(name: str, provider: SandboxProvider) -> None:
-    """Register a kind of sandbox; see `check_sandbox` for its promises."""
+    """Register a kind of sandbox; see `Sandbox` for its promises."""
     _providers[name] = provider
 
 

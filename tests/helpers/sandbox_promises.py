@@ -1,4 +1,4 @@
-"""The self-check of sandboxes: promises tested on a real sandbox."""
+"""The promises of every sandbox, tested on a real one."""
 
 import os
 import secrets
@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 import psutil
 
-from ....tasks.errors import CommandError, OutsideWorkspaceError
-from .protocol import Sandbox
+from refold.modules.tools import Sandbox
+from refold.tasks.errors import CommandError, OutsideWorkspaceError
 
 Check = Callable[[Sandbox], Awaitable[str | None]]
 _SECONDS_TO_START = (1, 10, 60)
@@ -27,7 +27,7 @@ async def check_sandbox(sandbox: Sandbox) -> list[str]:
     for check in _CHECKS:
         try:
             problem = await check(sandbox)
-        except Exception as raised:  # noqa: BLE001 - a provider's own error is a broken promise
+        except Exception as raised:
             error = raised
             while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
                 error = error.exceptions[0]
