@@ -149,6 +149,17 @@ def trace(lab: Path, refold: Command) -> Path:
     return Path(refold("run", "agents:Counter", "count", "--seed", 1, "--json").doc["trace"])
 
 
+@pytest.fixture
+def scripted(lab: Path) -> Callable[..., str]:
+    """The identifier of a model that gives these answers."""
+
+    def write(*answers: Any) -> str:
+        (lab / "script.json").write_bytes(orjson.dumps(list(answers)))
+        return "scripted:script.json"
+
+    return write
+
+
 def command(*argv: object) -> list[str]:
     """The command line as a process is started with it."""
     return [*warm_python(), "-m", "refold.cli", *(str(arg) for arg in argv)]

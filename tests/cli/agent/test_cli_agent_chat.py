@@ -14,17 +14,6 @@ Command = Callable[..., Any]
 
 
 @pytest.fixture
-def scripted(lab: Path) -> Callable[..., str]:
-    """The identifier of a model that gives these answers."""
-
-    def write(*answers: Any) -> str:
-        (lab / "script.json").write_bytes(orjson.dumps(list(answers)))
-        return "scripted:script.json"
-
-    return write
-
-
-@pytest.fixture
 def say(process: Command, scripted: Command) -> Callable[..., Any]:
     """What a chat gives that is told these lines through a pipe."""
 
@@ -44,44 +33,30 @@ def traces() -> list[Trace]:
 
 
 def test_a_chat_keeps_the_conversation_and_each_turn_has_its_trace(say: Command) -> None:
-    ran = say(["hi", "", "and now?"], ["Hello.", "Now I know you."])
+    memory = {"calls": [{"save_memory": {"key": "name", "value": "Ada"}}]}, {"calls": [{"list_memory_keys": {}}]}
+    answers = ["Hello.", memory[0], "Saved.", memory[1], "Ada."]
+    ran = say(["hi", "", "my name\\", "is Ada", "what do you know?"], answers, "--tool", "refold.modules.tools:Memory")
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    assert [line for line in lines if line.startswith("> ")] == ["> hi", "> and now?"]
-    assert "Hello." in lines
-    assert "Now I know you." in lines
-    first, second = traces()
-    assert [message["body"] for message in second.state(0)["messages"]] == ["hi", "Hello.", "and now?"]
+    assert [line for line in lines if line.startswith("> ")] == ["> hi", "> my name\\", "> what do you know?"]
+    assert {"Hello.", '  → ["name"]', "Ada."} <= {*lines}, "what tools keep is known in the next line"
+    first, second, _ = traces()
+    assert [message["body"] for message in second.state(0)["messages"]] == ["hi", "Hello.", "my name\nis Ada"]
     assert first.header["task"]["inputs"]["session_id"] == second.header["task"]["inputs"]["session_id"]
     assert f"{second.path}" in ran.stdout
-
-
-def test_what_tools_keep_is_known_in_the_next_line(say: Command) -> None:
-    calls = [
-        {"calls": [{"save_memory": {"key": "name", "value": "Ada"}}]},
-        "Saved.",
-        {"calls": [{"list_memory_keys": {}}]},
-    ]
-    ran = say(["remember my name", "what do you know?"], [*calls, "Ada."], "--tool", "refold.modules.tools:Memory")
-    assert '  → ["name"]' in ran.stdout.splitlines(), ran.stdout
-
-
-def test_a_line_that_ends_in_a_backslash_goes_on(say: Command) -> None:
-    say(["one\\", "two"], ["ok"])
-    assert traces()[0].header["task"]["objective"] == "one\ntwo"
 
 
 def test_the_commands_do_what_they_say(say: Command) -> None:
     lines = ["/help", "/tools", "/trace", "hi", "/history", "/trace", "/reset", "/history", "/quit", "never"]
     ran = say(lines, ["Hello."], "--tools", "bash")
     assert ran.returncode == 0, ran.stderr
-    for name in ("/tools", "/history", "/trace", "/policy NAME k=v", "/resume", "/reset", "/quit"):
-        assert name in ran.stdout
-    assert "bash(cmd, timeout?, cwd?, env?, input?, network?, outside?, why?)  builtin" in ran.stdout
-    assert "no turn yet; traces go to runs" in ran.stdout
-    assert "assistant Hello." in ran.stdout
-    assert ran.stdout.splitlines()[-2:] == ["> /quit"] or ran.stdout.rstrip().endswith("> /quit")
-    assert "0 messages" in ran.stdout
+    for text in (
+        *("/tools", "/history", "/trace", "/policy NAME k=v", "/resume", "/reset", "/quit"),
+        "bash(cmd, timeout?, cwd?, env?, input?, network?, outside?, why?)  builtin",
+        *("no turn yet; traces go to runs", "assistant Hello.", "0 messages"),
+    ):
+        assert text in ran.stdout
+    assert ran.stdout.rstrip().endswith("> /quit")
     assert len(traces()) == 1
 
 
@@ -120,12 +95,9 @@ def test_a_turn_that_fails_or_waits_leaves_the_chat_there(say: Command) -> None:
     assert [trace.status for trace in traces()] == ["failed", "waiting", "waiting"]
 
 
-def test_quiet_gives_answers_alone(say: Command) -> None:
+def test_quiet_gives_answers_alone_and_json_one_object_for_all_turns(say: Command) -> None:
     ran = say(["one", "two"], ["First.", "Second."], "--quiet")
     assert (ran.stdout, ran.stderr) == ("First.\nSecond.\n", "")
-
-
-def test_json_gives_one_object_for_all_turns(say: Command) -> None:
     doc = orjson.loads(say(["one", "/nothing", "two"], ["First.", "Second."], "--json").stdout)
     assert [turn["final_result"] for turn in doc["turns"]] == ["First.", "Second."]
     assert doc["exit_code"] == 2, "a line was no command"

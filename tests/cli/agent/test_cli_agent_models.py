@@ -17,7 +17,7 @@ from rich.console import Console
 from refold import Trace
 from refold.cli.agent.chat.shown_words import rest_of, sure_words
 from refold.cli.agent.view import HEARTBEAT_SECONDS, AgentView
-from refold.modules.agent import Agent, FunctionGenerator, ScriptedGenerator, tool
+from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.agent.generators import listening
 
 Command = Callable[..., Any]
@@ -71,23 +71,11 @@ def test_words_of_other_models_are_not_taken_for_the_agents() -> None:
 
 
 def test_a_call_in_the_text_is_not_shown_as_words() -> None:
-    said = 'It is a < b.\n<tool-call>{"name": "aside", "parameters": {"text": "x"}}</tool-call>'
-    agent = Agent(name="a", model=ScriptedGenerator([said, "So <b>it</b> is."]), tools=[aside], tool_mode="json-in-xml")
+    text = 'It is a < b.\n<tool-call>{"name": "aside", "parameters": {"text": "x"}}</tool-call>'
+    agent = Agent(name="a", model=ScriptedGenerator([text, "So <b>it</b> is."]), tools=[aside], tool_mode="json-in-xml")
     lines = shown(agent).getvalue().splitlines()
-    assert "It is a < b." in lines
-    assert '● aside(text="x")' in lines
-    assert "So <b>it</b> is." in lines
+    assert {"It is a < b.", '● aside(text="x")', "So <b>it</b> is."} <= {*lines}
     assert not any("tool-call" in line for line in lines)
-
-
-def test_a_model_that_does_not_stream_is_shown_whole() -> None:
-    class Whole:
-        model = "whole"
-
-        async def generate(self, messages: Any, params: Any) -> Any:
-            return await FunctionGenerator(lambda *_: "All at once.").generate(messages, params)
-
-    assert "All at once." in shown(Agent(name="a", model=Whole())).getvalue().splitlines()
 
 
 @pytest.mark.parametrize(

@@ -173,23 +173,19 @@ def test_a_person_says_yes_or_no(terminal: Callable[..., Any], trace: Path, lab:
     assert len(list((lab / "runs").iterdir())) == 2
 
 
-def test_a_script_names_its_modules_so_that_another_process_finds_them(process: Command, lab: Path) -> None:
-    (lab / "x.py").write_text(f'{PLANNER}if __name__ == "__main__":\n    {RUN}')
-    subprocess.run([*warm_python(), "x.py"], check=True, timeout=250)
-    (trace,) = (lab / "runs").iterdir()
-    assert Trace.load(trace).header["module"] == "x:Planner"
-    ran = process("verify", trace)
-    assert ran.returncode == 0, ran.stderr
-
-
-def test_a_script_that_runs_when_it_is_imported_starts_nothing(process: Command, lab: Path) -> None:
-    (lab / "y.py").write_text(PLANNER + RUN)
-    subprocess.run([*warm_python(), "y.py"], check=True, timeout=250)
-    (trace,) = (lab / "runs").iterdir()
-    ran = process("verify", trace)
-    assert ran.returncode == 2
-    assert 'put what starts it under `if __name__ == "__main__":`' in ran.stderr
-    assert len(list((lab / "runs").iterdir())) == 1
+def test_a_script_names_its_modules_and_starts_nothing_when_another_process_imports_it(
+    process: Command, lab: Path
+) -> None:
+    for name, text, code in (("x", f'{PLANNER}if __name__ == "__main__":\n    {RUN}', 0), ("y", PLANNER + RUN, 2)):
+        (lab / f"{name}.py").write_text(text)
+        before = {*(lab / "runs").glob("*")}
+        subprocess.run([*warm_python(), f"{name}.py"], check=True, timeout=250)
+        (trace,) = {*(lab / "runs").iterdir()} - before
+        assert Trace.load(trace).header["module"] == f"{name}:Planner"
+        ran = process("verify", trace)
+        assert ran.returncode == code, ran.stderr
+        assert ('put what starts it under `if __name__ == "__main__":`' in ran.stderr) is (code == 2)
+        assert len({*(lab / "runs").iterdir()} - before) == 1
 
 
 @pytest.mark.parametrize("named", ["planner:slow", "planner:instance", "planner.py:slow", "planner.py:instance"])

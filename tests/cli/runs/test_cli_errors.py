@@ -148,45 +148,28 @@ def test_help_and_version(refold: Command) -> None:
     for argv in ([], ["--help"], ["trace"], ["trace", "--help"]):
         assert refold(*argv).code == 0
         assert "Usage: refold" in refold(*argv).out
+    assert refold("trace", "show", "-h").out == refold("trace", "show", "--help").out
     ran = refold("--version")
     assert (ran.code, ran.out) == (0, "refold 0.1.0\n")
 
 
-def helps(command: Any) -> Iterator[str]:
-    """Yield the help texts of a command, its options and its sub-commands."""
-    yield command.help or ""
-    yield from (option.help for option in command.params if getattr(option, "help", None))
-    for each in getattr(command, "commands", {}).values():
-        yield from helps(each)
-
-
-def test_no_help_text_holds_words_that_rich_takes_for_markup() -> None:
-    texts = list(helps(get_command(app)))
-    assert len(texts) > 100
-    assert [text for text in texts if Text.from_markup(text).plain != text] == []
-
-
-def usages(command: Any, path: str = "refold") -> Iterator[str]:
-    """Yield the first line of each command's help."""
-    context = command.make_context(path, [], resilient_parsing=True)
-    yield command.get_usage(context)
+def commands(command: Any = None, path: str = "refold") -> Iterator[tuple[str, Any]]:
+    """Yield each command with its path."""
+    command = command or get_command(app)
+    yield path, command
     for name, each in getattr(command, "commands", {}).items():
-        yield from usages(each, f"{path} {name}")
+        yield from commands(each, f"{path} {name}")
 
 
-def test_a_usage_has_each_bracket_once() -> None:
-    found = list(usages(get_command(app)))
-    assert any(usage.endswith("[DIR|URL]") for usage in found)
-    assert [usage for usage in found if re.search(r"\[\[|\]\]|\{\[|\.\.\.\]", usage.replace("[ARGS]...", ""))] == []
-
-
-def test_each_argument_of_a_command_is_explained() -> None:
-    def arguments(command: Any) -> Iterator[Any]:
-        yield from (each for each in command.params if each.param_type_name == "argument")
-        for each in getattr(command, "commands", {}).values():
-            yield from arguments(each)
-
-    assert [each.name for each in arguments(get_command(app)) if not each.help] == []
+def test_each_command_explains_its_arguments_and_has_each_bracket_once() -> None:
+    texts: list[str] = []
+    for path, each in commands():
+        texts += [each.help or "", *(option.help for option in each.params if getattr(option, "help", None))]
+        assert [param.name for param in each.params if param.param_type_name == "argument" and not param.help] == []
+        usage = each.get_usage(each.make_context(path, [], resilient_parsing=True)).replace("[ARGS]...", "")
+        assert not re.search(r"\[\[|\]\]|\{\[|\.\.\.\]", usage), usage
+    assert len(texts) > 100
+    assert [text for text in texts if Text.from_markup(text).plain != text] == [], "rich takes words for markup"
 
 
 @pytest.mark.parametrize(
@@ -205,10 +188,6 @@ def test_a_shell_completes_commands_options_and_runs(
     done = process(env={**os.environ, **asked})
     run = trace.name.removesuffix(".trace.jsonl")
     assert (done.returncode, done.stdout.split()) == (0, [each.format(run=run) for each in offered])
-
-
-def test_h_is_help_of_each_command(refold: Command) -> None:
-    assert refold("trace", "show", "-h").out == refold("trace", "show", "--help").out
 
 
 def test_replay_and_help_load_neither_engine_nor_models(trace: Path) -> None:

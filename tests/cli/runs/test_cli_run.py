@@ -27,30 +27,30 @@ metadata: {module: "agents:Broken"}
 
 def test_where_nobody_watches_there_are_plain_lines(refold: Command) -> None:
     ran = refold("run", "agents:Counter", "count")
-    assert ran.code == 0
-    assert "\x1b" not in ran.out
-    assert ran.lines[0].endswith("  count")
+    assert (ran.code, "\x1b" in ran.out, ran.lines[0].endswith("  count")) == (0, False, True)
+    (trace,) = Path("runs").glob("*.trace.jsonl")
     assert [line.rsplit("  ", 1)[0] for line in ran.lines[1:4]] == [
         "step 0  look(x=0)  ok  2 paths changed  15 tokens",
         "step 1  look(x=1)  ok  2 paths changed  15 tokens",
         "step 2  final: counted to 2  1 path changed",
     ]
     assert ran.lines[4:6] == ["status: completed (final)", "answer: counted to 2"]
-    (trace,) = Path("runs").glob("*.trace.jsonl")
     assert ran.lines[-2:] == [f"trace: {trace}", f"replay: refold replay {trace}"]
     assert "30 tokens (20 in, 10 out), 0.5 USD" in ran.out
+    refused = refold("run", "agents:Refused", "count").out
+    assert "failed: ValueError: not [bold]now[/bold] \\u001b[31m\\u202e  2 paths changed" in refused
 
 
-def test_an_error_of_a_tool_is_shown_and_cannot_steer_the_terminal(refold: Command) -> None:
-    ran = refold("run", "agents:Refused", "count")
-    assert "failed: ValueError: not [bold]now[/bold] \\u001b[31m\\u202e  2 paths changed" in ran.out
-
-
-def test_json_is_one_object_and_nothing_else(refold: Command) -> None:
+def test_json_is_one_object_and_quiet_the_answer_alone(refold: Command) -> None:
     doc = refold("run", "agents:Counter", "count", "--input", "upto=1", "--seed", 7, "--json").doc
     assert (doc["status"], doc["stop_reason"], doc["exit_code"]) == ("completed", "final", 0)
     assert (doc["final_result"], doc["steps"], doc["error"]) == ("counted to 1", 2, None)
     assert Trace.load(doc["trace"]).header["seed"] == 7
+    ran = refold("run", "agents:Counter", "count", "--quiet")
+    assert (ran.out, ran.err) == ("counted to 2\n", "")
+    ran = refold("run", "agents:Counter", "count", "--quiet", "--max-steps", 1)
+    assert (ran.code, ran.out) == (10, "")
+    assert ran.err.startswith("refold: stopped (budget_steps); trace runs/count-")
 
 
 @pytest.mark.parametrize("option", ["--json", "--quiet"])
@@ -63,14 +63,6 @@ def test_what_a_module_prints_does_not_mix_with_what_machines_read(
     out, err = capfd.readouterr()
     assert len(out.splitlines()) == 1
     assert err.count("a module prints") == err.count("a child prints") == 3
-
-
-def test_quiet_gives_the_answer_alone(refold: Command) -> None:
-    ran = refold("run", "agents:Counter", "count", "--quiet")
-    assert (ran.out, ran.err) == ("counted to 2\n", "")
-    ran = refold("run", "agents:Counter", "count", "--quiet", "--max-steps", 1)
-    assert (ran.code, ran.out) == (10, "")
-    assert ran.err.startswith("refold: stopped (budget_steps); trace runs/count-")
 
 
 def test_a_file_of_tasks_runs_in_order_and_the_worst_counts(refold: Command) -> None:
@@ -86,14 +78,9 @@ def test_a_file_of_tasks_runs_in_order_and_the_worst_counts(refold: Command) -> 
     assert doc["exit_code"] == 1
 
 
-def test_one_task_of_a_file_with_another_module(refold: Command) -> None:
+def test_options_win_over_a_task_of_a_file(refold: Command) -> None:
     Path("two.yaml").write_text(TWO)
-    assert refold("run", "two.yaml", "--task", "first", "--json").doc["exit_code"] == 0
     assert refold("run", "two.yaml", "--task", "second", "--module", "agents:Counter").code == 0
-
-
-def test_inputs_and_limits_of_the_command_line_win(refold: Command) -> None:
-    Path("two.yaml").write_text(TWO)
     doc = refold("run", "two.yaml", "--task", "first", "--input", "upto=5", "--max-steps", 2, "--json").doc
     assert (doc["stop_reason"], doc["exit_code"], doc["steps"]) == ("budget_steps", 10, 2)
     task = Trace.load(doc["trace"]).header["task"]

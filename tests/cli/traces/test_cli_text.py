@@ -5,7 +5,6 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -70,27 +69,12 @@ def test_a_broken_line_hangs_below_its_beginning() -> None:
     assert pieces == ["  one two ", "    three four"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 ms"),
-        (0.0126, "13 ms"),
-        (0.9999, "1.0 s"),
-        (3.44, "3.4 s"),
-        (59.96, "1 min 00 s"),
-        (125, "2 min 05 s"),
-        (7320, "2 h 02 min"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_999, "1.0 MB"), (2_500_000_000, "2.5 GB")]
-)
-def test_sizes(size: int, text: str) -> None:
-    assert size_text(size) == text
+def test_durations_and_sizes() -> None:
+    for seconds, text in ((0, "0 ms"), (0.0126, "13 ms"), (0.9999, "1.0 s"), (3.44, "3.4 s"), (59.96, "1 min 00 s")):
+        assert seconds_text(seconds) == text
+    assert (seconds_text(125), seconds_text(7320)) == ("2 min 05 s", "2 h 02 min")
+    for size, text in ((0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_999, "1.0 MB"), (2_500_000_000, "2.5 GB")):
+        assert size_text(size) == text
 
 
 HOSTILE = (

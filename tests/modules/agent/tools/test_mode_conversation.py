@@ -68,17 +68,10 @@ def test_tools_are_told_by_their_wire_names_at_the_end_of_the_system_message(mod
     assert [m.role for m in without.messages] == ["system", "user"]
     assert without.messages[0].content.startswith("# Tools")
     assert prompt_for(mode, HISTORY[:2], []).messages == tuple(HISTORY[:2])
-
-
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "xml"])
-def test_definitions_are_one_json_object_a_line(mode: ToolMode) -> None:
-    content = prompt_for(mode, [], TOOLS).messages[0].content
-    [listed] = re.findall(r"<available-tools>\n(.*)\n</available-tools>", content)
-    assert json.loads(listed) == {
-        "name": "shop__find",
-        "description": find.description,
-        "parameters": find.parameters_schema,
-    }
+    if mode != "xml":
+        [listed] = re.findall(r"<available-tools>\n(.*)\n</available-tools>", system.content)
+        facts = {"description": find.description, "parameters": find.parameters_schema}
+        assert json.loads(listed) == {"name": "shop__find", **facts}
 
 
 def test_in_xml_definitions_are_elements() -> None:
@@ -114,29 +107,20 @@ def test_results_are_told_together_and_nothing_in_them_ends_them(mode: ToolMode)
     assert prompt.messages[4] is HISTORY[5]
 
 
-def test_images_in_results_stay_images() -> None:
-    image = ContentImageUrl.from_url("https://example.org/a.png")
-    history = [
-        Message("assistant", "", tool_calls=[CALL]),
-        Message("tool", ["here:", image], tool_call_id="c1"),
-    ]
-    told = prompt_for("json", history, []).messages[1]
-    assert told.content_parts == [
-        ContentText(text='<tool-response id="c1">here:'),
-        image,
-        ContentText(text="</tool-response>\n"),
-    ]
-
-
-def test_metadata_and_parts_of_messages_stay() -> None:
+def test_images_metadata_and_parts_of_messages_stay() -> None:
     image = ContentImageUrl.from_url("https://example.org/a.png")
     marked = Message("system", ["Be brief."], cache_control="ephemeral")
-    history = [marked, Message("assistant", ["see", image], tool_calls=[CALL], metadata={"agent": "a"})]
-    system, assistant = prompt_for("json-in-xml", history, TOOLS).messages
+    history = [
+        *(marked, Message("assistant", ["see", image], tool_calls=[CALL], metadata={"agent": "a"})),
+        Message("tool", ["here:", image], tool_call_id="c1"),
+    ]
+    system, assistant, results = prompt_for("json-in-xml", history, TOOLS).messages
     assert system.content_parts[0] == marked.content_parts[0]
     assert isinstance(system.content_parts[1], ContentText)
     assert (assistant.content_parts[1], assistant.metadata) == (image, {"agent": "a"})
     assert "<tool-call" in assistant.content
+    texts = [ContentText(text=text) for text in ('<tool-response id="c1">here:', "</tool-response>\n")]
+    assert results.content_parts == [texts[0], image, texts[1]]
 
 
 @pytest.mark.parametrize("mode", MODES)
