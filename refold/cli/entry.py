@@ -98,7 +98,7 @@ def _open_the_closed() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
 
 
-def _named(argv: Sequence[str]) -> str:
+def _command_path(argv: Sequence[str]) -> str:
     """Return the command that a command line names."""
     words, command = ["refold"], _command(app)
     for word in argv:
@@ -130,14 +130,15 @@ def cli(argv: Sequence[str]) -> int:
     except RefoldError as error:
         return failures.tell(error, as_json=as_json, traceback=traceback)
     except TyperException as error:
-        return failures.tell(error, as_json=as_json, traceback=traceback, hint=failures.usage_hint(error, _named(argv)))
+        hint = failures.usage_hint(error, _command_path(argv))
+        return failures.tell(error, as_json=as_json, traceback=traceback, hint=hint)
     except KeyboardInterrupt:
         return failures.INTERRUPTED
     except OSError as error:
         if error.errno in (EACCES, ENAMETOOLONG) and error.filename is not None:
-            told = failures.InputError(f"{error.filename!s:.200}: {error.strerror}; name another file or folder")
-            told.__cause__ = error
-            return failures.tell(told, as_json=as_json, traceback=traceback)
+            problem = failures.InputError(f"{error.filename!s:.200}: {error.strerror}; name another file or folder")
+            problem.__cause__ = error
+            return failures.tell(problem, as_json=as_json, traceback=traceback)
         if error.errno not in (EPIPE, ENOSPC, EIO) or error.filename is not None:
             raise
         return _unwritable(error, failures.BROKEN_PIPE)

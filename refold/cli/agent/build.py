@@ -173,8 +173,8 @@ def _equipped(agent: Agent, config: AgentConfig) -> Agent:
     capabilities = [capability_at(each, folder) for each in config.capabilities]
     if config.as_agent is not None and not any(config.as_agent in each.agents for each in capabilities):
         there = ", ".join(name for each in capabilities for name in each.agents)
-        told = f"; there are {there}" if there else ""
-        raise InputError(f"no --capability has an agent {config.as_agent!r}{told}")
+        names = f"; there are {there}" if there else ""
+        raise InputError(f"no --capability has an agent {config.as_agent!r}{names}")
     for each in capabilities:
         agent = each.apply(agent, as_agent=config.as_agent if config.as_agent in each.agents else None)
     if config.policy is not None:
@@ -204,8 +204,8 @@ def problem(error: Exception) -> str:
     """
     if not isinstance(error, ValidationError):
         return one_line(str(error))
-    told = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-    return one_line(f"{error.title}: {'; '.join(told)}").replace("Value error, ", "")
+    problems = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    return one_line(f"{error.title}: {'; '.join(problems)}").replace("Value error, ", "")
 
 
 def _tools(config: AgentConfig, why: str, *, live: bool) -> list[Any]:

@@ -34,7 +34,7 @@ def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: Runtim
     options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
     earlier = Trace.load(path).records
     only = wanted.request if request is None else None
-    return _shown(made, work, earlier, manner, options, wanted.module, only)
+    return _run_and_report(made, work, earlier, manner, options, wanted.module, only)
 
 
 def fork_agent(
@@ -51,10 +51,10 @@ def fork_agent(
         "workspace": made.config.path(made.config.workspace),
         "traces": home,
     }
-    return _shown(made, work, (), manner, options, wanted.module)
+    return _run_and_report(made, work, (), manner, options, wanted.module)
 
 
-def _shown(
+def _run_and_report(
     made: Made,
     work: Any,
     earlier: Any,

@@ -41,9 +41,9 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
     elif isinstance(event, ToolEnd):
         yield from result_lines(event, width, alone)
     elif isinstance(event, ToolError):
-        yield from _said(f"{event.tool_call.name}: {_told(event.error)}", "red", width)
+        yield from _text_lines(f"{event.tool_call.name}: {_error_text(event.error)}", "red", width)
     elif isinstance(event, GenerationError):
-        yield Text(f"the model failed: {brief(_told(event.error), 400)}", "red")
+        yield Text(f"the model failed: {brief(_error_text(event.error), 400)}", "red")
     elif isinstance(event, GenerationRetry):
         why = brief(f"{event.error_type}: {event.error_message}", 200)
         wait = seconds_text(event.wait_seconds)
@@ -57,7 +57,7 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
     elif isinstance(event, UserInputRequired):
         yield Text("  waits for: ", "cyan").append(brief(event.question, width))
     elif isinstance(event, AgentError):
-        yield Text(brief(_told(event.error), 400), "red")
+        yield Text(brief(_error_text(event.error), 400), "red")
 
 
 def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
@@ -72,9 +72,11 @@ def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Ite
     """Yield the first lines of a call's result."""
     name = "" if alone else f"{event.tool_call.name}: "
     if event.error is not None:
-        yield from _said(f"{name}{event.error_type or 'Error'}: {event.error}", "red", width, tail=RESULT_LINES // 2)
+        yield from _text_lines(
+            f"{name}{event.error_type or 'Error'}: {event.error}", "red", width, tail=RESULT_LINES // 2
+        )
         return
-    yield from _said(name + (event.result or "done, nothing to show"), "dim", width)
+    yield from _text_lines(name + (event.result or "done, nothing to show"), "dim", width)
     if event.output_file:
         yield Text(f"    the whole result is in {clean(event.output_file)}", "dim")
 
@@ -90,7 +92,7 @@ def _argument(value: Any, limit: int) -> str:
     return cut(value_text(value), limit)
 
 
-def _said(text: str, style: str, width: int, tail: int = 0) -> Iterator[Text]:
+def _text_lines(text: str, style: str, width: int, tail: int = 0) -> Iterator[Text]:
     lines = text.strip("\n").expandtabs(4).split("\n")
     left_out = len(lines) - RESULT_LINES
     head = RESULT_LINES - tail
@@ -104,7 +106,7 @@ def _said(text: str, style: str, width: int, tail: int = 0) -> Iterator[Text]:
         yield Text(("  → " if number == 0 else "    ") + shown, style)
 
 
-def _told(error: Exception | str) -> str:
+def _error_text(error: Exception | str) -> str:
     return error if isinstance(error, str) else f"{error_type(error)}: {error}"
 
 
@@ -121,9 +123,11 @@ def _is_denial(event: ReactStep) -> bool:
 
 def _reaction(event: ReactStep) -> Text:
     reaction = event.reaction
-    said = getattr(reaction, "reason", None) or getattr(reaction, "feedback", None) or getattr(reaction, "error", None)
+    reason = (
+        getattr(reaction, "reason", None) or getattr(reaction, "feedback", None) or getattr(reaction, "error", None)
+    )
     text = Text(
         f"  {clean(event.hook_name or 'a hook')}: {type(reaction).__name__}",
         "dim" if isinstance(reaction, Finish) else "yellow",
     )
-    return text.append(f", {brief(str(said), 200)}" if said else "")
+    return text.append(f", {brief(str(reason), 200)}" if reason else "")

@@ -73,7 +73,7 @@ class AgentView:
         self._streamed = False
         self._unsure = ""
         self._column = 0
-        self._said = ""
+        self._answer_text = ""
         self._printed = False
         self._output = ""
         self._last = time.monotonic()
@@ -82,7 +82,7 @@ class AgentView:
     @property
     def answer(self) -> str:
         """The model's last words shown, stripped."""
-        return self._said.strip()
+        return self._answer_text.strip()
 
     def __call__(self, record: Record) -> None:
         """Show a record that was just written."""
@@ -176,7 +176,7 @@ class AgentView:
     def _event(self, event: AgentEvent) -> None:
         if isinstance(event, GenerationContent):
             if isinstance(event.content, str):
-                self._words(rest_of(event.content, self._said if self._streamed else ""))
+                self._words(rest_of(event.content, self._answer_text if self._streamed else ""))
             self._between()
             return
         if isinstance(event, GenerationRetry | GenerationError):
@@ -238,14 +238,14 @@ class AgentView:
         """Write words of the model as they are, without escapes."""
         if not self._streamed:
             text = text.lstrip()
-            self._said = ""
+            self._answer_text = ""
         if not text:
             return
         self._rest()
         if not self._streamed and self._printed:
             self._out.file.write("\n")
         self._streamed = True
-        self._said += text
+        self._answer_text += text
         self._last = time.monotonic()
         shown = clean(text, lines=True)
         self._out.file.write(shown)

@@ -84,8 +84,8 @@ def _of_module(name: str) -> list[Any]:
     load_object(f"{name}:__name__", _is_tool, "tools")  # imports the module, or raises an error of one line
 
     def left_out(cls: type[Any], why: str | Exception) -> None:
-        told = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
-        print(f"refold: {name}:{cls.__name__} is not served: {one_line(told)}", file=sys.stderr)
+        reason = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+        print(f"refold: {name}:{cls.__name__} is not served: {one_line(reason)}", file=sys.stderr)
 
     return list(tools_of_module(sys.modules[name], left_out))
 

@@ -90,11 +90,11 @@ class Going:
             if len(left) == len(summary.waiting):
                 raise InputError(f"no request {only!r} is open in this run; open: {', '.join(sorted(left))}")
         while self.wanted.value is UNANSWERED:
-            asked = [each for each in summary.waiting if each["id"] not in left]
-            if not asked or self.manner.mute or not can_ask():
+            questions = [each for each in summary.waiting if each["id"] not in left]
+            if not questions or self.manner.mute or not can_ask():
                 break
-            answers = ask_person(asked)
-            left.update(each["id"] for each in asked if each["id"] not in answers)
+            answers = ask_person(questions)
+            left.update(each["id"] for each in questions if each["id"] not in answers)
             if answers:
                 try:
                     summary = self.on(answers)

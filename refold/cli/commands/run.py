@@ -127,10 +127,10 @@ def tell(summary: Summary, manner: Manner) -> None:
     error = summary.error
     if manner.quiet and summary.status != "completed":
         place = f" ({at})" if (at := summary.error_place()) else ""
-        said = f": {error['type']}: {brief(error['message'], 200)}{place}" if error else ""
+        reason = f": {error['type']}: {brief(error['message'], 200)}{place}" if error else ""
         status = status_text(summary.status, summary.stop_reason).plain
         then = remedy(summary.status, error, summary.steps)
-        print(f"refold: {status}{said}; trace {summary.trace}{then}", file=sys.stderr)
+        print(f"refold: {status}{reason}; trace {summary.trace}{then}", file=sys.stderr)
     if error is None or summary.status != "failed" or not error.get("traceback"):
         return
     if manner.traceback:

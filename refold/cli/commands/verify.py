@@ -41,7 +41,7 @@ def verify_traces(paths: Sequence[Path | RunRef], module: str | None, trust: Seq
         outcome = 1 if found else 0 if found is not None and trace.step_count else BAD_INPUT
         code = 1 if 1 in (code, outcome) else max(code, outcome)
         if not as_json and found is not None:
-            say(console(), *_told(path, trace, found))
+            say(console(), *_report(path, trace, found))
         elif not as_json:
             say(console(), Text(clean(f"{path}: {documents[-1]['error']}"), "red"))
     if as_json:
@@ -55,7 +55,7 @@ def _verified(trace: Trace, module: str | None, trust: Sequence[Path]) -> list[D
         return Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
 
 
-def _told(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Iterator[Text]:
+def _report(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Iterator[Text]:
     if not found and not trace.step_count:
         yield Text(clean(f"{path}: nothing to verify, as it holds no committed step"), "yellow")
         return

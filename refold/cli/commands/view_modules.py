@@ -75,14 +75,14 @@ class CommandModules:
             return None
         rows: list[Row] = []
 
-        def before(told: Sequence[Row]) -> None:
-            rows.extend(told)
+        def before(more: Sequence[Row]) -> None:
+            rows.extend(more)
             raise _AskedError
 
         with contextlib.suppress(_AskedError):
             runner_of(trace, None, self._trust, before=before)
-        told = [f"{label}: {text}" for label, text in [*rows, *pending_rows(trace)]]
-        return "\n".join(["The trace names this, and anyone can write a trace:", *told])
+        lines = [f"{label}: {text}" for label, text in [*rows, *pending_rows(trace)]]
+        return "\n".join(["The trace names this, and anyone can write a trace:", *lines])
 
     def runner(self, trace: Trace, *, verifying: bool = False) -> Runner:
         """Load the code for a run."""

@@ -99,10 +99,10 @@ def confirm(trace: Trace, what: str, rows: Sequence[Row], *, yes: bool, manner: 
     width = max(len(label) for label, _ in rows)
     say(out, Text(about, "bold"), *(Text(f"  {label:<{width}}  {text}") for label, text in rows))
     try:
-        said = input("The trace names this, and anyone can write a trace. Start it? [y/N] ").strip().lower()
+        answer = input("The trace names this, and anyone can write a trace. Start it? [y/N] ").strip().lower()
     except EOFError:
-        said = ""
-    if said not in ("y", "yes"):
+        answer = ""
+    if answer not in ("y", "yes"):
         raise InputError("nothing was started")
 
 

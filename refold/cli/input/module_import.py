@@ -171,8 +171,8 @@ def _offers(module: ModuleType, wanted: str, fits: Callable[[Any], bool], plural
 
 
 def _failed(what: str, error: BaseException, hint: str = "") -> InputError:
-    said = error.msg if isinstance(error, SyntaxError) else error
-    text = one_line(f"{type(error).__name__}: {said}")
+    message = error.msg if isinstance(error, SyntaxError) else error
+    text = one_line(f"{type(error).__name__}: {message}")
     return InputError(f"{what}: {text}{_place(error)}{hint}; --traceback shows all of it", type(error).__name__)
 
 

@@ -46,8 +46,8 @@ def without_bookkeeping(request: Request) -> Request:
     prompt, (first, *more) = request.get("prompt"), questions
     if not more and first.get("options"):
         prompt = ": ".join(str(part) for part in (first.get("header"), first.get("prompt")) if part)
-        told = {str(each["label"]): each["description"] for each in first["options"] if each.get("description")}
-        about = {"details": details.get("details"), **about, **told}
+        descriptions = {str(each["label"]): each["description"] for each in first["options"] if each.get("description")}
+        about = {"details": details.get("details"), **about, **descriptions}
     about = {name: value for name, value in about.items() if value}
     return {**request, "prompt": prompt, "details": {**around, "details": about or None}}
 

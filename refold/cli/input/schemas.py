@@ -120,21 +120,21 @@ def _plainly(schema: Schema, root: Schema) -> str:
     if alternatives := titled(schema):
         return " or ".join(_document(each, root) for each in alternatives)
     kind = schema.get("type")
-    said = _FORMATS.get(str(schema.get("format"))) or _NAMES.get(str(kind))
-    if said is None:
+    phrase = _FORMATS.get(str(schema.get("format"))) or _NAMES.get(str(kind))
+    if phrase is None:
         items = schema.get("items")
         if kind == "array":
             return f"a list, each {described(items, root)}" if isinstance(items, Mapping) and items else "a JSON list"
         return "a JSON object" if kind == "object" else "a JSON value"
     limits = [text.format(clean(str(schema[name]))) for name, text in _LIMITS if name in schema]
-    return ", ".join([said, *limits])
+    return ", ".join([phrase, *limits])
 
 
 def _document(schema: Schema, root: Schema) -> str:
     """Return the JSON of an object in words, otherwise its title."""
     members = {name: resolved(field, root) for name, field in fields(schema).items()}
     words = {n: value_text(of["const"]) if "const" in of else str(of.get("title", "…")) for n, of in members.items()}
-    text = ", ".join(f"{value_text(name)}: {said}" for name, said in words.items())
+    text = ", ".join(f"{value_text(name)}: {phrase}" for name, phrase in words.items())
     return f"{{{text}}}" if members else str(schema["title"])
 
 

@@ -100,5 +100,5 @@ def read_text_or_file(text: str | None, option: str) -> str | None:
     try:
         return Path(text[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        told = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{option} {text}: {told}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{option} {text}: {reason}") from None

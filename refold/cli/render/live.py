@@ -169,13 +169,13 @@ def note(record: Record) -> Text | None:
         again = "; the call that failed is made again" if "again" in record.data else ""
         return Text(f"resumed at step {record.step}, attempt {record['attempt']}{again}{torn}", "dim")
     if record.kind == "wait":
-        asked = [str(request.get("prompt") or "an answer") for request in record["requests"]]
-        return Text("  waits for: ", "cyan").append(brief("; ".join(asked), 100))
+        prompts = [str(request.get("prompt") or "an answer") for request in record["requests"]]
+        return Text("  waits for: ", "cyan").append(brief("; ".join(prompts), 100))
     if record.kind == "input":
         passed = record.get("expired")
         return Text("  the time to answer has passed" if passed else "  answered", "cyan")
     if record.kind == "event":
-        if record["name"] == BEAT:
+        if record["name"] in (BEAT, "pinned"):
             return None
         if record["name"] == "live_from" and "reused" in record:
             return Text("  live from ", "yellow").append(live_text(record["data"]))

@@ -37,14 +37,14 @@ def decision_text(decision: Mapping[str, Any] | None, limit: int = SHORT) -> str
         return brief(", ".join(call_text(a["name"], a.get("args"), 40) for a in decision.get("actions") or ()), limit)
     if mode == "wait":
         return brief(_wait_text(decision), limit)
-    said = decision.get("answer") if mode == "final" else None
-    return brief(f"{mode}: {said}" if said else f"{mode}", limit)
+    answer = decision.get("answer") if mode == "final" else None
+    return brief(f"{mode}: {answer}" if answer else f"{mode}", limit)
 
 
 def _wait_text(decision: Mapping[str, Any]) -> str:
-    said, seconds = decision.get("prompt") or decision.get("rationale"), decision.get("seconds")
+    reason, seconds = decision.get("prompt") or decision.get("rationale"), decision.get("seconds")
     text = f"wait, at most {seconds_text(seconds)}" if seconds is not None else "wait"
-    return f"{text}: {said}" if said else text
+    return f"{text}: {reason}" if reason else text
 
 
 def step_line(done: Done, limit: int = SHORT) -> Text:

@@ -109,8 +109,8 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
         line = Text(f"    {clean(str(result.get('name')))}  ")
         took_text = f"{seconds_text(seconds)}  " if seconds is not None else ""
         if error is not None:
-            said = f"{clean(error[0])}: {cut(clean(error[1]), limit, hint)}"
-            line.append("failed  ", "red").append(took_text, "dim").append(said, "red")
+            problem = f"{clean(error[0])}: {cut(clean(error[1]), limit, hint)}"
+            line.append("failed  ", "red").append(took_text, "dim").append(problem, "red")
         else:
             line.append("ok  ", "green").append(took_text, "dim").append(
                 cut(value_text(result.get("output")), limit, hint)
@@ -127,9 +127,9 @@ def _observation_lines(step: Step, limit: int | None, hint: str) -> Iterator[Tex
 
 def _expired(step: Step) -> bool:
     """Return whether the deadline of the step's wait decision passed."""
-    asked = [request for record in step.records if record.kind == "wait" for request in record["requests"]]
+    requests = [request for record in step.records if record.kind == "wait" for request in record["requests"]]
     passed = [name for record in step.records if record.kind == "input" for name in record.get("expired") or ()]
-    return any(request.get("kind") == "wait" and request["id"] in passed for request in asked)
+    return any(request.get("kind") == "wait" and request["id"] in passed for request in requests)
 
 
 def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:

@@ -86,7 +86,7 @@ def child_text(kin: Kin, root: str = "") -> Text:
 
 def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
     """Return a patch in short, as in `/n = 3, without /plan/0`."""
-    said = [
+    edits = [
         f"without {clean(op['path'])}"
         if op.get("op") == "remove"
         else f"{clean(op['path'])} = {brief(value_text(op['value']), 40)}"
@@ -95,7 +95,7 @@ def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:
         for op in edit[:_EDITS]
     ]
     more = [f"{len(edit) - _EDITS} more"] if len(edit) > _EDITS else []
-    return ", ".join(said + more)
+    return ", ".join(edits + more)
 
 
 def score_text(score: Any) -> str:

@@ -139,9 +139,9 @@ def _tell(turn: Turn, manner: Manner) -> None:
     own = None if turn.trajectory is None else turn.trajectory.error
     shown = None if manner.mute or own is None else own.to_dict()  # as an event, above
     if summary.error is not None and summary.status == "failed":
-        told = {name: summary.error.get(name) for name in ("type", "message")}
-        if shown is None or told != {name: shown[name] for name in told}:
-            say(out, Text(brief(f"{told['type']}: {told['message']}", 400), "red"))
+        facts = {name: summary.error.get(name) for name in ("type", "message")}
+        if shown is None or facts != {name: shown[name] for name in facts}:
+            say(out, Text(brief(f"{facts['type']}: {facts['message']}", 400), "red"))
     resume = summary.resume_command() if summary.status == "failed" else None
     for command in summary.answer_commands() if summary.waiting else filter(None, [resume]):
         say(out, Text("/resume, or ", "dim").append(clean(command), "bold"))

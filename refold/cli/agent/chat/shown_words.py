@@ -25,7 +25,7 @@ def rest_of(content: str, shown: str) -> str:
     content = content.strip()
     if not shown:
         return content
-    for said in (shown, shown.rstrip()):
-        if content.startswith(said):
-            return content[len(said) :]
+    for start in (shown, shown.rstrip()):
+        if content.startswith(start):
+            return content[len(start) :]
     return ""

@@ -86,8 +86,8 @@ def _history(chat: Chat, rest: str) -> None:
     messages = chat.session.agent.history
     for message in messages:
         calls = ", ".join(f"{call.name}({brief(call.arguments, 60)})" for call in message.tool_calls or ())
-        said = " ".join(part for part in (brief(message.content, 300), f"[{calls}]" if calls else "") if part)
-        say(console(), Text(f"{message.role:<9} ", "bold").append(clean(said), "not bold"))
+        content = " ".join(part for part in (brief(message.content, 300), f"[{calls}]" if calls else "") if part)
+        say(console(), Text(f"{message.role:<9} ", "bold").append(clean(content), "not bold"))
     say(console(), Text(count_text(len(messages), "message"), "dim"))
 
 

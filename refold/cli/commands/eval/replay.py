@@ -68,14 +68,14 @@ def replay_folder(
             traces=traces or source.traces,
         )
         found = anyio.run(work)
-    diff, told = _compared(found)
+    diff, reason = _compared(found)
     missed = source.fail_under is not None and exit_code(found.after, source.fail_under)
     code = int(diff is None or diff.is_worse or "failed" in found.counts or missed)
     if as_json:
         replayed = [each.to_dict() for each in found.replayed]
         doc = {"counts": found.counts, **found.after.spent.to_dict(), "cost_before": found.before.cost}
         doc |= {"changed": found.changed, "untried": found.untried, "replayed": replayed, "out": str(out)}
-        write_json({**doc, "diff": None if diff is None else diff.to_dict(), "not_compared": told, "exit_code": code})
+        write_json({**doc, "diff": None if diff is None else diff.to_dict(), "not_compared": reason, "exit_code": code})
         return code
     screen = console()
     counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
@@ -92,8 +92,8 @@ def replay_folder(
             say(screen, Text(f"not replayed: {clean(each.key)}: {brief(clean(each.error), 200)}", "red"))
     if diff is not None:
         show_diff(diff)
-    if told is not None:
-        print(f"refold: {clean(one_line(told))}", file=sys.stderr)
+    if reason is not None:
+        print(f"refold: {clean(one_line(reason))}", file=sys.stderr)
     if missed:
         print(f"refold: {why_exit(found.after, source.fail_under)}", file=sys.stderr)
     return code

@@ -67,12 +67,12 @@ def run_file(
     """
     mute = outputs.quiet or outputs.to_stdout
     with stdout_to_stderr() if mute else nullcontext():
-        said = load_evaluation(path)[0]
-        named = module or said.module
+        spec = load_evaluation(path)[0]
+        named = module or spec.module
         if named is not None and module is None:
             check_module(named, trusted_folders(trust))
         loaded = None if named is None else thing_at(named)
-        elsewhere = (instead["processes"] or said.processes) > 1 or (instead["executor"] or said.executor) == "ray"
+        elsewhere = (instead["processes"] or spec.processes) > 1 or (instead["executor"] or spec.executor) == "ray"
         if named is not None and elsewhere:
             loaded = importable(named)
         file, evaluation = evaluation_of(

@@ -94,10 +94,10 @@ def _table(where: str, name: str | None) -> Iterator[TaskTable]:
         if name is None and len(sets) == 1:
             name = sets[0]
         if name is None or name not in sets:
-            told = f"there is no set {name!r} in {where}" if name else f"{where} has {count_text(len(sets), 'set')}"
+            problem = f"there is no set {name!r} in {where}" if name else f"{where} has {count_text(len(sets), 'set')}"
             inside = [] if sets else _folders_with_sets(where)
             hint = f"; name one of {', '.join(sets)} with --name" if sets else "; `refold set ls` lists sets"
-            raise InputError(told + (f"; its folders have some: name {' or '.join(inside)}" if inside else hint))
+            raise InputError(problem + (f"; its folders have some: name {' or '.join(inside)}" if inside else hint))
         yield store.tasks(name)
 
 
@@ -159,7 +159,7 @@ def _document(row: TaskRow) -> dict[str, Any]:
 
 def _cells(row: TaskRow) -> list[Text]:
     figures, result = row.figures, row.figures.result or {}
-    told = figures.error or "; ".join(result.get("waiting") or ()) or result.get("final_result") or ""
+    detail = figures.error or "; ".join(result.get("waiting") or ()) or result.get("final_result") or ""
     return [
         Text(clean(row.key), "bold"),
         Text("lost" if row.status == "running" and not row.held else clean(row.status)),
@@ -169,7 +169,7 @@ def _cells(row: TaskRow) -> list[Text]:
         Text(f"{figures.cost:.4f}" if figures.cost else ""),
         Text(seconds_text(figures.seconds) if figures.seconds is not None else ""),
         Text(clean(row.run_id or "")),
-        Text(brief(str(told), 80 if is_terminal() else _UNCUT)),
+        Text(brief(str(detail), 80 if is_terminal() else _UNCUT)),
     ]
 
 

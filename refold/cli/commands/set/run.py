@@ -137,8 +137,8 @@ def _tell(result: SetResult) -> None:
     say(out, Text(f"{clean(result.set_id)}: {progress}, {', '.join(parts)}"))
     if result.waiting:
         where = clean(result.where)
-        told = f"{count_text(result.waiting, 'task')} waiting for a person: refold set show {where} --status waiting"
-        say(out, Text(f"{told} says what for, refold resume RUN --traces {where} answers one"))
+        tasks = f"{count_text(result.waiting, 'task')} waiting for a person: refold set show {where} --status waiting"
+        say(out, Text(f"{tasks} says what for, refold resume RUN --traces {where} answers one"))
     if result.interrupted and not result.is_out_of_budget:
         say(out, Text("the same command again does the rest"))
     elif not (result.interrupted or result.is_completed):

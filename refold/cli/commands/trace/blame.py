@@ -72,14 +72,14 @@ def author(step: Step) -> str:
 
 def _row(trace: Trace, change: Blame, limit: int | None) -> list[Text]:
     old, new = (cut(value_text(value), limit, "--full shows all") for value in (change.old, change.new))
-    said = Text(old if change.op != "add" else new, "red" if change.op == "remove" else "")
+    values = Text(old if change.op != "add" else new, "red" if change.op == "remove" else "")
     if change.op == "replace":
-        said.append(" → ", "dim").append(new, "green")
+        values.append(" → ", "dim").append(new, "green")
     return [
         Text(str(change.step), "bold"),
         _MARKS[change.op],
         Text(clean(change.path) or "/"),
-        said,
+        values,
         _by(trace, change),
     ]
 

@@ -41,12 +41,12 @@ def repair_trace(place: TracePlace, truncate: bool, as_json: bool) -> int:
         write_json({"trace": str(path), "kept": done.kept, "cut": done.cut, "backup": backup})
         return 0
     kept = f"{count_text(done.kept, 'record')} kept"
-    said = (
+    report = (
         f"{path}: nothing to repair, {kept}"
         if not done.cut
         else f"{path}: {count_text(done.cut, 'byte')} cut off, {kept}"
     )
-    say(console(), Text(clean(f"{said}; the original is {done.backup}" if done.backup is not None else said)))
+    say(console(), Text(clean(f"{report}; the original is {done.backup}" if done.backup is not None else report)))
     return 0
 
 

@@ -13,8 +13,9 @@ def fork_rows(fork: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
     """Yield the panel's rows for a fork, as labels and texts."""
     yield "fork", origin_text(fork)
     if "live_from" in fork:
-        went = fork["live_from"]
-        yield "live from", Text("nowhere: every request had a recorded outcome") if went is None else live_text(went)
+        request = fork["live_from"]
+        nowhere = Text("nowhere: every request had a recorded outcome")
+        yield "live from", nowhere if request is None else live_text(request)
 
 
 def origin_text(fork: Mapping[str, Any]) -> Text:
@@ -24,7 +25,8 @@ def origin_text(fork: Mapping[str, Any]) -> Text:
     return text.append(f", {edits}", "bold") if edits else text
 
 
-def live_text(went: Mapping[str, Any]) -> Text:
+def live_text(request: Mapping[str, Any]) -> Text:
     """Return the first request that a fork could not reuse, and why."""
-    call = brief(call_text(str(went["name"]), went.get("args"), 40), 80)
-    return Text(f"step {went['step']}, {went['phase']}: ").append(call, "bold").append(f"; {clean(str(went['why']))}")
+    call = brief(call_text(str(request["name"]), request.get("args"), 40), 80)
+    text = Text(f"step {request['step']}, {request['phase']}: ").append(call, "bold")
+    return text.append(f"; {clean(str(request['why']))}")

@@ -42,8 +42,9 @@ def copy_runs(source: str, target: str, runs: Sequence[str], as_json: bool) -> i
         write_json({"runs": [_json(copied) for copied in copies.runs], "sets": sets})
         return int(failed)
     counts = Counter(copied.result or "not copied" for copied in copies.runs)
-    told = ", ".join(f"{number} {result}" for result, number in sorted(counts.items())) or "no runs"
-    say(out, Text(f"{told}; {size_text(sum(copied.bytes for copied in copies.runs))} written to {clean(second.url)}"))
+    results = ", ".join(f"{number} {result}" for result, number in sorted(counts.items())) or "no runs"
+    size = size_text(sum(copied.bytes for copied in copies.runs))
+    say(out, Text(f"{results}; {size} written to {clean(second.url)}"))
     for each in copies.sets:
         ahead = f", {each.ahead} claimed there since" if each.ahead else ""
         say(out, Text(f"set {clean(each.set_id)}: {each.written} of {count_text(each.tasks, 'task')} written{ahead}"))
@@ -84,9 +85,9 @@ def collect(place: str, rules: Sequence[str], dry_run: bool, as_json: bool) -> i
         if len(done.removed) > _SHOWN:
             say(out, Text(f"and {len(done.removed) - _SHOWN} more", "dim"))
     verb = "would remove" if dry_run else "removed"
-    said = f"{verb} {len(done.removed)} of {count_text(done.runs, 'run')}, {size_text(done.bytes)}"
+    report = f"{verb} {len(done.removed)} of {count_text(done.runs, 'run')}, {size_text(done.bytes)}"
     beside = f"; {len(done.kept)} more are kept, as others need them or they have not ended" if done.kept else ""
-    say(out, Text(said + beside))
+    say(out, Text(report + beside))
     for run_id in done.locked:
         say(out, Text(clean(f"{run_id} is kept: a process is writing it"), "yellow"))
     return 0
