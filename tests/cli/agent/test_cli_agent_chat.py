@@ -33,8 +33,8 @@ def traces() -> list[Trace]:
 
 
 def test_a_chat_keeps_the_conversation_and_each_turn_has_its_trace(say: Command) -> None:
-    memory = {"calls": [{"save_memory": {"key": "name", "value": "Ada"}}]}, {"calls": [{"list_memory_keys": {}}]}
-    answers = ["Hello.", memory[0], "Saved.", memory[1], "Ada."]
+    save: Any = {"save_memory": {"key": "name", "value": "Ada"}}
+    answers = ["Hello.", {"calls": [save]}, "Saved.", {"calls": [{"list_memory_keys": {}}]}, "Ada."]
     ran = say(["hi", "", "my name\\", "is Ada", "what do you know?"], answers, "--tool", "refold.modules.tools:Memory")
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
