@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from timing import SOON, StandingClock
-from toys.tree import Taking, assert_family_holds, children, choices
+from toys.tree import assert_family_holds, children, choices
 
 from refold import (
     Action,
@@ -23,13 +23,11 @@ from refold import (
     RunResult,
     RuntimeBudget,
     StateSchema,
-    WaitRequest,
-    ask,
     charge,
     effect,
     perform,
 )
-from refold.engine import Branch, Usage
+from refold.engine import Usage
 from refold.engine.run.start.usage import BEAT_SECONDS, used_so_far
 from refold.testing import FakeClock
 
@@ -180,28 +178,6 @@ def test_a_child_that_had_ended_ends_the_run_though_the_budget_is_used_up() -> N
     assert (result.status, result.stop_reason, result.final_result) == ("completed", "final", "1")
 
 
-def test_a_strategy_that_keeps_the_end_of_the_budget_to_itself_is_cut_all_the_same() -> None:
-    async def stubborn(branch: Branch) -> Any:
-        for _ in range(3):
-            try:
-                await branch.grow(branch.root)
-            except Exception:
-                continue
-        return 0
-
-    module = Talks([("say", {"calls": 1})] * 4)
-    result = run(module, Taking(stubborn), RuntimeBudget(max_tokens=300), max_children=1)
-    assert (result.state.said, choices(result.trace)[0]["cut"]) == (["0"], "budget_tokens")
-
-
-def test_a_call_that_does_not_fit_loses_its_child_and_the_others_go_on() -> None:
-    module = Talks([("say", {"calls": 9}), ("say", {"calls": 1}), ("say", {"calls": 1})])
-    result = run(module, BestOfN(later_is_better), RuntimeBudget(max_tokens=450), max_children=3)
-    assert result.state.said in (["1"], ["2"])
-    assert choices(result.trace)[0]["cut"] == "budget_tokens"
-    assert sum(spent) == 400
-
-
 @pytest.mark.parametrize("tool", ["linger", "block"])
 def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str, tmp_path: Path) -> None:
     def ready() -> bool:
@@ -222,28 +198,6 @@ def test_time_ends_an_exploration_and_the_best_finished_child_is_taken(tool: str
         step = child.unfinished
         assert step is not None
         assert [(e.cancelled, e.open) for e in step.effects] == [(True, False)]
-
-
-class Judge:
-    """A score that is asked of a model, which needs tokens, or time."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.seconds = seconds
-        self.asked = False
-
-    async def __call__(self, state: Talk) -> float:
-        self.asked = True
-        await anyio.sleep(self.seconds)
-        return float(await perform(model, state.said[-1]))
-
-
-def test_judges_draw_on_the_same_account_and_the_best_that_was_rated_is_taken() -> None:
-    module = Talks([("say", {"calls": 1})] * 4)
-    result = run(module, BestOfN(Judge(), steps=1), RuntimeBudget(max_tokens=600), max_children=1)
-    assert sum(spent) == 600
-    (choice,) = choices(result.trace)
-    assert (choice["cut"], choice["scores"]) == ("budget_tokens", {"0": 0.0, "1": 1.0})
-    assert (result.state.said, result.stop_reason, result.status) == (["1"], "budget_tokens", "stopped")
 
 
 # over several attempts
@@ -312,33 +266,6 @@ def test_time_that_a_killed_run_had_explored_counts(tmp_path: Path) -> None:
         again = engine.resume(path)
         assert again.status == "completed"
         assert again.usage.seconds == 30.0 + BEAT_SECONDS, f"{attempt}: it may have worked until its next beat"
-
-
-def test_time_that_children_have_waited_is_told_where_the_branch_is_decided(tmp_path: Path) -> None:
-    clock = FakeClock()
-
-    async def handler(request: WaitRequest) -> str:
-        clock.advance(3600.0)
-        return "1"
-
-    async def asks(name: str) -> str:
-        return f"{await ask('which?')}"
-
-    module = Talks([("say", {})] * 2, [("say", {})] * 2)
-    module.tools = {"say": asks}
-    budget = RuntimeBudget(max_runtime_seconds=100.0)
-    strategy = BestOfN(later_is_better, steps=1)
-    engine = Engine(
-        module, branch=strategy, traces=tmp_path, clock=clock, budget=budget, on_wait=handler, max_children=1
-    )
-    result = engine.run("t")
-    assert (result.status, result.usage.seconds) == ("completed", 0.0)
-    assert [choice["waited"] for choice in choices(result.trace)] == [7200.0, 7200.0]
-    path = result.trace.path
-    assert path is not None
-    commit = next(r for r in result.trace.records if r.kind == "commit" and r.step == 1)
-    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records if r.seq <= commit.seq))
-    assert engine.resume(path).usage.seconds == 0.0
 
 
 def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path: Path) -> None:

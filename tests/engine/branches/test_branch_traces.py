@@ -2,24 +2,20 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from toys.menu import Eats, Menu, eat, judged, last_letter
-from toys.tree import BUDGET, Place, Taking, Tree, assert_family_holds, children, choices, explore, value
+from toys.tree import BUDGET, Place, Tree, assert_family_holds, children, choices, value
 
 from refold import (
     BeamSearch,
     BestOfN,
     Decision,
     Engine,
-    MonteCarloTreeSearch,
-    SelectFirst,
     charge,
     effect,
     verify,
 )
-from refold.engine import Branch
 from refold.errors import DivergenceError, UsageError
 from refold.traces.file.append_only import FileStore
 
@@ -62,17 +58,6 @@ def test_a_code_change_shows_in_the_children_it_concerns(tmp_path: Path) -> None
 
     found = [bool(Engine(Changed(*decisions)).verify(trace)) for trace in (result.trace, *children(result.trace))]
     assert found == [False, False, True]
-
-
-def test_a_child_is_linked_to_where_it_branched_off() -> None:
-    result = explore(BeamSearch(1, 2, value), Tree())
-    assert children(result.trace)
-    for child in children(result.trace):
-        link = child.header["parent"]
-        parent = result.trace if link["run"] == result.run_id else result.trace.relative(link["run"])
-        assert link["hash"] in [record.hash for record in parent.records]
-        assert child.first_state == parent.state(link["step"])
-        assert child.run_id == f"{link['run']}~{link['step']}.{link['candidate']}"
 
 
 def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
@@ -135,30 +120,6 @@ def test_a_child_that_was_not_begun_or_lost_its_file_is_run(tmp_path: Path) -> N
     assert_family_holds(engine, result)
     assert result.state.eaten == ["c"]
     assert first.read_bytes() == kept
-
-
-def test_a_run_is_resumed_under_another_strategy(tmp_path: Path) -> None:
-    module = Eats(Decision.branch([eat("a"), eat("b"), eat("c")]))
-    result = Engine(module, branch=BestOfN(last_letter), traces=tmp_path).run("t")
-    path = result.trace.path
-    assert path is not None
-    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
-    records = [r.raw + b"\n" for r in result.trace.records]
-    for strategy, eaten in (
-        (SelectFirst(), ["a"]),
-        (BeamSearch(1, 1, last_letter), ["c"]),
-        (MonteCarloTreeSearch(last_letter, 2), ["b"]),
-        (Taking(the_second), ["b"]),
-    ):
-        path.write_bytes(b"".join(records[: opened + 1]))
-        engine = Engine(module, branch=strategy, traces=tmp_path)
-        result = engine.resume(path)
-        assert_family_holds(engine, result)
-        assert result.state.eaten == eaten
-
-
-async def the_second(branch: Branch) -> Any:
-    return (await branch.grow(branch.root, candidates=[1, 2]))[0]
 
 
 def test_a_child_that_cannot_be_written_fails_the_run_and_is_no_lost_candidate(

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from places import HELPERS
-from toys.tree import assert_family_holds, children
+from toys.tree import assert_family_holds
 from warm_python import warm_python
 
 from refold import (
@@ -31,8 +31,6 @@ from refold import (
     perform,
 )
 from refold.engine import Branch
-from refold.errors import WaitAnsweredError
-from refold.testing import FakeClock
 
 ran: list[str] = []
 
@@ -173,18 +171,6 @@ def test_children_of_children_wait_too() -> None:
         assert sorted(ran) == ["before a", "c"]
 
 
-@pytest.mark.parametrize("max_children", [1, 2])
-def test_children_that_have_no_room_wait_for_those_that_wait(max_children: int) -> None:
-    module = Asks(Decision.branch([waits("b"), waits("a"), notes("c")]))
-    engine = Engine(module, branch=BestOfN(longest, steps=1), max_children=max_children)
-    result = started(engine)
-    assert len(result.waiting) == max_children
-    while result.waiting:
-        result = resumed(engine, result, answer_of(result.waiting[0]), request=result.waiting[0].id)
-    assert_family_holds(engine, result)
-    assert result.state.notes == ["well, it depends"]
-
-
 def test_a_run_that_waits_in_its_children_waits_only_while_none_of_them_works() -> None:
     worked: list[int] = []
 
@@ -204,22 +190,6 @@ def test_a_run_that_waits_in_its_children_waits_only_while_none_of_them_works() 
     result = resumed(engine, result, "well")
     assert len(worked) == 60
     assert result.state.notes == ["well"]
-
-
-def test_a_timed_wait_of_a_child_ends_in_another_attempt_after_its_time() -> None:
-    clock = FakeClock()
-    module = Asks(Decision.branch([waits("b", seconds=1000.0), notes("c")]))
-    engine = Engine(module, branch=BestOfN(longest, steps=1), clock=clock)
-    result = started(engine)
-    assert [request.deadline is not None for request in result.waiting] == [True]
-    assert resumed(engine, result).status == RunStatus.waiting
-    clock.advance(2000.0)
-    with pytest.raises(WaitAnsweredError, match="has passed"):
-        resumed(engine, result, "too late")
-    result = resumed(engine, result)
-    assert_family_holds(engine, result)
-    assert result.state.notes == [None]
-    assert [r["expired"] for r in children(result.trace)[0].records if r.kind == "input"]
 
 
 def test_a_strategy_may_ask_a_person_which_to_take() -> None:

@@ -14,7 +14,7 @@ import pytest
 from places import HELPERS
 from pydantic import SecretStr
 from timing import cancelled_when
-from toys.tree import Taking, assert_family_holds, children, choices
+from toys.tree import assert_family_holds, children, choices
 from warm_python import warm_python
 
 from refold import (
@@ -34,7 +34,6 @@ from refold import (
     effect,
     perform,
 )
-from refold.engine import Branch
 from refold.tasks import current_environment
 
 
@@ -154,22 +153,6 @@ def test_files_follow_the_tree_of_a_search(tmp_path: Path) -> None:
         result = engine.run(in_environment("scratch", tmp_path / "source"))
         assert_family_holds(engine, result)
         assert result.state.notes == ["b=b after start", "d=d after b start", "g=g after b d start"]
-
-
-def test_what_forks_left_behind_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    most = 0
-
-    def count(record: Any) -> None:
-        nonlocal most
-        most = max(most, len(list(temporary.iterdir())))
-
-    result = Engine(WRITES, branch=BestOfN(last), observers=[count]).run(in_environment("scratch", tmp_path / "source"))
-    assert result.status == "completed"
-    assert most == 4
-    assert list(temporary.iterdir()) == []
 
 
 @by_all
@@ -330,26 +313,3 @@ def test_a_signal_while_exploring_writes_every_end(number: int, code: int, tmp_p
     assert [child.status for child in children(trace)] == ["completed", "cancelled", "cancelled"]
     for each in (trace, *children(trace)):
         each.check()
-
-
-async def forgets(branch: Branch) -> Any:
-    """Begins to grow, and leaves it."""
-    lingering.clear()
-    async with cancelled_when(lambda: lingering):
-        await branch.grow(branch.root, candidates=[1])
-    (first,) = await branch.grow(branch.root, candidates=[0])
-    return first
-
-
-async def remembers_too_late(branch: Branch) -> Any:
-    await forgets(branch)
-    return (await branch.grow(branch.root))[1]
-
-
-def test_a_child_that_its_strategy_leaves_is_ended() -> None:
-    module = Does(branch(Decision.final("a"), act("linger", name="b")))
-    result = Engine(module, branch=Taking(forgets)).run("t")
-    assert result.final_result == "a"
-    assert {child.run_id[-1]: child.status for child in children(result.trace)} == {"0": "completed", "1": "cancelled"}
-    result = Engine(module, branch=Taking(remembers_too_late)).run("t")
-    assert "candidate 1 was cancelled before it ended; grow it again" in str(result.error)

@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -34,7 +33,6 @@ from refold.engine.current_frame import frame_variable
 from refold.engine.effects.budget import Account
 from refold.engine.run import begin_and_end
 from refold.engine.run.start.usage import used_so_far
-from refold.engine.run.waits import Waits
 from refold.testing import scripted
 
 
@@ -147,33 +145,6 @@ def test_whoever_no_longer_waits_for_a_child_does_not_block_the_run() -> None:
     result = Engine(Boss(begins, waits, looks), on_wait=thinks).run("t")
     assert result.status == "completed", result.error
     assert blocked == [False, False]
-
-
-def test_a_call_that_ends_while_only_children_are_blocked_is_looked_at() -> None:
-    """Unit: what `changed` schedules."""
-    run: Any = SimpleNamespace(clock=SimpleNamespace(monotonic=lambda: 0.0), open_calls={})
-    waits, child = Waits(run), Waits(run)
-    looked: list[Any] = []
-    waits.in_loop = looked.append
-    waits.changed()
-    assert looked == []
-    waits.blocked_children.add(child)
-    waits.changed()
-    assert len(looked) == 1
-
-
-def test_what_observers_emit_between_the_hooks_belongs_to_none() -> None:
-    seen: list[str] = []
-
-    def observer(record: Any) -> None:
-        seen.append(record.kind)
-        if record.kind == "commit":
-            emit("observed")
-
-    result = Engine(Acts(lambda_tool), observers=[observer]).run("t")
-    assert result.status == "completed"
-    assert not [r for r in result.trace.records if r.kind == "event"], "it is neither dropped nor in a step"
-    assert seen[-1] == "end"
 
 
 def lambda_tool() -> None:

@@ -50,14 +50,6 @@ def test_a_price_that_is_known_is_not_assumed() -> None:
     assert (result.steps, result.usage.cost, result.usage.unpriced) == (4, 1.0, 0)
 
 
-def test_estimates_count_in_a_token_budget_and_are_not_told_as_usage() -> None:
-    result = run(RuntimeBudget(max_tokens=3000), estimated=True)
-    assert (result.stop_reason, result.steps) == (StopReason.budget_tokens, 3)
-    assert (result.usage.tokens, result.usage.estimated) == (0, 3300)
-    free = run(RuntimeBudget(), estimated=True)
-    assert (free.steps, free.usage.estimated) == (11, 0), "without a limit nobody counts them"
-
-
 @given(st.lists(st.tuples(st.booleans(), st.none() | st.just(0.125)), min_size=1, max_size=4), st.floats(0, 1))
 def test_what_was_used_is_the_same_for_whoever_resumes(calls: list[tuple[bool, float | None]], cut: float) -> None:
     decisions = [Decision.act(Action("model", {"estimated": e, "cost": None if e else c})) for e, c in calls]

@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from toys.workers import Boss, Log, Worker, children_of, last_word, without_ids
+from toys.workers import Log, Worker, children_of, last_word, without_ids
 
 from refold import (
     Action,
@@ -16,7 +16,6 @@ from refold import (
     RuntimeBudget,
     Task,
     Trace,
-    run_child,
     start_child,
     wait_child,
 )
@@ -275,53 +274,6 @@ def test_a_resumed_fork_says_that_its_source_is_not_found(tmp_path: Path) -> Non
     told = str(engine.resume(path).state.said[1])
     assert f"run {source.run_id}, from which" in told
     assert "copy that run with its children to the store of this run" in told
-
-
-def test_a_called_child_of_a_fork_knows_the_children_of_its_source(tmp_path: Path) -> None:
-    """Killed while its child waited for a child of its own that had ended, whose start the fork reuses."""
-
-    class Caller(Boss):
-        async def hand(self, line: str) -> dict[str, Any]:
-            child = await run_child(Chief(), line.replace("/", "\n"), name="chief")
-            return {"status": child.status, "final": child.final_result}
-
-    def cut(trace: Trace, index: int) -> None:
-        assert trace.path is not None
-        records = trace.records
-        last = next(i for i, r in enumerate(records) if r.kind == "outcome" and r.step == index)
-        lines = trace.path.read_bytes().splitlines(keepends=True)
-        trace.path.write_bytes(b"".join(lines[:last]))
-
-    engine = Engine(Caller(), traces=tmp_path)
-    result = engine.run("start note:a/wait")
-    (chief,) = children_of(result.trace)
-    assert "completed thought of a" in result.state.said[0]
-    cut(chief, 1)
-    cut(result.trace, 0)
-    assert result.trace.path is not None
-    fork = engine.fork(result.trace.path, 0, reuse_effects=True)
-    assert fork.state.said == result.state.said
-    assert engine.resume(result.trace.path).state.said == result.state.said
-
-
-def test_who_waits_a_moment_is_told_that_it_waits() -> None:
-    result = Engine(Chief()).run("start ask:b\nnothing\nwait 600\nnothing\nwait")
-    assert result.state.said[2] == "waiting None None"
-    (request,) = result.waiting
-    assert Engine(Chief()).resume(result.trace, "B", request=request.id).state.said[4] == "completed B ['B']"
-
-
-def test_two_waits_for_one_child_are_both_answered() -> None:
-    class Twice(Chief):
-        def decide(self, state: Log) -> Decision:
-            if state.current_step == 1:
-                return Decision.act([Action("wait", {"line": state.said[0]}), Action("wait", {"line": state.said[0]})])
-            return super().decide(state)
-
-    result = Engine(Twice(), on_wait=None).run("start note:a ask:b\nboth")
-    (request,) = result.waiting
-    result = Engine(Twice()).resume(result.trace, "B", request=request.id)
-    assert result.state.said[1:] == ["completed thought of a B ['B']"] * 2
 
 
 @pytest.mark.parametrize("plan", ["start note:a ask:b\nnothing\nwait", "start note:a ask:b note:c\nnothing"])

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from processes import ended
-from timing import SOON, StandingClock, cancelled_when
+from timing import SOON, StandingClock
 from toys.workers import Boss, Worker, children_of
 
 from refold import (
@@ -102,24 +102,6 @@ class Sleeper(Worker):
         self.tools = {**Worker.tools, "sleep": self.sleep, "process": self.process}
 
 
-def test_the_deadline_of_the_run_holds_for_its_children(tmp_path: Path) -> None:
-    async def main() -> Any:
-        sleeper = Sleeper()
-        clock = StandingClock(lambda: sleeper.asleep and (tmp_path / "pid").exists())
-        budget = RuntimeBudget(max_runtime_seconds=SOON)
-        engine = Engine(Boss(sleeper), budget=budget, traces=tmp_path, clock=clock)
-        return await engine.arun(f"note:a process:{tmp_path / 'pid'}\nnote:b sleep:600")
-
-    result = anyio.run(main)
-    assert result.stop_reason is StopReason.budget_time
-    children = children_of(result.trace)
-    assert [child.stop_reason for child in children] == ["budget_time", "budget_time"]
-    for child in children:
-        assert_closed(child)
-    assert_gone(int((tmp_path / "pid").read_text()))
-    assert_closed(result.trace)
-
-
 def assert_gone(pid: int) -> None:
     """The process has been killed; whoever waits for it may not have been told yet."""
     while not ended(pid):
@@ -174,21 +156,6 @@ def test_cancelling_the_run_cancels_its_children_with_their_books_closed(tmp_pat
         assert each.status == "cancelled"
         assert_closed(each)
     assert_gone(int((tmp_path / "pid").read_text()))
-
-
-def test_a_cancelled_run_is_resumed_with_its_children(tmp_path: Path) -> None:
-    slow = Sleeper()
-    engine = Engine(Boss(slow), traces=tmp_path)
-
-    async def main() -> Any:
-        async with cancelled_when(lambda: slow.asleep):
-            await engine.arun("note:a sleep:600 note:b")
-
-    anyio.run(main)
-    (path,) = tmp_path.glob("*.trace.jsonl")
-    (fate,) = engine.resume(path).waiting
-    result = engine.resume(path, {"ran": "slept"}, request=fate.id)
-    assert result.state.said == ["completed: thought of a slept thought of b"]
 
 
 def told(text: str) -> str:

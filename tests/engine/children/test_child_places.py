@@ -1,7 +1,5 @@
 """Where a run's file is renamed, linked or copied, its children do nothing again."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,6 @@ import pytest
 
 from refold import Action, AgentModule, BestOfN, Decision, Engine, Observation, StateSchema, ask, run_child
 from refold.engine import start_child, wait_child
-from refold.errors import TraceNotFoundError
 from refold.traces.analysis.locate import branches_folder
 
 DONE: list[str] = []
@@ -104,38 +101,10 @@ def renamed(path: Path) -> Path:
     return path.rename(path.with_name("renamed.trace.jsonl"))
 
 
-def linked_elsewhere(path: Path) -> Path:
-    link = path.parent.parent / "elsewhere" / path.name
-    link.parent.mkdir()
-    link.symlink_to(path)
-    return link
-
-
 def linked(path: Path) -> Path:
     link = path.with_name("link.trace.jsonl")
     link.symlink_to(path.name)
     return link
-
-
-def hard_linked(path: Path) -> Path:
-    link = path.with_name("link.trace.jsonl")
-    link.hardlink_to(path)
-    return link
-
-
-@pytest.mark.parametrize("move", [renamed, linked, linked_elsewhere, hard_linked])
-@pytest.mark.parametrize("module", MODULES)
-def test_a_child_is_found_by_another_name_of_its_run(
-    module: type[Noting], move: Callable[[Path], Path], tmp_path: Path
-) -> None:
-    engine, path = waiting(module, tmp_path)
-    moved = move(path)
-    if (module, move) == (Explorer, renamed):  # a candidate's trace begins with a state of the run, by its id
-        with pytest.raises(TraceNotFoundError, match=f"there is no {path.name}"):
-            engine.resume(moved, "7")
-        moved = moved.rename(path)
-    result = engine.resume(moved, "7")
-    assert (result.final_result, DONE) == ("paid; receipt 7", ["paid"])
 
 
 @pytest.mark.parametrize("left", [None, 0, 1, 3], ids=["no file", "no record", "a header", "an older copy"])
@@ -206,21 +175,3 @@ def test_a_run_without_the_folder_of_its_family_pays_no_second_time(module: type
             child.unlink()  # killed before the child had a trace
     path.write_bytes(alone)
     assert (engine.resume(path).final_result, DONE) == ("2", ["paid", "paid", "paid"])
-
-
-def test_a_started_child_that_lost_its_trace_in_the_same_step_is_reported(tmp_path: Path) -> None:
-    class AtOnce(Starter):
-        async def start(self) -> str:
-            return await self.wait(await start_child(Payer(), "pay"))
-
-        def decide(self, state: Notes) -> Decision:
-            return Decision.final(state.notes[0]) if state.notes else Decision.act(Action("start"))
-
-    engine, path = waiting(AtOnce, tmp_path)
-    shutil.rmtree(branches_folder(path))
-    lost = engine.resume(path, "7")
-    assert DONE == ["paid"]
-    told = [str(record.get("data")) for record in lost.trace.records if record.kind == "event"]
-    assert any("its trace is missing" in each for each in told)
-    assert lost.error is not None
-    assert (lost.error.type, "has lost its trace" in lost.error.message) == ("ChildRunError", True)

@@ -27,7 +27,7 @@ from refold import (
 from refold.engine import ChildResult
 from refold.errors import EffectError, UsageError
 from refold.tasks import current_environment
-from refold.testing import assert_replays, check_resume
+from refold.testing import check_resume
 from refold.traces import family
 
 LINES = "note:a note:b\nchance\nnote:c broken:x"
@@ -98,10 +98,6 @@ def test_randomness_ids_and_seeds_depend_on_the_call_alone() -> None:
     assert not set(chances(2, "chance\nchance")) & set(both)
 
 
-def test_replaying_a_run_with_children_is_one_run() -> None:
-    assert_replays(Boss(), "note:a\nnote:b", seed=3)
-
-
 class Asker(AgentModule[Log]):
     """Runs a child in init_state, in decide and in an act of its own."""
 
@@ -126,17 +122,6 @@ class Asker(AgentModule[Log]):
     def reduce(self, state: Log, decision: Decision, observation: Any) -> None:
         if decision.rationale:
             state.said += [decision.rationale, observation.value]
-
-
-def test_hooks_run_children_too_and_verify_serves_them() -> None:
-    async def main() -> None:
-        module = Asker()
-        result = await Engine(module).arun("go")
-        assert result.final_result == "thought of init thought of decide thought of act"
-        assert await Engine(module).averify(result.trace) == []
-        assert len(children_of(result.trace)) == 3
-
-    anyio.run(main)
 
 
 def test_a_fork_takes_recorded_children_and_a_fork_without_reuse_runs_its_own(tmp_path: Path) -> None:

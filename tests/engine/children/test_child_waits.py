@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import anyio
 import pytest
 from toys.workers import Boss, Worker, children_of, without_ids
 
@@ -36,33 +35,6 @@ def test_several_children_ask_and_are_answered_one_by_one(kept: str, tmp_path: P
     assert engine.verify(result.trace) == []
     for child in children_of(result.trace):
         assert Engine(Worker()).verify(child) == []
-
-
-def test_a_handler_is_asked_by_the_child_and_the_run_does_not_stop(tmp_path: Path) -> None:
-    asked: list[str | None] = []
-
-    async def answer(request: WaitRequest) -> str:
-        asked.append(request.prompt)
-        await anyio.sleep(0)
-        return f"{request.prompt}!"
-
-    async def main() -> None:
-        engine = Engine(Boss(Boss()), traces=tmp_path, on_wait=answer)
-        result = await engine.arun("ask:b\nask:c")
-        assert result.state.said == ["completed: completed: b!", "completed: completed: c!"]
-        assert sorted(map(str, asked)) == ["b", "c"]
-        assert not [record for record in result.trace.records if record.kind == "wait"]
-
-    anyio.run(main)
-
-
-def test_a_question_from_two_levels_down_reaches_its_asker(tmp_path: Path) -> None:
-    engine = Engine(Boss(Boss()), traces=tmp_path)
-    result = engine.run("note:a ask:b")
-    (request,) = result.waiting
-    result = engine.resume(result.trace, "B", request=request.id)
-    assert result.state.said == ["completed: completed: thought of a B"]
-    assert engine.verify(result.trace) == []
 
 
 def test_time_spent_waiting_in_a_child_is_not_counted_for_the_run() -> None:

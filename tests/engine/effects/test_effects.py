@@ -18,7 +18,6 @@ from refold import (
     Observation,
     RunResult,
     StateSchema,
-    Trace,
     bind,
     call_info,
     charge,
@@ -30,7 +29,7 @@ from refold import (
     perform_sync,
     rng,
 )
-from refold.errors import EffectError, EffectNotAllowedError, NoRunError, RunClosedError
+from refold.errors import EffectError, EffectNotAllowedError, NoRunError
 from refold.testing import scripted
 
 
@@ -361,21 +360,6 @@ def test_a_thread_that_lost_the_run_is_told_and_bind_carries_it() -> None:
     assert caught[1] == 1
 
 
-def test_an_effect_after_the_end_of_its_run_is_refused() -> None:
-    kept: list[Any] = []
-
-    def later() -> Pair:
-        return perform_sync(pair)
-
-    async def work(state: Log) -> Any:
-        kept.append(bind(later))
-        return 1
-
-    Engine(Decides(work)).run("t")
-    with pytest.raises(RunClosedError):
-        kept[0]()
-
-
 def test_usage_is_read_off_results_marks_and_charges() -> None:
     class Reply(BaseModel):
         text: str
@@ -493,42 +477,6 @@ def test_verify_names_the_first_step_and_phase_where_the_code_has_changed() -> N
     assert (found.step, found.phase) == (0, "decide")
     found, *_ = Engine(ReducesElse(work)).verify(result.trace)
     assert (found.step, found.phase) == (0, "reduce")
-
-
-def test_what_runs_under_two_equal_calls_is_told_apart() -> None:
-    paid: list[str] = []
-
-    def pay() -> str:
-        paid.append(call_info().key)
-        return f"receipt {len(paid)}"
-
-    @effect(idempotent=True)
-    async def order() -> list[Any]:
-        return [await perform(pay), new_id(), rng("d").random()]
-
-    class Orders(AgentModule[Log]):
-        tools = {"order": order}
-
-        def init_state(self, task: str, **inputs: Any) -> Log:
-            return Log()
-
-        def decide(self, state: Log) -> Decision:
-            actions = [Action("order"), Action("order")]
-            return Decision.final("x") if state.current_step else Decision.act(actions, parallel=False)
-
-        def reduce(self, state: Log, decision: Decision, observation: Observation) -> None:
-            state.log.extend(r.output for r in observation.results)
-
-    whole = Engine(Orders(), seed=1).run("t")
-    (first, second) = whole.state.log
-    assert [a != b for a, b in zip(first, second, strict=True)] == [True, True, True]
-    assert len(set(paid)) == 2
-    outcomes = [i for i, r in enumerate(whole.trace.records) if r.kind == "outcome"]
-    cut = b"".join(r.raw + b"\n" for r in list(whole.trace.records)[: outcomes[0] + 1])
-    resumed = Engine(Orders(), seed=1).resume(Trace.from_bytes(cut))
-    assert resumed.state.log[0][0] == "receipt 1"
-    assert len(paid) == 3, "the first payment is kept, the second is made"
-    assert resumed.state.log[1][0] == "receipt 3"
 
 
 def test_an_error_without_a_message_is_the_same_live_and_verified() -> None:

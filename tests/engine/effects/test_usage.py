@@ -22,10 +22,3 @@ from refold.engine import Usage
 def test_a_usage_that_cannot_be_is_refused(given: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Usage(**given)
-
-
-def test_usage_is_read_from_what_is_shaped_like_it() -> None:
-    assert Usage.of({"prompt_tokens": 3, "completion_tokens": 2, "cost_usd": 0.5}) == Usage(3, 2, 0.5)
-    assert Usage.of({"tokens_in": 3, "tokens_out": 2, "cost": None, "estimated": True}) == Usage(3, 2, None, True)
-    assert Usage.of(Usage(1, 2).to_dict()) == Usage(1, 2)
-    assert Usage.of({"words": 3}) is None

@@ -15,7 +15,6 @@ from refold import (
     Observation,
     StateSchema,
     ask,
-    effect,
     perform,
     perform_sync,
     run_child,
@@ -115,53 +114,6 @@ def test_what_changed_code_returned_is_no_result_for_the_old_code(
     assert (result.final_result, DONE) == ("one, yes", ["one"])
 
 
-@pytest.mark.parametrize("beside", [False, True])
-@pytest.mark.parametrize("make", TOOLS)
-def test_a_fork_runs_the_changed_code_and_takes_no_error_for_its_result(
-    make: Callable[[str], Tool], beside: bool, tmp_path: Path
-) -> None:
-    run_id = engine(make("one"), tmp_path, beside=beside).run("t").run_id
-    changed = engine(make("two"), tmp_path, beside=beside)
-    forked = changed.resume(run_id, "yes", on_divergence="fork")
-    if str(forked.status) == "waiting":  # the answer was to the question of a call that the fork makes anew
-        forked = changed.resume(forked.trace, "yes")
-    assert (forked.run_id != run_id, forked.final_result, DONE) == (True, "two, yes", ["one", "two"])
-
-
-def test_a_tool_beside_the_changed_one_gets_no_error_for_its_result(tmp_path: Path) -> None:
-    """Its own request is refused, as the run is about to end; it was not made, and is made later."""
-
-    def pair(what: str, *, too: bool) -> Engine[Notes]:
-        async def beside() -> str:
-            if too:
-                return await perform(pay, "beside")
-            return str(await ask("go on?"))
-
-        class Pair(AgentModule[Notes]):
-            tools = {"work": asynchronous(what), "beside": effect(idempotent=True)(beside)}
-
-            def init_state(self, task: str) -> Notes:
-                return Notes()
-
-            def decide(self, state: Notes) -> Decision:
-                if state.notes:
-                    return Decision.final(" | ".join(state.notes))
-                return Decision.act([Action("work"), Action("beside")])
-
-            def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
-                state.notes += [str(result.output or result.error) for result in observation.results]
-
-        return Engine(Pair(), traces=tmp_path, on_wait=lambda request: "yes" if ready else UNANSWERED)
-
-    ready: list[bool] = []
-    run_id = pair("one", too=False).run("t").run_id
-    ready.append(True)
-    with pytest.raises(DivergenceError):
-        pair("two", too=True).resume(run_id)
-    assert pair("one", too=True).resume(run_id).final_result == "one, yes | beside"
-    assert DONE == ["one", "beside"]
-
-
 class Payer(AgentModule[Notes]):
     """Pays for its task, and then asks."""
 
@@ -230,3 +182,16 @@ def test_another_child_does_not_replace_one_that_has_not_ended(
     if str(result.status) == "waiting":
         result = engine(before, tmp_path).resume(run_id, "yes")
     assert (result.final_result, DONE) == ("one, yes", ["one"])
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("make", TOOLS)
+def test_a_fork_runs_the_changed_code_and_takes_no_error_for_its_result(
+    make: Callable[[str], Tool], beside: bool, tmp_path: Path
+) -> None:
+    run_id = engine(make("one"), tmp_path, beside=beside).run("t").run_id
+    changed = engine(make("two"), tmp_path, beside=beside)
+    forked = changed.resume(run_id, "yes", on_divergence="fork")
+    if str(forked.status) == "waiting":  # the answer was to the question of a call that the fork makes anew
+        forked = changed.resume(forked.trace, "yes")
+    assert (forked.run_id != run_id, forked.final_result, DONE) == (True, "two, yes", ["one", "two"])

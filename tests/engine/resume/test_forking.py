@@ -243,14 +243,6 @@ def test_values_are_set_by_their_paths_in_order(folder: Path | None) -> None:
     linked(fork.trace, source.trace, 2)
 
 
-def test_an_edit_that_changes_nothing_is_said_too(folder: Path | None) -> None:
-    engine, source = walked(folder)
-    for edit in ({}, {"/upto": STEPS}, lambda draft: None):
-        fork = engine.fork(source.trace, 2, edit)
-        assert fork.trace.state(0) == source.trace.state(2)
-        assert "edit" in linked(fork.trace, source.trace, 2)
-
-
 async def async_edit(draft: Walk) -> None:
     draft.upto = 1
 
@@ -459,20 +451,6 @@ def test_a_child_run_is_forked(folder: Path | None) -> None:
 # what a fork is given
 
 
-def test_the_task_is_the_source_s_and_its_inputs_are_not_asked_for_again(folder: Path | None) -> None:
-    task = Task(id="walk", objective="walk", inputs={"upto": 3}, metadata={"a": 1}, constraints={"b": 2})
-    source = Engine(Walker(), traces=folder).run(task)
-
-    class Fewer(Walker):
-        def init_state(self, task: str) -> Walk:  # type: ignore[override]
-            raise AssertionError("a fork has its first state")
-
-    fork = Engine(Fewer(), traces=folder).fork(source.trace, 1)
-    assert fork.trace.header["task"] == source.trace.header["task"]
-    assert fork.run_id.startswith("walk-")
-    assert (fork.state, fork.error) == (source.state, None)
-
-
 def test_steps_go_on_and_tokens_are_counted_anew(folder: Path | None) -> None:
     engine, source = walked(folder, budget=RuntimeBudget(max_steps=50, max_tokens=1000))
     assert source.usage.tokens == 15 * (STEPS + 1) + STEPS
@@ -524,14 +502,6 @@ def add(draft: Walk) -> None:
     draft.metadata["added"] = True
 
 
-def test_idempotency_keys_differ(folder: Path | None) -> None:
-    module = Walker()
-    engine, source = walked(folder, module)
-    engine.fork(source.trace, 0)
-    engine.fork(source.trace, 0)
-    assert len(module.keys) == len(set(module.keys)) == 3 * STEPS
-
-
 @pytest.mark.wide
 def test_a_fork_is_killed_anywhere_and_resumed() -> None:
     engine, source = walked(None)
@@ -546,21 +516,6 @@ def test_a_fork_is_killed_anywhere_and_resumed() -> None:
         while result.waiting:
             result = engine.resume(result.trace, {each.id: {"retry": True} for each in result.waiting})
         assert verified(engine, result).state == fork.state
-
-
-def test_a_fork_that_was_killed_before_its_first_state_begins_with_it_though_its_source_has_gone_on(
-    tmp_path: Path,
-) -> None:
-    source = Engine(Walker(), traces=tmp_path, budget=RuntimeBudget(max_steps=2)).run("t")
-    engine = Engine(Walker(), traces=tmp_path)
-    fork = engine.fork(source.trace, 2, add)
-    path = fork.trace.path
-    assert path is not None
-    path.write_bytes(fork.trace.records[0].raw + b"\n")
-    gone_on = engine.resume(source.trace, budget=RuntimeBudget(max_steps=30))
-    assert gone_on.trace.state_record(2).kind == "resume", "state 2 is another one now"
-    again = verified(engine, engine.resume(path))
-    assert (again.state, again.trace.state(0)) == (fork.state, fork.trace.state(0))
 
 
 @pytest.mark.parametrize("edit", [None, add])

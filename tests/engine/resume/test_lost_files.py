@@ -169,18 +169,6 @@ def test_what_is_not_gone_is_not_told(tmp_path: Path) -> None:
     assert waiting.waiting
 
 
-def test_a_run_that_somebody_resumed_without_its_files_is_not_asked_about_them_again(tmp_path: Path) -> None:
-    class Twice(Writer):
-        def decide(self, state: Pages) -> Decision:
-            return Decision.act(Action("confirm")) if state.current_step in (1, 2) else super().decide(state)
-
-    engine = Engine(Twice(("write", "new.txt")))
-    first = engine.run(scratch(tmp_path / "source"))
-    second = engine.resume(first.trace, "yes", without_files=True)
-    assert second.status == "waiting"
-    assert engine.resume(second.trace, "yes").error is None
-
-
 def test_the_command_line_goes_on_when_told_to(tmp_path: Path) -> None:
     engine = Engine(Book(), traces=tmp_path / "runs")
     run = engine.run(scratch(tmp_path / "source"))

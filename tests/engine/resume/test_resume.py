@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 import pytest
-from hostile_traces import read_docs, write_docs
 
 from refold import (
     Action,
@@ -134,35 +133,6 @@ def test_the_fate_of_a_call_can_be_told_as_ran_failed_or_to_retry() -> None:
         assert result.state.entries[0] == entry
         assert ("pay 0" in calls) == ("retry" in answer)
         assert Engine(Books([])).verify(result.trace) == []
-
-
-def test_a_run_that_waits_with_the_words_of_an_earlier_version_is_answered(tmp_path: Path) -> None:
-    path = tmp_path / "old.trace.jsonl"
-    path.write_bytes(unknown_trace().data)
-    Engine(Books([])).resume(path)
-    docs = read_docs(path)
-    docs[-1]["requests"][0] |= {
-        "prompt": 'pay was started, and it is unknown whether it happened. Did it? Answer {"ran": result}, …',
-        "schema": {"oneOf": [{"properties": {name: {}}, "required": [name]} for name in ("ran", "failed", "retry")]},
-    }
-    write_docs(path, docs)
-    result = Engine(Books([])).resume(path, {"ran": "paid by hand"}, request=Trace.load(path).waiting[0]["id"])
-    assert (result.status, result.state.entries[0]) == (RunStatus.completed, "paid by hand")
-    assert Engine(Books([])).verify(path) == []
-
-
-def test_a_call_that_was_cancelled_is_not_said_to_have_met_a_crash() -> None:
-    calls: list[str] = []
-    books = Books(calls)
-
-    async def pay(n: int) -> str:
-        raise KeyboardInterrupt
-
-    books.tools = {**books.tools, "pay": effect(pay)}
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        Engine(books).run("t")
-    (request,) = Engine(Books(calls)).resume(stopped.value.result.trace).waiting  # type: ignore[attr-defined]
-    assert request.prompt == "pay(n=0) was cancelled before it finished. Did it run?"
 
 
 def test_answers_that_do_not_fit_are_refused_and_the_run_keeps_waiting() -> None:
@@ -367,54 +337,6 @@ def test_a_cancelled_run_can_be_resumed() -> None:
         result = Engine(module).resume(result.trace, {"retry": True})
     assert result.state.entries == EXPECTED
     assert result.trace.final_state["stop_reason"] == "final"
-
-
-class Old(StateSchema):
-    entries: list[str] = []
-    total: int = 0
-
-
-class New(StateSchema):
-    schema_version: int = 2
-    lines: list[str] = []
-
-
-@New.migration(1)
-def to_lines(doc: dict[str, Any]) -> dict[str, Any]:
-    doc["lines"] = doc.pop("entries")
-    del doc["total"]
-    return doc
-
-
-def test_a_trace_of_an_older_schema_resumes_through_the_migrations() -> None:
-    class OldModule(AgentModule[Old]):
-        def init_state(self, task: str, **inputs: Any) -> Old:
-            return Old()
-
-        def decide(self, state: Old) -> Decision:
-            return Decision.act([Action("nothing")])
-
-        def reduce(self, state: Old, decision: Decision, observation: Observation) -> None:
-            state.entries.append("old")
-
-    class NewModule(AgentModule[New]):
-        def init_state(self, task: str, **inputs: Any) -> New:
-            return New()
-
-        def decide(self, state: New) -> Decision:
-            return Decision.final("x")
-
-        def reduce(self, state: New, decision: Decision, observation: Observation) -> None:
-            state.lines.append("new")
-
-    old = Engine(OldModule(), budget=RuntimeBudget(max_steps=2)).run("t")
-    result = Engine(NewModule()).resume(old.trace, budget=RuntimeBudget(max_steps=5))
-    assert result.error is None
-    assert result.state.lines == ["old", "old", "new"]
-    result.trace.check()
-    assert result.trace.final_state == result.state.to_dict()
-    (resumed,) = [r for r in result.trace.records if r.kind == "resume"]
-    assert any(op["path"] == "/lines" for op in resumed["patch"])
 
 
 class Bare(AgentModule[StateSchema]):

@@ -1,7 +1,6 @@
 """A fork with `reuse_effects` takes what was recorded while it asks for the same, and tells where it went on live."""
 
 import shutil
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -297,15 +296,6 @@ def test_another_question_has_no_answer_yet(folder: Path | None) -> None:
         assert lab.lawful(lab.engine.resume(fork.trace, False)).state.entries == [True, False]
 
 
-def test_a_time_that_passed_is_over(folder: Path | None) -> None:
-    lab = Lab(folder, in_turn(Decision.wait(seconds=0.01), Decision.wait(prompt="Quick?", seconds=0.01), tools("work")))
-    time.sleep(0.02)
-    lab.source = lab.lawful(Engine(Logged(lab.module._decide), traces=folder).resume(lab.source.trace))
-    fork = lab.fork()
-    lab.nothing_called(fork)
-    assert fork.state.entries[:2] == [None, None]
-
-
 def test_answers_to_asks_are_taken_in_decide_and_in_tools(folder: Path | None) -> None:
     async def asking(module: Logged, state: Log) -> Decision:
         if state.entries:
@@ -318,20 +308,6 @@ def test_answers_to_asks_are_taken_in_decide_and_in_tools(folder: Path | None) -
     fork = lab.fork()
     lab.nothing_called(fork)
     assert fork.state.entries == [[["1 True", None, None], ["2 me", None, None]]]
-
-
-def test_a_tool_that_waits_is_entered_and_takes_what_it_had_done(folder: Path | None) -> None:
-    """Its question alone is live; the effects inside it, and its finished sibling, are not done again."""
-    lab = Lab(folder, in_turn(tools("approve", "work")))
-    assert lab.source.status == RunStatus.waiting
-    fork = lab.fork()
-    assert fork.status == RunStatus.waiting
-    assert fork.live_from is not None
-    assert (fork.live_from["name"], fork.live_from["why"]) == ("refold.ask", "nobody had answered it in the source run")
-    assert lab.module.calls == ["approve 1"]
-    done = lab.lawful(lab.engine.resume(fork.trace, True))
-    assert done.state.entries == [[["1 True", None, None], ["1: 1", None, None]]]
-    assert lab.module.calls == ["approve 1", "approve 1"]
 
 
 def test_an_answer_that_was_written_before_the_crash_is_taken(folder: Path | None) -> None:
@@ -405,55 +381,6 @@ def test_of_several_tools_those_before_the_first_other_one_are_taken(parallel: b
         called = [f"{name} {9 if i == other else 1}" for i, name in enumerate(names) if i >= other]
         assert sorted(c for c in module.calls if "inner" not in c) == sorted(called)
         assert Engine(module).verify(result.trace) == []
-
-
-def test_what_looks_like_a_part_of_the_state_is_compared_as_it_is(folder: Path | None) -> None:
-    mark = {"$state": "/entries/0"}
-
-    async def marking(module: Logged, state: Log) -> Decision:
-        if len(state.entries) > 1:
-            return Decision.final("done")
-        thought = await perform(module.think, [mark, {"deep": mark}])
-        return Decision.act(Action("copy", {"what": [mark]}), meta={"seen": thought})
-
-    def copy(what: Any) -> Any:
-        return what
-
-    lab, source = Lab(folder, marking), Logged(marking)
-    for module in (lab.module, source):
-        module.tools = {**module.tools, "copy": copy}
-    lab.source = Engine(source, traces=folder, seed=7).run("t")
-    lab.nothing_called(lab.fork())
-
-
-def test_more_of_the_same_is_not_as_recorded(folder: Path | None) -> None:
-    async def twice(module: Logged, state: Log) -> Decision:
-        if state.entries:
-            return Decision.final("done")
-        for _ in range(times[0]):
-            await perform(module.think, 1)
-        return tools("work")
-
-    times = [2]
-    lab = Lab(folder, twice)
-    lab.nothing_called(lab.fork())
-    times[0] = 1
-    fewer = lab.fork()
-    assert (fewer.live_from, lab.module.calls) == (None, []), "what is asked for was recorded; the rest is left"
-    times[0] = 3
-    more = lab.fork()
-    assert more.live_from is not None
-    assert lab.module.calls == ["think", "work 1", "inner 1"]
-
-
-def test_what_had_not_ended_is_made(folder: Path | None) -> None:
-    lab = Lab(None, in_turn(tools("work", n=1), tools("look", n=2)))
-    records = list(lab.source.trace.records)
-    at = [i for i, r in enumerate(records) if r.kind == "intent"][-2]
-    fork = lab.fork(trace=Trace.from_bytes(b"".join(r.raw + b"\n" for r in records[: at + 1])))
-    assert fork.live_from is not None
-    assert (fork.live_from["name"], fork.live_from["why"]) == ("look", "the call had not ended in the source run")
-    assert fork.state == lab.source.state
 
 
 # a crash, and a source that is gone
@@ -637,17 +564,6 @@ def test_a_child_is_forked_with_what_it_and_its_own_children_recorded(folder: Pa
         if fork.live_from is not None:  # it goes on where the child stopped
             assert fork.live_from["step"] >= child.step_count - at
         assert fork.trace.state(child.step_count - at) == child.state(-1)
-
-
-def test_what_was_not_explored_there_is_explored_live(folder: Path | None) -> None:
-    module = Logged(branching)
-    source = Engine(module, traces=folder, seed=7).run("t")
-    other = Logged(branching)
-    engine = Engine(other, traces=folder, branch=BestOfN(score, 1))
-    fork = engine.fork(source.trace, 0, reuse_effects=True)
-    assert fork.live_from is not None
-    assert fork.live_from["phase"] == "branch"
-    assert fork.live_from["why"].startswith("this candidate was not explored in the source run: there is no ")
 
 
 @pytest.mark.parametrize("strategy", ["best", "judged beam"])

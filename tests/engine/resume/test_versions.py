@@ -17,14 +17,13 @@ from refold import (
     Observation,
     RunResult,
     RunStatus,
-    RuntimeBudget,
     StateSchema,
     Trace,
     ask,
     effect,
     perform,
 )
-from refold.engine import UNANSWERED, Divergence
+from refold.engine import Divergence
 from refold.errors import DivergenceError, StateError, StateValueError, UsageError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch
 
@@ -162,21 +161,6 @@ def test_a_run_of_an_older_schema_is_resumed_with_its_answer(folder: Path | None
     assert [len(state.lines) for state in states] == [0, 1, 2, 3, 4, 5, 5]
     again = engine.resume(done.trace)
     assert again.state == done.state
-
-
-def test_versions_follow_each_other_in_one_trace(folder: Path | None) -> None:
-    """Two steps under each of three versions."""
-    engine: Engine[Any] = Engine(Adder(), traces=folder, budget=RuntimeBudget(max_steps=2))
-    result = engine.run("t")
-    for module, steps in ((AdderTwo(), 4), (AdderThree(), 9)):
-        engine = Engine(module, traces=folder)
-        result = engine.resume(result.trace, budget=RuntimeBudget(max_steps=steps))
-        if result.waiting:
-            result = engine.resume(result.trace, "yes")
-        verified(engine, result)
-    assert result.state.lines == LINES
-    assert [r["schema_version"] for r in resumes(result.trace)] == [2, 2, 3]
-    assert sorted({result.trace.state(k)["schema_version"] for k in range(7)}) == [1, 2, 3]
 
 
 EDITS: list[Any] = [None, {"/lines/-": "new"}, lambda draft: draft.lines.append("new")]
@@ -421,53 +405,6 @@ class Asking(AgentModule[Note]):
             state.notes.append([f"{r.output}{self.style}" for r in observation.results])
 
 
-def test_answers_in_tools_go_along_and_what_the_tools_had_done_is_not_done_again(folder: Path | None) -> None:
-    first = Asking()
-    waiting = Engine(first, traces=folder).run("t")
-    waiting = Engine(first, traces=folder).resume(waiting.trace, "me")
-    assert [request.prompt for request in waiting.waiting] == ["Buy bread?", "Buy wine?"]
-    module = Asking("!")
-    engine = Engine(module, traces=folder)
-    answers = {request.id: f"yes {n}" for n, request in enumerate(waiting.waiting)}
-    one = engine.resume(waiting.trace, {waiting.waiting[1].id: "yes 1"}, on_divergence="fork")
-    assert [request.prompt for request in one.waiting] == ["Buy bread?"]
-    assert one.live_from is not None
-    assert one.live_from["args"] == {"prompt": "Buy bread?"}
-    module.calls.clear()
-    both = verified(engine, engine.resume(waiting.trace, answers, on_divergence="fork"))
-    assert both.live_from is None
-    assert both.state.notes == [["paid!"], ["bread: yes 0!", "wine: yes 1!"]]
-    assert module.calls == ["buy bread", "buy wine"], "entered again; no payment is made twice"
-
-
-@pytest.mark.parametrize(
-    ("fate", "entry", "calls"),
-    [
-        ({"ran": "paid by hand"}, "paid by hand!", []),
-        ({"failed": "declined"}, "None!", []),
-        ({"retry": True}, "paid!", ["pay entry"]),
-        (UNANSWERED, "paid!", ["pay entry"]),
-    ],
-)
-def test_a_fate_that_is_told_goes_along(folder: Path | None, fate: Any, entry: str, calls: list[str]) -> None:
-    whole = Engine(Asking()).run("t").trace
-    at = next(i for i, r in enumerate(whole.records) if r.kind == "intent")
-    unknown = Trace.from_bytes(b"".join(r.raw + b"\n" for r in list(whole.records)[: at + 1]))
-    assert Engine(Asking()).resume(unknown).waiting[0].kind == "unknown_effect"
-
-    class Other(Asking):
-        async def decide(self, state: Note) -> Decision:
-            decision = await super().decide(state)
-            return decision if state.notes else Decision.act(decision.actions, rationale="another one")
-
-    module = Other("!")
-    engine = Engine(module)
-    fork = engine.resume(unknown, fate, on_divergence="fork")
-    assert fork.state.notes == [[entry]]
-    assert [request.prompt for request in fork.waiting] == ["Who?"]
-    assert module.calls == calls
-
-
 # a child run whose code has changed
 
 DEEPER = [BestOfN(lambda state: 1.0, 2), BeamSearch(2, 2, lambda state: 1.0)]
@@ -518,37 +455,6 @@ def test_a_child_that_diverges_is_named_before_anything_is_written(folder: Path 
     assert explore(module).verify(done.trace) == []
     onwards = explore(Exploring("!")).resume(waiting.trace, answers, on_divergence="ignore")
     assert onwards.run_id == waiting.run_id
-
-
-def test_answers_to_children_go_along(folder: Path | None) -> None:
-    """What was asked on behalf of children, and answered, is not asked again: neither payment nor question."""
-
-    class Late(Exploring):
-        def reduce(self, state: Note, decision: Decision, observation: Observation) -> None:
-            super().reduce(state, decision, observation)
-            if decision.mode == "wait":
-                state.notes.append("late")
-
-    strategy = BestOfN(lambda state: len(str(state.notes)), 3)
-
-    class Once(Exploring):
-        async def decide(self, state: Note) -> Decision:
-            return await Exploring.decide(self, state) if len(state.notes) != 1 else Decision.wait(prompt="Once?")
-
-    class OnceLate(Once, Late):
-        pass
-
-    waiting = Engine(Once(), branch=strategy, traces=folder).run("t")
-    assert len(waiting.waiting) == 2
-    assert {request.prompt for request in waiting.waiting} == {"Once?"}
-    answers = {request.id: f"yes {n}" for n, request in enumerate(waiting.waiting)}
-    same = Once()
-    taken = Engine(same, branch=strategy, traces=folder).resume(waiting.trace, answers)
-    assert taken.waiting
-    module = OnceLate()
-    fork = Engine(module, branch=strategy, traces=folder).fork(taken.trace, 0, reuse_effects=True)
-    assert module.calls == []
-    assert "Once?" not in {request.prompt for request in fork.waiting}
 
 
 def test_verify_says_that_states_of_another_version_cannot_run_again(folder: Path | None) -> None:

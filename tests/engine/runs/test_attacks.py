@@ -26,7 +26,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.errors import DefinitionError, UsageError, WaitAnsweredError
+from refold.errors import WaitAnsweredError
 from refold.tasks import evaluator
 
 
@@ -184,19 +184,6 @@ def test_bad_results_and_marks_are_errors_of_their_call_alone() -> None:
     ]
 
 
-def test_tools_are_checked_when_the_engine_is_made() -> None:
-    def unknown(x: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
-
-    def positional(x: int, /) -> None: ...
-
-    bad: Any
-    for bad in (5, unknown, positional):
-        with pytest.raises(DefinitionError, match="tool 'bad'"):
-            Engine(Calls(bad=bad))
-    with pytest.raises(UsageError, match="seed"):
-        Engine(Calls(), seed=10**30)
-
-
 def test_an_answer_that_the_tool_could_not_have_given_is_refused() -> None:
     def count() -> int:
         return 3
@@ -270,17 +257,6 @@ def test_verify_sees_changes_beside_a_redaction_mark() -> None:
         words = "dogs"
 
     assert [d.phase for d in Engine(Other(x=lambda: 1)).verify(trace)] == ["decide"]
-
-
-def test_a_reduce_that_fails_after_a_final_decision_is_told_as_reduce() -> None:
-    class Fails(Calls):
-        def reduce(self, state: Seen, decision: Decision, observation: Observation) -> None:
-            if decision.mode == "final":
-                raise ValueError("no")
-
-    result = Engine(Fails(x=lambda: 1)).run("t")
-    assert result.error is not None
-    assert (result.error.phase, result.error.step) == ("reduce", 1)
 
 
 def test_a_call_that_a_budget_cut_off_is_done_again_under_a_larger_one() -> None:

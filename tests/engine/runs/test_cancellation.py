@@ -22,7 +22,6 @@ from refold import (
     StateSchema,
     StopReason,
     Task,
-    effect,
     perform,
 )
 from refold.engine import run_actions
@@ -510,25 +509,3 @@ def test_a_tool_of_its_own_timeout_is_no_cancellation_of_the_run() -> None:
         result = Engine(Acts(tools)).run("t")
         assert isinstance(result.state, Seen)
         assert [r[1] for r in result.state.results[0]] == ["timed out"] * len(tools)
-
-
-def test_a_timeout_of_an_act_hook_leaves_the_actions() -> None:
-    class Hurried(Acts):
-        async def act(self, state: Seen, decision: Decision) -> Any:
-            try:
-                async with asyncio.timeout(0.05):
-                    return await run_actions(self.tools, decision)
-            except TimeoutError:
-                return "left"
-
-        def reduce(self, state: Seen, decision: Decision, observation: Observation) -> None:
-            state.results.append([observation.value])
-
-    @effect(idempotent=True)
-    async def slow() -> None:
-        await anyio.sleep(60)
-
-    for tools in ([slow], [slow, pay]):
-        result = Engine(Hurried(tools), budget=RuntimeBudget(max_steps=1)).run("t")
-        assert isinstance(result.state, Seen)
-        assert result.state.results == [["left"]]

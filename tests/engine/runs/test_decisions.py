@@ -17,12 +17,6 @@ def test_decision_factories_validate(make: Any) -> None:
         make()
 
 
-@pytest.mark.parametrize("answer", [42, None, ["x"], {"a": 1}])
-def test_a_final_answer_that_is_not_text_is_refused_where_it_is_made(answer: Any) -> None:
-    with pytest.raises(UsageError, match="text"):
-        Decision.final(answer)
-
-
 def test_an_unknown_mode_and_repeated_ids_are_refused() -> None:
     with pytest.raises(UsageError, match="not a mode"):
         Decision("dance")  # type: ignore[arg-type]

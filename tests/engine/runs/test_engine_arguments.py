@@ -58,17 +58,6 @@ def test_misuse_is_refused_with_what_to_write_instead(call: Callable[[], Any], s
         call()
 
 
-def test_an_engine_keeps_the_options_it_was_made_with() -> None:
-    engine = Engine(Once())
-    for name in ("module", "budget", "observers", "max_children"):
-        before = getattr(engine, name)
-        with pytest.raises(UsageError, match=rf"Engine\.{name} cannot be changed"):
-            setattr(engine, name, 3)
-        assert getattr(engine, name) is before
-    with pytest.raises(UsageError, match=r"Engine\.bugdet cannot be changed"):
-        setattr(engine, "bugdet", 3)  # noqa: B010 - no type checker lets it pass
-
-
 class Made(Once):
     def __init__(self, low: int, high: int = 9, *rest: object, label: str = "x", **more: object) -> None:
         self.low = low

@@ -17,14 +17,9 @@ from refold import (
     Decision,
     Engine,
     Observation,
-    RunResult,
-    RunStatus,
-    RuntimeBudget,
     StateSchema,
-    StopReason,
     Trace,
 )
-from refold.errors import TraceWriteError
 
 PROGRAM = """
 import sys, threading, time
@@ -238,31 +233,6 @@ def test_a_cancelled_scope_writes_the_end_and_the_cancellation_goes_on() -> None
     assert seen[-1]["status"] == "cancelled"
 
 
-def test_the_result_stands_on_the_cancellation() -> None:
-    caught: list[RunResult] = []
-    seen: list[Any] = []
-
-    async def one() -> None:
-        try:
-            await Engine(Sleeps(), observers=[seen.append]).arun("t")
-        except BaseException as error:
-            caught.append(error.result)  # type: ignore[attr-defined]
-            raise
-
-    async def main() -> None:
-        async with cancelled_when(lambda: seen and seen[-1].kind == "intent"):
-            await one()
-
-    anyio.run(main)
-    assert (caught[0].status, caught[0].stop_reason) == (RunStatus.cancelled, StopReason.cancelled)
-
-
-def test_a_trace_folder_that_is_gone_is_an_error_of_the_run_and_not_of_the_caller(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(TraceWriteError, match="file"):
-        Engine(Sleeps(), traces=tmp_path / "file").run("t")
-
-
 def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_written(tmp_path: Path) -> None:
     tail = """
     import resource
@@ -282,28 +252,6 @@ def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_writ
         finally:
             process.kill()
     assert out == "same\n", errors
-
-
-def test_a_run_that_never_waits_lets_others_have_their_turn() -> None:
-    class Busy(AgentModule[Empty]):
-        tools = {"x": lambda: None}
-
-        def init_state(self, task: str, **inputs: Any) -> Empty:
-            return Empty()
-
-        async def decide(self, state: Empty) -> Decision:
-            return Decision.act([Action("no such tool")])
-
-        def reduce(self, state: Empty, decision: Decision, observation: Observation) -> None:
-            state.n += 1
-
-    async def main() -> bool:
-        engine = Engine(Busy(), budget=RuntimeBudget(max_steps=100_000_000))
-        with anyio.move_on_after(0.3) as scope:
-            await engine.arun("t")
-        return scope.cancelled_caught
-
-    assert anyio.run(main)
 
 
 @pytest.mark.parametrize("signals", ["INT TERM", "INT INT", "TERM INT TERM INT"])

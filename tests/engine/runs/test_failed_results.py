@@ -90,16 +90,3 @@ def test_an_error_of_reduce_names_the_call_that_failed(names: tuple[str, ...], m
     assert "left unfinished" not in shown
     assert "failed: FileNotFoundError: [Errno 2] No such file: 'missing'" in shown
     assert "not committed" in shown
-
-
-def test_an_error_of_reduce_without_a_failed_call_has_no_note() -> None:
-    result = Engine(Reader("other", ("here",))).run("t")
-    assert result.error is None
-
-    class Breaks(Reader):
-        def reduce(self, state: Lines, decision: Decision, observation: Observation) -> None:
-            raise ValueError("broken")
-
-    result = Engine(Breaks("other", ("here",))).run("t")
-    assert result.error is not None
-    assert result.error.message == "broken"

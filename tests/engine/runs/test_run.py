@@ -14,7 +14,6 @@ from refold import (
     Observation,
     RunResult,
     RunStatus,
-    RuntimeBudget,
     StateSchema,
     StopReason,
     Task,
@@ -425,15 +424,6 @@ def test_an_observer_that_raises_is_reported_once_and_dropped() -> None:
     assert seen == ["header"]
     dropped = [r for r in result.trace.records if r.kind == "event" and r["name"] == "observer_dropped"]
     assert len(dropped) == 1
-
-
-def test_max_steps_of_the_task_takes_the_engines_place_and_shows_in_the_state() -> None:
-    module = Scripted(*[Decision.act([Action("double", {"n": 1})])] * 50)
-    result = Engine(module, budget=RuntimeBudget(max_steps=7)).run("t")
-    assert (result.stop_reason, result.steps, result.state.max_steps) == (StopReason.budget_steps, 7, 7)
-    result = Engine(module, budget=RuntimeBudget(max_steps=7)).run(Task(objective="t", budget={"max_steps": 30}))
-    assert (result.stop_reason, result.steps, result.state.max_steps) == (StopReason.budget_steps, 30, 30)
-    assert result.status == RunStatus.stopped
 
 
 def test_set_stop_in_reduce_stops_the_run_with_its_reason() -> None:

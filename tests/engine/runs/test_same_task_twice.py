@@ -1,7 +1,6 @@
 """Runs of one task: equal where the seed is, apart in their ids and environments, whatever text is in them."""
 
 import random
-from typing import Any
 
 from toys.does import Does, Thing
 
@@ -10,7 +9,6 @@ from refold import (
     Decision,
     Engine,
     Observation,
-    Task,
     new_id,
     rng,
 )
@@ -38,18 +36,3 @@ def test_two_runs_of_one_task_give_traces_that_are_equal() -> None:
     third = Engine(Rolls(steps=5), seed=4).run("t").trace
     difference = first.diff(third)
     assert (difference.step, difference.phase) == (0, "header") or difference.phase == "decide"
-
-
-def test_an_env_spec_is_not_kept_from_one_task_to_the_next(tmp_path: Any) -> None:
-    from refold.tasks import current_environment
-
-    seen: list[str] = []
-
-    class Where(Does):
-        tools = {"noop": lambda: seen.append(str(current_environment().root))}
-
-    engine = Engine(Where())
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        engine.run(Task(objective="t", env_spec={"type": "host", "config": {"workspace": str(tmp_path / name)}}))
-    assert seen == [str(tmp_path / "one"), str(tmp_path / "two")]

@@ -12,28 +12,6 @@ from refold.engine.concurrency.threads import in_thread
 from refold.tasks.processes import apart
 
 
-def scheduled_calls() -> list[Any]:
-    """A list to which the running loop adds each call that it schedules for its next turn."""
-    loop = asyncio.get_running_loop()
-    schedule, scheduled = loop.call_soon, list[Any]()
-
-    def noted(*args: Any, **kwargs: Any) -> asyncio.Handle:
-        scheduled.append(args[0])
-        return schedule(*args, **kwargs)
-
-    loop.call_soon = noted  # type: ignore[assignment,method-assign]
-    return scheduled
-
-
-def test_the_awaiting_task_goes_on_when_the_result_arrives_and_not_a_turn_of_the_loop_later() -> None:
-    async def main() -> tuple[str, int]:
-        scheduled = scheduled_calls()
-        name: str = await in_thread(lambda: threading.current_thread().name, {})
-        return name, len(scheduled)
-
-    assert asyncio.run(main()) == ("refold worker", 0)
-
-
 def test_a_cancelled_task_leaves_its_thread_and_goes_on() -> None:
     at_work, may_end = threading.Event(), threading.Event()
 

@@ -21,7 +21,6 @@ from refold import (
     StateSchema,
     ask_sync,
     effect,
-    perform,
     perform_sync,
 )
 from refold.engine.concurrency import threads as workers
@@ -107,21 +106,6 @@ def test_who_waits_for_a_person_keeps_nobody_from_work(few: int) -> None:
     assert result.state.results == [[f"{n}?" for n in range(20)]]
 
 
-def test_a_thread_whose_loop_needs_threads_has_them(few: int) -> None:
-    def inner(n: int) -> int:
-        return n
-
-    def work(n: int) -> int:
-        async def main() -> int:
-            return int(await perform(inner, n))
-
-        return anyio.run(main)
-
-    result = Engine(Many(work, 12)).run("t")
-    assert isinstance(result.state, Count)
-    assert result.state.results == [list(range(12))]
-
-
 def test_threads_that_were_left_behind_take_nobodys_place(few: int) -> None:
     gate = threading.Event()
 
@@ -139,35 +123,6 @@ def test_threads_that_were_left_behind_take_nobodys_place(few: int) -> None:
         assert result.state.results == [list(range(8))]
     finally:
         gate.set()
-
-
-def test_a_result_is_there_for_who_awaits_it_late_and_for_each_callback() -> None:
-    seen: list[Any] = []
-
-    async def awaited_late() -> Any:
-        job: Any = workers.in_thread(lambda: 7, {})
-        while not job.done():
-            await anyio.sleep(0)
-        return await job
-
-    async def with_a_callback() -> Any:
-        job: Any = workers.in_thread(lambda: 8, {})
-        job.add_done_callback(lambda done: seen.append(done.result()))
-        value = await job
-        await anyio.sleep(0)
-        return value
-
-    async def cancelled() -> None:
-        over = threading.Event()
-        with anyio.move_on_after(0.01) as scope:
-            await workers.in_thread(over.wait, {})
-        over.set()
-        seen.append(scope.cancelled_caught)
-
-    assert anyio.run(awaited_late) == 7
-    assert anyio.run(with_a_callback) == 8
-    anyio.run(cancelled)
-    assert seen == [8, True]
 
 
 def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateModel, StateSchema, effect, perform
-from refold.engine.state.model import json_value
 from refold.errors import EffectError
 
 
@@ -82,12 +81,6 @@ def test_an_effect_gives_the_model_that_its_function_returned() -> None:
     assert engine.verify(result.trace) == []
     assert GIVEN[-1] == MADE
     assert GIVEN[-1] is not MADE
-
-
-def test_a_tool_gives_its_model_as_json() -> None:
-    result = Engine(Makes()).run("go")
-    assert result.state.output == json_value(MADE.to_dict(), "")
-    assert result.state.part == MADE
 
 
 def test_a_model_that_nests_too_deep_to_be_read_again_is_refused() -> None:

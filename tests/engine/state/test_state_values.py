@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, Field, NaiveDatetime, ValidationError
 
-from refold import Action, AgentModule, Decision, Engine, Observation, ask, perform
+from refold import Action, Decision, Engine
 from refold.engine.state.commit import fold_step
 from refold.engine.state.model import StateModel, StateSchema, dump, json_value
 from refold.engine.state.serialization import COMPARISON
@@ -288,55 +288,7 @@ def test_datetimes_may_have_to_have_a_zone_or_none() -> None:
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-class _Stamp(datetime):
-    """A subclass of another library, which pydantic reads as a plain datetime."""
-
-
-class _OldZone(tzinfo):
-    """A zone as pytz and dateutil make them: without an offset for no time."""
-
-    def utcoffset(self, when: datetime | None) -> timedelta | None:
-        return None if when is None else timedelta(hours=1)
-
-    def dst(self, when: datetime | None) -> timedelta | None:
-        return None
-
-    def tzname(self, when: datetime | None) -> str:
-        return "CET"
-
-
 NOON = datetime(2026, 10, 25, 12)
-ZONED: list[tuple[str, Any, str]] = [
-    ("when", NOON.replace(tzinfo=BERLIN), "the time zone Europe/Berlin"),
-    ("when", datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=BERLIN), "the time zone Europe/Berlin"),
-    ("when", datetime(2026, 10, 25, 2, 30, fold=1), "fold=1"),
-    ("when", NOON.replace(tzinfo=_OldZone()), "the time zone"),
-    ("when", _Stamp(2026, 10, 25, tzinfo=BERLIN), "the time zone Europe/Berlin"),
-    ("at", time(9, tzinfo=BERLIN), "the time zone Europe/Berlin"),
-    ("at", time(9, fold=1), "fold=1"),
-]
-FIXED: list[tuple[str, Any]] = [
-    ("when", NOON),
-    ("when", NOON.replace(tzinfo=UTC)),
-    ("when", NOON.replace(tzinfo=ZoneInfo("UTC"))),
-    ("when", NOON.replace(tzinfo=timezone(timedelta(hours=1), "CET"))),
-    ("when", _Stamp(2026, 10, 25)),
-    ("at", time(9)),
-    ("at", time(9, tzinfo=UTC)),
-]
-
-
-def test_a_time_in_a_zone_is_held_as_it_is_or_refused_and_never_changed() -> None:
-    for name, value, what in ZONED:
-        with pytest.raises(
-            ValidationError, match=f"at /{name}: .*{what}.*, which JSON cannot keep; keep the time in UTC"
-        ):
-            Everything(**{name: value})
-    for name, value in FIXED:
-        held = getattr(Everything(**{name: value}), name)
-        assert held == value
-        assert held.utcoffset() == value.utcoffset()
-        assert type(held) is (time if name == "at" else datetime)
 
 
 class Meeting(BaseModel):
@@ -464,36 +416,3 @@ def test_a_default_is_what_its_reload_is_or_is_refused(annotation: Any, default:
     again = cls.from_dict(live.to_dict())
     assert (type(again.value), repr(again.value)) == (type(live.value), repr(live.value))
     assert dump(again) == dump(live)
-
-
-class Scored(StateSchema):
-    score: float = 0
-
-
-paid: list[str] = []
-
-
-def pay(amount: float, text: str) -> str:
-    paid.append(text)
-    return text
-
-
-class Payer(AgentModule[Scored]):
-    def init_state(self, task: str) -> Scored:
-        return Scored()
-
-    async def decide(self, state: Scored) -> Decision:
-        await perform(pay, state.score, f"score {state.score}")
-        return Decision.final(str(await ask("Go on?")))
-
-    def reduce(self, state: Scored, decision: Decision, observation: Observation) -> None:
-        pass
-
-
-def test_an_effect_with_a_default_for_its_argument_is_done_once(tmp_path: Path) -> None:
-    paid.clear()
-    waiting = Engine(Payer(), traces=tmp_path).run("x")
-    assert waiting.trace.path is not None
-    result = Engine(Payer(), traces=tmp_path).resume(waiting.trace.path, "yes")
-    assert (result.status, result.final_result, paid) == ("completed", "yes", ["score 0.0"])
-    assert Engine(Payer()).verify(result.trace) == []

@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateModel, StateSchema, perform
 from refold.errors import DefinitionError
-from refold.modules.agent import tool
-from refold.modules.evaluation import Evaluation, exact_match
 from refold.testing import states
 
 ALIASES = [
@@ -185,18 +183,3 @@ def test_a_run_uses_aliases_in_tools_effects_and_the_state(names: dict[str, Any]
     result = Engine(Picks()).run("pick")
     assert (result.final_result, result.error) == ("argument 'size'", None)
     assert Engine(Picks()).verify(result.trace) == []
-
-
-def test_a_tool_of_an_agent_and_a_row_have_parameters_behind_aliases(names: dict[str, Any], tmp_path: Any) -> None:
-    def repeated(text: str, times: int) -> str:
-        """Repeats a text."""
-        return text * times
-
-    repeated.__annotations__ = {"text": names["Name"], "times": names["Limit"], "return": names["Name"]}
-    schema = tool(repeated).parameters_schema["properties"]
-    assert (schema["text"]["type"], schema["times"]["type"]) == ("string", "integer")
-    assert schema["times"]["description"] == "how many"
-    row = {"id": "1", "objective": "o", "text": "a", "times": 2, "target": "aa"}
-    fields = {"inputs": ["text", "times"]}
-    made = Evaluation(task=repeated, dataset=[row], fields=fields, scorers=[exact_match()], folder=tmp_path / "e")
-    assert made.run_sync().pass_rate == 1.0

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, Field
 from refold import Action, Decision, Engine, RunResult, RunStatus, WaitRequest, ask, ask_sync
 from refold.errors import UsageError, WaitAnsweredError
 from refold.testing import scripted
-from refold.testing.strategies import JSON_VALUES
 
 
 class Colour(Enum):
@@ -146,24 +144,6 @@ def test_answers_may_be_given_as_what_they_stand_for(kind: Any, value: Any, form
     assert verified(at_once, at_once.run("t")).state.answers == [form]
 
 
-@pytest.mark.parametrize("value", [math.nan, {1, 2}, b"bytes", object(), "\ud800", {1: "a"}])
-def test_what_is_no_json_is_no_answer(value: Any) -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]))
-    first = engine.run("t")
-    with pytest.raises(WaitAnsweredError, match="cannot be written as JSON"):
-        engine.resume(first.trace, value)
-    assert engine.resume(first.trace).trace.data == first.trace.data
-    unsure = Engine(scripted([Decision.wait(prompt="?")]), on_wait=always(value))
-    assert unsure.run("t").status is RunStatus.waiting
-
-
-def test_a_refusal_says_which_place_does_not_fit() -> None:
-    engine = Engine(scripted([Decision.wait(prompt="Who?", schema={"items": {"properties": {"n": {"type": "null"}}}})]))
-    first = engine.run("t")
-    with pytest.raises(WaitAnsweredError, match=r"\('Who\?'\): at /1/n: 5 is not of type 'null'"):
-        engine.resume(first.trace, [{"n": None}, {"n": 5}])
-
-
 def even(value: int) -> int:
     if value % 2:
         raise ValueError("odd")
@@ -214,13 +194,6 @@ def test_a_schema_is_checked_when_it_is_given() -> None:
     for schema in ({"type": "nothing"}, {"$ref": "https://example.org/x"}, {"minimum": math.nan}, object()):
         with pytest.raises(UsageError):
             Decision.wait(prompt="?", schema=schema)
-
-
-@given(JSON_VALUES)
-def test_any_json_value_arrives_as_it_was_given_and_comes_back_from_the_trace(value: Any) -> None:
-    engine = Engine(scripted([Decision.wait(prompt="?")]))
-    result = verified(engine, engine.resume(engine.run("t").trace, {"value": value}))
-    assert orjson.dumps(result.trace.final_state["answers"]) == orjson.dumps([{"value": value}])
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3), st.lists, max_leaves=4))

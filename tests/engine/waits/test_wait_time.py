@@ -1,13 +1,11 @@
 """Waits and time: deadlines in this process and in another, late answers, and what counts against a budget."""
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import anyio
 import pytest
-from timing import SOON, StandingClock
 
 from refold import (
     UNANSWERED,
@@ -60,27 +58,6 @@ def test_a_wait_for_nobody_passes_in_this_process() -> None:
     assert (result.status, result.state.answers) == (RunStatus.completed, [None, None])
     expired = [record["expired"] for record in result.trace.records if record.kind == "input"]
     assert expired == [[r["requests"][0]["id"]] for r in result.trace.records if r.kind == "wait"]
-
-
-def test_a_handler_that_takes_too_long_is_not_waited_for() -> None:
-    gate = threading.Event()
-
-    def slow(request: WaitRequest) -> int:
-        gate.wait(60)
-        return 1
-
-    async def slow_too(request: WaitRequest) -> int:
-        await anyio.sleep_forever()
-        return 1
-
-    try:
-        for handler in (slow, slow_too):
-            decision, tools = asking(0.02)
-            engine = Engine(scripted([decision, Decision.wait(prompt="?", seconds=0.02)], tools=tools), on_wait=handler)
-            result = verified(engine, anyio.run(engine.arun, "t"))
-            assert (seen(result), result.state.answers) == ([None, None], [None])
-    finally:
-        gate.set()
 
 
 def test_with_nobody_there_to_answer_a_timed_question_suspends_the_run() -> None:
@@ -211,46 +188,6 @@ def test_time_spent_suspended_does_not_count_nor_what_the_handler_took_to_leave_
     last = verified(engine, engine.resume(second.trace, "x"))
     assert (last.status, last.usage.seconds) == (RunStatus.completed, 2.0)
     assert meter.elapsed[-1] == 2.0
-
-
-def test_time_that_a_parallel_tool_works_while_another_waits_does_count() -> None:
-    clock = FakeClock()
-    worked = threading.Event()
-
-    async def asks() -> Any:
-        return await ask("?")
-
-    def works() -> str:
-        clock.advance(100)
-        worked.set()
-        return "worked"
-
-    def answers(request: WaitRequest) -> int:
-        assert worked.wait(30)
-        return 1
-
-    module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
-    engine = Engine(module, clock=clock, on_wait=answers, budget=RuntimeBudget(max_runtime_seconds=50))
-    result = anyio.run(engine.arun, "t")
-    assert (result.status, result.stop_reason) == (RunStatus.stopped, StopReason.budget_time)
-    assert result.usage.seconds >= 100
-
-
-def test_a_deadline_of_the_run_ends_a_tool_that_works_while_another_waits() -> None:
-    async def asks() -> Any:
-        return await ask("?")
-
-    async def works() -> None:
-        working.append(True)
-        await anyio.sleep_forever()
-
-    working = list[bool]()
-    module = scripted([Decision.act([Action("asks"), Action("works")])], tools={"asks": asks, "works": works})
-    engine = Engine(module, budget=RuntimeBudget(max_runtime_seconds=SOON), clock=StandingClock(lambda: working))
-    result = anyio.run(engine.arun, "t")
-    assert (result.status, result.stop_reason, result.waiting) == (RunStatus.stopped, StopReason.budget_time, [])
-    assert result.trace.unfinished is not None
-    assert all(effect.cancelled for effect in result.trace.unfinished.effects)
 
 
 def test_an_effects_own_timeout_is_kept() -> None:

@@ -35,7 +35,6 @@ from refold import (
 )
 from refold.errors import EffectNotAllowedError, NoRunError, UsageError, WaitAnsweredError
 from refold.testing import fold_with_jsonpatch, scripted
-from refold.traces import Record
 
 
 def started(engine: Engine) -> RunResult:
@@ -201,24 +200,6 @@ def test_a_sync_handler_keeps_neither_the_loop_nor_other_tools_waiting() -> None
 
     engine = Engine(acting({"asks": asks, "works": works}), on_wait=lambda request: went_on.wait(30))
     assert verified(engine, started(engine)).state.notes[0] == [True, "worked"]
-
-
-def test_a_handler_is_no_part_of_the_run() -> None:
-    async def handler(request: WaitRequest) -> str:
-        emit("heard")
-        return await perform(str.upper, "free")
-
-    def sync_handler(request: WaitRequest) -> str:
-        emit("heard")
-        assert Engine(scripted([])).run("a run of its own").final_result == "done"
-        return perform_sync(str.upper, "free")
-
-    for each in (handler, sync_handler):
-        engine = Engine(scripted([Decision.wait(prompt="?")]), on_wait=each)
-        result = verified(engine, started(engine))
-        assert result.state.answers == ["FREE"]
-        assert result.trace.steps[0].effects == ()
-        assert result.trace.steps[0].events == []
 
 
 def test_a_handler_that_raises_leaves_the_request_open_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -483,20 +464,6 @@ def test_an_answer_is_for_what_was_shown_and_for_nothing_else() -> None:
 # several at once
 
 
-def test_several_are_open_at_once_and_answered_one_by_one_in_any_order() -> None:
-    tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
-    engine = Engine(acting(tools))
-    result = verified(engine, started(engine))
-    assert sorted(map(str, prompts(result))) == ["a", "b", "c"]
-    with pytest.raises(WaitAnsweredError, match="waits for 3 answers; say which"):
-        continued(engine, result.trace, "which?")
-    ids = {request.prompt: request.id for request in result.waiting}
-    for prompt, left in (("b", ["a", "c"]), ("c", ["a"]), ("a", [])):
-        result = verified(engine, continued(engine, result.trace, prompt.upper(), request=ids[prompt]))
-        assert sorted(map(str, prompts(result))) == left
-    assert (result.status, result.state.notes[0]) == (RunStatus.completed, ["A", "B", "C"])
-
-
 def test_several_are_answered_by_a_mapping_all_or_some() -> None:
     tools = {name: partial(asks_for, name) for name in ("a", "b", "c")}
     engine = Engine(acting(tools))
@@ -523,15 +490,6 @@ def test_a_mapping_with_one_answer_that_does_not_fit_gives_none_of_them() -> Non
     assert (again.waiting, again.trace.data) == (first.waiting, first.trace.data)
 
 
-def test_the_same_question_twice_at_once_is_two_requests() -> None:
-    engine = Engine(acting({"a": partial(asks_for, "?"), "b": partial(asks_for, "?")}))
-    first = engine.run("t")
-    assert prompts(first) == ["?", "?"]
-    one, other = first.waiting
-    assert one.id != other.id
-    assert verified(engine, engine.resume(first.trace, {other.id: 2, one.id: 1})).state.notes[0] == [1, 2]
-
-
 def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool() -> None:
     async def tool() -> list[Any]:
         found: dict[str, Any] = {"first": await ask("first")}
@@ -556,31 +514,6 @@ def test_two_asks_in_a_row_and_two_side_by_side_in_one_tool() -> None:
     assert len(seen[2]) == 1
     assert seen[3] == ["last"]
     assert result.state.notes[0] == [["FIRST", "LEFT", "RIGHT", "LAST"]]
-
-
-@pytest.mark.parametrize("asker", [ask, ask_sync], ids=["async", "sync"])
-def test_who_asks_may_bring_somebody_to_ask_first(asker: Callable[..., Any]) -> None:
-    said: list[str] = []
-
-    def first(request: WaitRequest) -> Any:
-        said.append(f"first: {request.prompt}")
-        return UNANSWERED if request.prompt == "other" else "from the first"
-
-    def second(request: WaitRequest) -> Any:
-        said.append(f"second: {request.prompt}")
-        return "from the second"
-
-    def tool(prompt: str) -> Any:
-        return asker(prompt, on_wait=first)
-
-    async def async_tool(prompt: str) -> Any:
-        return await asker(prompt, on_wait=first)
-
-    each = async_tool if asker is ask else tool
-    tools = {"mine": partial(each, "mine"), "other": partial(each, "other")}
-    engine = Engine(acting(tools, parallel=False), on_wait=second)
-    assert verified(engine, started(engine)).state.notes[0] == ["from the first", "from the second"]
-    assert said == ["first: mine", "first: other", "second: other"]
 
 
 # re-entry
@@ -689,59 +622,6 @@ def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong() -> None
         assert over.wait(30)
         assert verified(engine, continued(engine, first.trace, 7)).state.notes[0] == [7]
     assert went_on == []
-
-
-def test_a_task_that_catches_its_cancellation_brings_nothing_into_a_suspended_run() -> None:
-    async def stubborn() -> Any:
-        try:
-            return await ask("?")
-        except anyio.get_cancelled_exc_class():
-            return "I went on"
-
-    engine = Engine(acting({"stubborn": stubborn}))
-    first = verified(engine, started(engine))
-    assert (first.status, prompts(first)) == (RunStatus.waiting, ["?"])
-    assert verified(engine, continued(engine, first.trace, "fine")).state.notes[0] == ["fine"]
-
-
-@pytest.mark.parametrize(
-    ("fate", "note"), [({"ran": "by hand"}, "by hand"), ({"failed": "no"}, "Failed: no"), ({"retry": True}, "worked")]
-)
-def test_what_became_of_a_call_that_was_cancelled_beside_an_ask_can_be_told(fate: dict[str, Any], note: str) -> None:
-    begun = anyio.Event()
-    resumed: list[bool] = []
-
-    async def works() -> str:
-        if not resumed:
-            begun.set()
-            await anyio.sleep_forever()
-        return "worked"
-
-    async def never(request: WaitRequest) -> None:
-        await anyio.sleep_forever()
-
-    module = acting({"works": works, "asks": partial(asks_for, "?")})
-    records: list[Record] = []
-
-    async def cancelled() -> None:
-        engine = Engine(module, on_wait=never, observers=[records.append])
-        async with anyio.create_task_group() as group:
-            group.start_soon(engine.arun, "t")
-            await begun.wait()
-            await anyio.sleep(0.01)
-            group.cancel_scope.cancel()
-
-    anyio.run(cancelled)
-    trace = Trace.from_bytes(b"".join(record.raw + b"\n" for record in records))
-    assert trace.status == "cancelled"
-    resumed.append(True)
-    engine = Engine(module)
-    result = continued(engine, trace)
-    unknown, *_ = result.waiting
-    assert unknown.kind == "unknown_effect"
-    result = verified(engine, continued(engine, result.trace, {unknown.id: fate}))
-    result = verified(engine, continued(engine, result.trace, "answered"))
-    assert result.state.notes[0] == [note, "answered"]
 
 
 # what sees waits
