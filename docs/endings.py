@@ -8,7 +8,7 @@ from pathlib import Path
 
 from refold import RunStatus, StopReason
 from refold.engine import ENDINGS
-from refold.modules.agent.hooks.stop_reasons import agent_stop_reason
+from refold.modules.agent.trajectory.stop_reasons import agent_stop_reason
 
 PAGE = Path(__file__).with_name("endings.md")
 CLIENT = Path(__file__).parents[1] / "refold" / "view" / "client" / "endings.js"

@@ -9,12 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .agent import Agent
-from .batch import Batch as Batch
 from .chat.content import Content as Content
 from .chat.messages import Message
-from .chat.summarize import Summary as Summary
-from .chat.summarize import find_summarization_boundary as find_summarization_boundary
-from .chat.summarize import summarize_conversation as summarize_conversation
 from .chat.tool_calls import FunctionCall as FunctionCall
 from .chat.tool_calls import FunctionDefinition as FunctionDefinition
 from .chat.tool_calls import ToolCall
@@ -53,6 +49,9 @@ from .events import event_to_dict as event_to_dict
 from .generators import Backoff, GenerateParams, Generator, LiteLLMGenerator, ScriptedGenerator, get_generator
 from .generators import CassetteGenerator as CassetteGenerator
 from .generators import FunctionGenerator as FunctionGenerator
+from .generators.summarize import Summary as Summary
+from .generators.summarize import find_summarization_boundary as find_summarization_boundary
+from .generators.summarize import summarize_conversation as summarize_conversation
 from .hooks.hook import Hook, hook
 from .hooks.ready_made import summarize_when_long as summarize_when_long
 from .hooks.ready_made import tool_metrics as tool_metrics
@@ -62,7 +61,9 @@ from .judge import JudgeResult as JudgeResult
 from .loop.state import AgentState
 from .modes import ToolMode
 from .reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
-from .sampling import Samples as Samples
+from .runs.batch import Batch as Batch
+from .runs.sampling import Samples as Samples
+from .runs.task import AgentTask
 from .stopping import any_tool_use as any_tool_use
 from .stopping import consecutive_errors as consecutive_errors
 from .stopping import elapsed_time as elapsed_time
@@ -76,7 +77,6 @@ from .stopping import token_usage as token_usage
 from .stopping import tool_error as tool_error
 from .stopping import tool_output as tool_output
 from .stopping import tool_use as tool_use
-from .task import AgentTask
 from .tools import DEFAULT_CATCH_EXCEPTIONS as DEFAULT_CATCH_EXCEPTIONS
 from .tools import (
     AgentInput,

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
 from ...engine import UNANSWERED, Engine, RuntimeBudget, run_blocking
 from ...tasks import Task
 from ...traces import Trace
-from .batch import Batch, run_batch, stream_batch
 from .chat.json_forms import plain
 from .chat.messages import Message
 from .events import AgentEvent, AgentStep
@@ -25,14 +24,16 @@ from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
 from .loop.module import AgentLoop
+from .loop.policy import as_policy, hooks_of
 from .loop.setup import Setup
 from .modes import ToolMode
-from .options import AgentOptions, checked_options, engine_for, no_setting
-from .policy import as_policy, hooks_of
-from .run import Running, forked, resumed
-from .sampling import Reward, Samples, sample, sample_forks
-from .task import AgentTask
+from .runs.batch import Batch, run_batch, stream_batch
+from .runs.options import AgentOptions, checked_options, engine_for, no_setting
+from .runs.run import Running, forked, resumed
+from .runs.sampling import Reward, Samples, sample, sample_forks
+from .runs.task import AgentTask
 from .tools import Tool, Toolset, as_tools, discover_tools_on_obj
+from .trajectory.steps_by_run import StepsByRun
 from .trajectory.trajectory import Trajectory
 
 
@@ -254,7 +255,7 @@ class Agent(BaseModel):
             policy=self.policy,
             stop_conditions=tuple(StopCondition.fit_many(self.stop_conditions)),
             agent_id=self.agent_id,
-            earlier=None if earlier is None else tuple(earlier),
+            steps=StepsByRun(self.generator, earlier).of,
         )
         return AgentLoop(setup)
 

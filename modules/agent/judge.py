@@ -7,15 +7,15 @@ from typing import Any
 
 from ...engine import StateModel
 from ...traces.errors import ExternalError
-from .chat.compaction import capabilities_of
 from .chat.messages import Message
+from .chat.truncation import cut_middle
 from .chat.usage import Usage
 from .generators.identifiers import get_generator
 from .generators.journaled import generate
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
 from .generators.providers.backoff import Backoff
-from .tools.results.truncation import cut_middle
+from .loop.compaction import capabilities_of
 from .trajectory.trajectory import Trajectory
 
 PROMPT = """\

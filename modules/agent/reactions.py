@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ...engine import emit
 from .chat.json_forms import message_to_dict, messages_from, plain_object
 from .chat.messages import Message
-from .loop.errors import error_from_dict, error_text, error_to_dict, error_type
+from .generators.recorded_error import error_from_dict, error_text, error_to_dict, error_type
 from .tools.results.errors import Stop, ToolSignal
 
 DENIED = "[POLICY DENIED]"

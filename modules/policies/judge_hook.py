@@ -9,9 +9,9 @@ from ...engine import call_info, emit
 from ...engine.errors import NoRunError
 from ...traces.errors import DivergenceError, RunAbortedError
 from ..agent.events import ToolStart
+from ..agent.generators.recorded_error import error_text, error_type
 from ..agent.hooks import Hook
 from ..agent.loop.current_turn import CurrentTurn, current_turn
-from ..agent.loop.errors import error_text, error_type
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
 from .approval import asked, said_twice
 from .judge.judge import ProcessDecision, ProcessJudge

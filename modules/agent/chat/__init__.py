@@ -1,4 +1,4 @@
-"""The chat with a model: messages, tool calls, usage, compaction."""
+"""The chat with a model: messages, tool calls, usage."""
 
 from .content import Content, ContentAudioInput, ContentImageUrl, ContentText
 from .messages import Message, Role

@@ -14,7 +14,7 @@ from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
-from ..loop.errors import error_text
+from ..generators.recorded_error import error_text
 from .fields import Document, Messages, Metrics, Moment, OptionalError, OptionalGenerator, StepUsage
 from .masked_arguments import masked_arguments
 from .sinks import Sink, write_document

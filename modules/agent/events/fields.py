@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainVali
 from ..chat.json_forms import call_from, message_to_dict, messages_from, plain_object, usage_from, usage_to_dict
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall
+from ..chat.truncation import cut_middle
 from ..chat.usage import Usage
 from ..generators.protocol import Generator
-from ..loop.errors import ERROR_SHOWN, error_to_dict, told_error
+from ..generators.recorded_error import ERROR_SHOWN, error_to_dict, told_error
 from ..reactions import Reaction, reaction_from_dict
-from ..tools.results.truncation import cut_middle
 from .metrics import MetricSeries
 from .model_name import generator_from
 

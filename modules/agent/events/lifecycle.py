@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from ..loop.errors import error_cause, error_text, error_type
+from ..generators.recorded_error import error_cause, error_text, error_type
 from .base import AgentEvent, AgentStatus, AgentStopReason, Incomplete
 from .fields import Document, Error, ErrorOrText
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..loop.errors import error_text
+from ..generators.recorded_error import error_text
 from .base import AgentStep
 from .fields import OptionalReaction
 

@@ -108,3 +108,8 @@ class ToolStep(AgentStep):
         """Return the call, masked, its error and whether it stops the run."""
         error = shown_error(self.error)["error"]
         return {"tool_call": shown_call(self.tool_call), "step": self.step, "stop": self.stop, "error": error}
+
+
+def failed_call(step: ToolStep) -> bool:
+    """Return whether a tool's call failed, by its step or its message."""
+    return step.error is not None or any(message.metadata.get("error") is not None for message in step.messages)

@@ -15,6 +15,7 @@ from ....traces.errors import RunAbortedError
 from ...rate_limits import current_limiter, request_slot
 from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage
+from ..chat.usage_scope import spent
 from .errors import (
     FatalGeneratorError,
     RateLimitedError,
@@ -31,7 +32,6 @@ from .providers.backoff import Backoff as Backoff
 from .providers.backoff import OnRetry, with_backoff
 from .providers.provider_errors import classified
 from .request_context import Listener, listener, request_number
-from .usage_scope import spent
 
 Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
 """Returns a chat and its parameters in the form to send; pure, and changes neither."""

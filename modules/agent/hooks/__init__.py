@@ -4,7 +4,7 @@
 `stop_reasons` names the ending. `steps` provides the steps for stop conditions, and `patterns` matches text.
 """
 
-from ..chat.summarize import find_summarization_boundary, summarize_conversation
+from ..generators.summarize import find_summarization_boundary, summarize_conversation
 from .hook import CountingFunction, CountingHook, EventTypes, Hook, HookFunction, hook, is_async
 from .ready_made import summarize_when_long, tool_metrics
 

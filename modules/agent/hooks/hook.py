@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from ....engine import in_thread
-from ..conditions import Condition, as_condition
 from ..events.base import AgentEvent
 from ..events.metrics import MetricSeries
 from ..events.tool_events import ToolStart
 from ..reactions import Reaction
 from ..scorers import Scorer, as_scorer
 from ..warnings import AgentWarning
+from .conditions import Condition, as_condition
 
 EventTypes: TypeAlias = type[AgentEvent] | tuple[type[AgentEvent], ...]
 HookFunction: TypeAlias = Callable[..., Reaction | Awaitable[Reaction | None] | None]

@@ -4,13 +4,18 @@ from datetime import datetime
 
 from ....engine import call_info, emit
 from ....engine.errors import NoRunError
-from ..chat.summarize import conversation_text, find_summarization_boundary, summarize_conversation, summary_message
 from ..events import AgentEvent, GenerationStart, MetricSeries, ToolStart, ToolStep
+from ..events.tool_events import failed_call
 from ..generators.estimate import estimate_tokens
 from ..generators.identifiers import get_generator
 from ..generators.protocol import Generator
+from ..generators.summarize import (
+    conversation_text,
+    find_summarization_boundary,
+    summarize_conversation,
+    summary_message,
+)
 from ..reactions import Reaction, Retry
-from ..trajectory.tables import failed_call
 from .hook import Hook
 
 _UNDER_WAY = 10_000

@@ -9,6 +9,7 @@ from ....engine import ActionResult, Decision, Observation, call_info, effect, p
 from ....engine.errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
+from ..chat.usage_scope import spending
 from ..chat.validation import INTERRUPTED
 from ..events import (
     AgentEvent,
@@ -21,15 +22,14 @@ from ..events import (
     ToolStart,
     ToolStep,
 )
-from ..events.facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
-from ..generators.usage_scope import spending
+from ..generators.recorded_error import recorded_error
 from ..hooks.steps import Steps
 from ..reactions import DENIED, Reaction, RetryWithFeedback
 from ..tools import ToolOutcome, call_text, tool_context
 from ..tools.results.errors import catches
 from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
-from .errors import recorded_error
+from .facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
 from .setup import Setup
 from .state import AgentState
 from .turn import Turn, kind_of
@@ -237,7 +237,7 @@ class Acting:
 
     def steps_so_far(self) -> Steps:
         """Return the steps of earlier turns and of this turn."""
-        return Steps(self.setup.steps.of(call_info().run_id), self.steps)
+        return Steps(self.setup.steps(call_info().run_id), self.steps)
 
 
 class _Judging:

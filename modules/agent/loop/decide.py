@@ -11,11 +11,9 @@ from typing import Any
 
 from ....engine import emit, follow_run
 from ....engine.errors import NoRunError
-from ..chat.compaction import compacted
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
-from ..events.facts import incomplete_of, start_params
 from ..generators.errors import ContextOverflowError, GeneratorError
 from ..generators.estimate import estimate_tokens
 from ..generators.finish_reasons import finish_of
@@ -23,10 +21,12 @@ from ..generators.generation import Generation
 from ..generators.journaled import generate
 from ..generators.params import GenerateParams
 from ..generators.providers.backoff import Backoff, Retry
+from ..generators.recorded_error import error_text, error_type
 from ..generators.request_context import listening
 from ..modes import mode_after_error, read_answer
+from .compaction import compacted
 from .dispatch import Dispatch
-from .errors import error_text, error_type
+from .facts import incomplete_of, start_params
 from .setup import Setup, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named

@@ -17,11 +17,11 @@ from ....engine import effect, emit, now, own_error, perform
 from ....traces.errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
 from ..chat.usage import Usage
+from ..chat.usage_scope import spending
 from ..events import AgentEvent, AgentStep, MetricSeries, ReactStep, ToolStart
-from ..generators.usage_scope import spending
+from ..generators.recorded_error import error_to_dict, error_type
 from ..hooks.hook import CountingHook, Hook
 from ..reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner
-from .errors import error_to_dict, error_type
 
 log = logging.getLogger("refold")
 _PASSED_ON = (RunAbortedError, DivergenceError)

@@ -5,7 +5,6 @@ from typing import Any
 
 from ....engine import AgentModule, Decision, Observation, RunFailure, emit
 from ....tasks import Task
-from ..chat.compaction import capabilities_of
 from ..chat.json_forms import message_from, usage_to_dict
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
@@ -14,6 +13,7 @@ from ..modes import ToolMode, choose_mode
 from ..tools import Toolset
 from ..tools.results.reported_outcome import told_outcome
 from .act import observed
+from .compaction import capabilities_of
 from .decide import Deciding, is_live
 from .reduce import is_empty, reduce_turn
 from .setup import Setup

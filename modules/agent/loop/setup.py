@@ -1,6 +1,6 @@
 """An Agent's configuration for one run, fixed when its module is made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,13 +15,17 @@ from ..generators.params import GenerateParams
 from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff
 from ..hooks.hook import Hook
-from ..hooks.steps import StepsByRun
 from ..hooks.stop_conditions import StopCondition
 from ..modes import ToolMode, prompt_for
-from ..policy import Policy
 from ..tools import Tool, ToolContext, by_wire_name
 from .dispatch import Listeners
+from .policy import Policy
 from .state import AgentState
+
+
+def no_steps(run_id: str) -> list[AgentStep]:
+    """Return no steps: the loop itself reads no trace."""
+    return []
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,13 @@ class Setup:
     policy: Policy | None = None
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
-    earlier: tuple[AgentStep, ...] | None = None
-    """The steps of the conversation's earlier runs, for the stop conditions; None for a first run."""
+    steps: Callable[[str], list[AgentStep]] = no_steps
+    """Returns the committed steps of a run and of the conversation's earlier runs, for the stop conditions."""
 
     @cached_property
     def listeners(self) -> Listeners:
         """The hooks by the events they listen to."""
         return Listeners(self.hooks)
-
-    @cached_property
-    def steps(self) -> StepsByRun:
-        """The run's steps for stop conditions; each record is read once."""
-        return StepsByRun(self.generator, self.earlier)
 
     @cached_property
     def by_name(self) -> dict[str, Tool[..., Any]]:

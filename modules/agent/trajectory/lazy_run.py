@@ -14,11 +14,11 @@ from ....traces import Trace
 from ..chat.messages import Message
 from ..events import AgentEvent
 from ..events.base import AgentStopReason
-from ..events.facts import message_as_told
-from ..hooks.stop_reasons import agent_stop_reason
+from ..loop.facts import message_as_told
 from ..loop.state import AgentState
 from ..loop.turn import USUAL_REASONS, Turn
 from .projector import events_of
+from .stop_reasons import agent_stop_reason
 
 _DECIDE, _COMMIT = b'\n{"kind":"decide",', b'\n{"kind":"commit",'
 _OTHERWISE = (b'"reactions":', b'"compaction":', b'"problems":')

@@ -47,15 +47,15 @@ from ..events import (
     ToolStep,
     UserInputRequired,
 )
-from ..events.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
-from ..hooks.stop_reasons import agent_stop_reason
+from ..generators.recorded_error import recorded_error
 from ..loop.dispatch import attach
-from ..loop.errors import recorded_error
+from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
 from ..loop.reduce import Consequences, consequences, error_of, turn_messages
 from ..loop.state import AgentFacts
 from ..loop.turn import Turn
 from ..modes import feedback_on
 from ..tools import ToolOutcome
+from .stop_reasons import agent_stop_reason
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)

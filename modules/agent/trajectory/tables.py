@@ -7,7 +7,8 @@ from typing import Any
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationEnd, GenerationStep, ReactStep, ToolStep
-from ..loop.errors import error_text
+from ..events.tool_events import failed_call
+from ..generators.recorded_error import error_text
 
 
 def summary_of(events: Sequence[AgentEvent], usage: Usage, session_id: str) -> dict[str, Any]:
@@ -69,11 +70,6 @@ def rows_of(events: Sequence[AgentEvent], session_id: str) -> list[dict[str, Any
                 }
             )
     return rows
-
-
-def failed_call(step: ToolStep) -> bool:
-    """Return whether a tool's call failed, by its step or its message."""
-    return step.error is not None or any(message.metadata.get("error") is not None for message in step.messages)
 
 
 def _message_cells(message: Message | None) -> dict[str, Any]:

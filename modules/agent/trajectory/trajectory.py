@@ -26,6 +26,7 @@ from ....traces.errors import TraceError, UsageError
 from ....traces.html_card import Card, block_of
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
+from ..chat.truncation import cut_middle
 from ..chat.usage import Usage, UsageAtLeast
 from ..events import (
     AgentEnd,
@@ -41,11 +42,10 @@ from ..events import (
     steps_among,
 )
 from ..events.event_json import EventFormatError
-from ..loop.last_run import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
-from ..loop.last_run import last_run as events_of_last_run
 from ..reactions import Reaction
-from ..tools.results.truncation import cut_middle
 from .conversation import context, conversation
+from .last_run import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
+from .last_run import last_run as events_of_last_run
 from .lazy_run import EventsNeeded, LazyRun
 from .projector import events_of
 from .tables import rows_of, summary_of

@@ -9,8 +9,8 @@ from xml.sax.saxutils import escape
 
 from ....engine import emit
 from ...agent.chat.messages import Message
+from ...agent.chat.truncation import cut_middle
 from ...agent.generators import GeneratorError, generate, listening
-from ...agent.tools.results.truncation import cut_middle
 from ...tools.human.remembered import Remembered
 from .judge import ProcessJudge
 

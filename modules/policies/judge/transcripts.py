@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from xml.sax.saxutils import escape, quoteattr
 
 from ...agent.chat.messages import Message
+from ...agent.chat.truncation import cut_middle
 from ...agent.loop.current_turn import CurrentTurn
-from ...agent.tools.results.truncation import cut_middle
 
 TranscriptStrategy = Literal["rubric_only", "intent_only", "intent_plus_calls", "intent_plus_outputs_summary", "full"]
 """The strategies; each shows the judge more than the previous one.

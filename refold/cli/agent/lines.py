@@ -22,7 +22,7 @@ from ...modules.agent import (
     UserInputRequired,
 )
 from ...modules.agent.events.masked_arguments import masked_arguments
-from ...modules.agent.loop.errors import error_type
+from ...modules.agent.generators.recorded_error import error_type
 from ...modules.agent.tools import action_for
 from ..render.text import brief, clean, cut, seconds_text, value_text
 

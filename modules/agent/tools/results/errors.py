@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .....engine.errors import EffectError
 from .....traces.errors import DivergenceError, RunAbortedError
-from .truncation import cut_middle
+from ...chat.truncation import cut_middle
 
 DEFAULT_CATCH_EXCEPTIONS: frozenset[type[Exception]] = frozenset({json.JSONDecodeError, ValidationError})
 """Errors in the model's text: a narrower `catch` than the default, which catches everything."""

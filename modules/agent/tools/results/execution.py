@@ -17,7 +17,7 @@ from .....engine import Usage, call_info, charge, emit, own_error
 from .....engine.errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage as AgentUsage
-from ...generators.usage_scope import Spending
+from ...chat.usage_scope import Spending
 from ..context import current_tool, current_tool_call
 from ..nested_json import unpacked
 from ..schema import Parameters, adapter_for, arguments_text, call_arguments

@@ -10,9 +10,9 @@ import anyio.to_thread
 
 from .....engine import now
 from ...chat.content import ContentText
+from ...chat.truncation import cut_middle
 from .cache import cache_folder
 from .outcome import ToolOutcome
-from .truncation import cut_middle
 
 MAX_OUTPUT = 30_000
 """The largest number of characters of a tool's output in a conversation."""

@@ -9,9 +9,9 @@ from .....traces.errors import RefoldError
 from ...chat.content import Content, content_part
 from ...chat.json_forms import usage_from, usage_to_dict
 from ...chat.messages import Message
+from ...chat.truncation import cut_middle
 from ...chat.usage import Usage
 from .errors import ErrorModel
-from .truncation import cut_middle
 
 USED = "used"
 SUBAGENT_COST = "subagent_cost_usd"

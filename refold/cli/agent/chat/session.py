@@ -26,7 +26,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from ....engine import UNANSWERED, RunResult, WaitRequest
 from ....modules.agent import Agent, Trajectory
 from ....modules.agent.generators import listening
-from ....modules.agent.options import AgentOptions
+from ....modules.agent.runs.options import AgentOptions
 from ....traces import Trace
 from ...exit_codes import exit_code
 from ...input.questions import ask_person

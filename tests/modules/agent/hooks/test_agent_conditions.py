@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.modules.agent import ToolCall, ToolEnd, ToolError, ToolStart
-from refold.modules.agent.conditions import (
+from refold.modules.agent.events import AgentStart, GenerationError, MetricSeries
+from refold.modules.agent.generators.recorded_error import recorded_error
+from refold.modules.agent.hooks.conditions import (
     Condition,
     ScoringCondition,
     always,
@@ -24,8 +26,6 @@ from refold.modules.agent.conditions import (
     or_,
     tool_called,
 )
-from refold.modules.agent.events import AgentStart, GenerationError, MetricSeries
-from refold.modules.agent.loop.errors import recorded_error
 
 CALL = ToolCall.of("c1", "look", {"q": "a"})
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold.modules.agent import conditions
 from refold.modules.agent.events import AgentStep, GenerationStep
+from refold.modules.agent.hooks import conditions
 from refold.modules.agent.hooks.stop_conditions import always, and_, never, not_, or_
 from refold.modules.agent.stopping import StopCondition, stop_condition
 

@@ -27,8 +27,8 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.loop.last_run import answer_of, end_of
 from refold.modules.agent.trajectory.conversation import conversation
+from refold.modules.agent.trajectory.last_run import answer_of, end_of
 from refold.modules.agent.trajectory.lazy_run import EventsNeeded, LazyRun
 
 pytestmark = pytest.mark.anyio

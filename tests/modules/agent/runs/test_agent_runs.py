@@ -37,8 +37,8 @@ from refold.modules.agent.events import (
     UserInputRequired,
 )
 from refold.modules.agent.generators import RateLimitedError
-from refold.modules.agent.options import known_options
 from refold.modules.agent.reactions import Continue, Reaction, RetryWithFeedback
+from refold.modules.agent.runs.options import known_options
 from refold.modules.agent.trajectory.projector import KEPT
 
 pytestmark = pytest.mark.anyio

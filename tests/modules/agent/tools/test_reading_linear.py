@@ -18,8 +18,8 @@ from refold.cli.agent.chat.shown_words import sure_words
 from refold.engine.effects.journal.redacted_match import text_fits
 from refold.modules.agent import judge as judging
 from refold.modules.agent import tool
-from refold.modules.agent.chat import summarize as summarizing
 from refold.modules.agent.events.masked_arguments import masked_arguments
+from refold.modules.agent.generators import summarize as summarizing
 from refold.modules.agent.modes import TEXT_MODES
 from refold.modules.agent.modes.xml_calls import with_end
 from refold.modules.policies.judge.judge import read_decision

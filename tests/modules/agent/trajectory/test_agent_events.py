@@ -43,7 +43,7 @@ from refold.modules.agent.events import (
     event_to_dict,
 )
 from refold.modules.agent.generators.errors import FatalGeneratorError
-from refold.modules.agent.loop.errors import RecordedError, error_from_dict, error_to_dict, recorded_error
+from refold.modules.agent.generators.recorded_error import RecordedError, error_from_dict, error_to_dict, recorded_error
 from refold.modules.agent.reactions import Fail, Finish, RetryWithFeedback
 from refold.modules.agent.warnings import AgentWarning
 

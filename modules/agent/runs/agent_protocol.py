@@ -8,13 +8,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 from uuid import UUID
 
-from ...engine import Engine
-from ...tasks import Task
-from .events import AgentEvent, AgentStep
-from .generators.protocol import Generator
-from .hooks.hook import Hook
+from ....engine import Engine
+from ....tasks import Task
+from ..events import AgentEvent, AgentStep
+from ..generators.protocol import Generator
+from ..hooks.hook import Hook
+from ..trajectory.trajectory import Trajectory
 from .options import AgentOptions
-from .trajectory.trajectory import Trajectory
 
 
 class RunsGoals(Protocol):

@@ -5,12 +5,12 @@ from typing import Any
 
 from ....engine import effect, perform
 from ....engine.errors import EffectError
+from ..chat.messages import Message
 from ..generators.errors import GeneratorError
 from ..generators.generation import Generation
 from ..generators.protocol import Capabilities, DescribedGenerator, Generator
-from ..loop.turn import Compaction
-from .messages import Message
-from .summarize import PROMPT, conversation_text, find_summarization_boundary, read_summary, summary_message
+from ..generators.summarize import PROMPT, conversation_text, find_summarization_boundary, read_summary, summary_message
+from .turn import Compaction
 
 TRIGGER = "overflow_recovery"
 KEEP = 10

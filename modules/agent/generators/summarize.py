@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from ....engine import StateModel
-from ..generators.generation import Generation
-from ..generators.identifiers import get_generator
-from ..generators.journaled import generate
-from ..generators.params import GenerateParams
-from ..generators.protocol import Generator
-from .messages import Message
+from ..chat.messages import Message
+from .generation import Generation
+from .identifiers import get_generator
+from .journaled import generate
+from .params import GenerateParams
+from .protocol import Generator
 
 PROMPT = """\
 You are given the beginning of a conversation between a user and an assistant that works with tools. The assistant \

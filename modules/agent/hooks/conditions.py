@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .events.metrics import MetricSeries
+from ..events.metrics import MetricSeries
 
 
 class Condition:

@@ -1,8 +1,8 @@
 """An agent as a task: an evaluation or a study calls it."""
 
-from ...tasks import Task
+from ....tasks import Task
+from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
-from .trajectory.trajectory import Trajectory
 
 
 class AgentTask:

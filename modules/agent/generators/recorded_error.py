@@ -7,7 +7,8 @@ from typing import Any
 
 from ....engine.errors import EffectError
 from ....traces.errors import ExternalError
-from ..generators.errors import (
+from ..chat.truncation import cut_middle
+from .errors import (
     ContextOverflowError,
     FatalGeneratorError,
     GeneratorError,
@@ -15,7 +16,6 @@ from ..generators.errors import (
     TransientGeneratorError,
     UnreachableError,
 )
-from ..tools.results.truncation import cut_middle
 
 ERROR_SHOWN = 2_000
 """The largest number of characters of an error's text in events; longer texts lose their middle."""

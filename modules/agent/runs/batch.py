@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager, contextmanager
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from ...tasks import Task, as_task
+from ....tasks import Task, as_task
+from ..events import AgentEvent
+from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
-from .events import AgentEvent
-from .trajectory.trajectory import Trajectory
 
 Told = tuple[int, AgentEvent]
 """The index of a goal, and an event of its run."""

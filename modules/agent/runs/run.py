@@ -9,22 +9,22 @@ from typing import Any
 
 import anyio
 
-from ...engine import Engine, RunResult, RunStream, RuntimeBudget, cancel_requests, is_cancelled, own_error
-from ...tasks import Task, as_task
-from ...traces import Record, Trace
-from ...traces.file.append_only import SUFFIX
-from ...traces.stores.store_url import is_url, split_run
+from ....engine import Engine, RunResult, RunStream, RuntimeBudget, cancel_requests, is_cancelled, own_error
+from ....tasks import Task, as_task
+from ....traces import Record, Trace
+from ....traces.file.append_only import SUFFIX
+from ....traces.stores.store_url import is_url, split_run
+from ..chat.json_forms import message_to_dict
+from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
+from ..events.live_pieces import Pieces
+from ..generators.request_context import listener, listening
+from ..loop.module import AgentLoop
+from ..reactions import Reaction
+from ..trajectory.lazy_run import LazyRun
+from ..trajectory.projector import KEPT, Projector, events_of
+from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
-from .chat.json_forms import message_to_dict
-from .events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
-from .events.live_pieces import Pieces
-from .generators.request_context import listener, listening
-from .loop.module import AgentLoop
 from .options import budget_of_fork, heartbeat_of
-from .reactions import Reaction
-from .trajectory.lazy_run import LazyRun
-from .trajectory.projector import KEPT, Projector, events_of
-from .trajectory.trajectory import Trajectory
 
 log = logging.getLogger("refold")
 

@@ -8,9 +8,9 @@ from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
 from ..generators.finish_reasons import finish_of
-from ..loop.state import AgentFacts
-from ..loop.turn import Turn
 from ..tools import ToolOutcome
+from .state import AgentFacts
+from .turn import Turn
 
 _NONE = Usage()
 _SAYING = frozenset(("images", "audio", "parts"))

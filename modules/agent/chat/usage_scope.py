@@ -2,7 +2,7 @@
 
 from contextvars import ContextVar
 
-from ..chat.usage import Usage
+from .usage import Usage
 
 
 class Spending:

@@ -11,16 +11,16 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ...engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child
-from ...tasks import Task, as_task
-from ...traces import Trace
-from ...traces.errors import ExternalError
-from ...traces.file.children import children_of
+from ....engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child
+from ....tasks import Task, as_task
+from ....traces import Trace
+from ....traces.errors import ExternalError
+from ....traces.file.children import children_of
+from ..trajectory.converters import trajectory_to_jsonl_record
+from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
 from .options import engine_for
 from .run import entered, forked
-from .trajectory.converters import trajectory_to_jsonl_record
-from .trajectory.trajectory import Trajectory
 
 Reward: TypeAlias = Callable[[Trajectory], Any | Awaitable[Any]]
 """A function, sync or async, that returns a number, or an object with a float value such as a JudgeResult."""

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
-from .hooks.hook import Hook
-from .tools import Tool
+from ..hooks.hook import Hook
+from ..tools import Tool
 
 log = logging.getLogger("refold")
 

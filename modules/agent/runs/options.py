@@ -6,9 +6,9 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from ...engine import AgentModule, CommonOptions, Engine, RuntimeBudget
-from ...tasks import Task
-from ...traces import Trace
+from ....engine import AgentModule, CommonOptions, Engine, RuntimeBudget
+from ....tasks import Task
+from ....traces import Trace
 
 HEARTBEAT_SECONDS = 15.0
 """Seconds of silence after which a stream yields a Heartbeat."""

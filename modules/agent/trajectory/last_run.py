@@ -8,8 +8,8 @@ from ....engine import RunFailure, RunStatus, WaitRequest
 from ....traces import Trace
 from ..events import AgentEnd, AgentEvent, AgentStart, EventFormatError
 from ..events.base import AgentStopReason
-from ..trajectory.conversation import conversation
-from .errors import error_text, error_type
+from ..generators.recorded_error import error_text, error_type
+from .conversation import conversation
 
 _BY_STOP: dict[AgentStopReason, RunStatus] = {
     "finished": RunStatus.completed,
