@@ -5,9 +5,6 @@ defined in the rooms of this package, beside refold's own names: `chat` (message
 `reactions`, `stopping`, `tools`, `trajectory`, `subagent`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from .agent import Agent
 from .chat.content import Content as Content
 from .chat.messages import Message
@@ -156,21 +153,3 @@ __all__ = [
     "tool_context",
     "tool_method",
 ]
-
-_OF_POLICIES = ("ProcessDecision", "ProcessJudge", "process_judge_hook")
-
-
-if TYPE_CHECKING:
-    from ..policies import ProcessDecision as ProcessDecision
-    from ..policies import ProcessJudge as ProcessJudge
-    from ..policies import process_judge_hook as process_judge_hook
-else:
-
-    def __getattr__(name: str) -> Any:
-        """Return a name of the process judge, loaded on first access.
-
-        `modules/policies` builds on this package, so importing it at the top would be a cycle.
-        """
-        if name in _OF_POLICIES:
-            return getattr(import_module("..policies", __name__), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -41,7 +41,7 @@ def as_policy(given: Any) -> Policy | None:
     if given is None or (isinstance(given, Policy) and not isinstance(given, type)):
         return given
     if isinstance(given, str | Mapping):
-        return cast(Policy, import_module("...policies", __name__).resolve_policy(given))
+        return cast(Policy, import_module("....policies", __name__).resolve_policy(given))
     raise ValueError(f"a policy must be a name, a dict with a name or a SessionPolicy, got {type(given).__name__}")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from refold import Engine, RunStatus
 from refold.cli.render.summary import Summary
-from refold.errors import RunNotCompletedError
+from refold.errors import RunNotCompletedError, UsageError
 from refold.modules.agent import (
     Agent,
     AgentEnd,
@@ -197,7 +197,7 @@ def test_a_trajectory_made_by_hand_tells_by_its_events() -> None:
     with pytest.raises(RunNotCompletedError, match="nothing has run yet"):
         made.raise_for_status()
     assert made.trace_or_none is None
-    with pytest.raises(RuntimeError, match="trace_or_none"):
+    with pytest.raises(UsageError, match="trace_or_none"):
         _ = made.trace
     made.add_event(AgentStart())
     made.add_event(GenerationStep(messages=[Message("user", "hello"), Message("assistant", "hi")]))
