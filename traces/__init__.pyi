@@ -5,9 +5,6 @@ from .analysis.family import family as family
 from .analysis.family_tree import FamilyTree as FamilyTree
 from .analysis.run_diff import PhaseDiff as PhaseDiff
 from .analysis.run_diff import TraceDiff as TraceDiff
-from .analysis.trace_list import TraceSummary as TraceSummary
-from .analysis.trace_list import list_traces as list_traces
-from .analysis.trace_list import summarize as summarize
 from .file.follow import Follower as Follower
 from .file.record import Record as Record
 from .file.repair import Repair as Repair
@@ -15,10 +12,13 @@ from .file.repair import repair as repair
 from .file.writer import Durability as Durability
 from .json_patch.apply import apply_patch as apply_patch
 from .json_patch.changed import changed_between as changed_between
-from .json_patch.share import Change as Change
-from .json_patch.share import changes_of as changes_of
+from .json_patch.operations import Change as Change
+from .json_patch.operations import changes_of as changes_of
+from .read_row import list_traces as list_traces
+from .read_row import read_row as read_row
 from .replay_cursor import Replay as Replay
 from .replay_cursor import replay as replay
+from .run_row import RunRow as RunRow
 from .step import Effect as Effect
 from .step import Step as Step
 from .trace import Trace as Trace

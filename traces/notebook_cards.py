@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .html_card import ROWS, Block, Card, block_of, count, short
-from .json_patch.share import Change
+from .json_patch.operations import Change
 from .plain_text import call_text
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from .errors import TraceCorruptError, TraceNotFoundError
 from .file.record import BEAT, Record
 from .json_patch.changed import changed_between
-from .json_patch.share import Change
+from .json_patch.operations import Change
 from .notebook_cards import step_card
 
 

@@ -30,8 +30,8 @@ from .file.tail import Ending, read_ending
 from .notebook_cards import corrupt_card, trace_card
 from .run_page import RunView, page_of
 from .states.bases import Bases, Member
-from .states.fold import Fold, commit_offset, count_commits, plan_state, record_end
-from .states.history import History
+from .states.places import FoundPlaces, first_snapshot, record_end
+from .states.states import States
 from .step import Step
 from .stores.run_ref import RunRef
 from .stores.store_url import run_at
@@ -39,6 +39,7 @@ from .views import Records, Steps
 
 State = TypeVar("State", covariant=True)
 _RESUME = b'\n{"kind":"resume",'
+_SNAPSHOT = b'\n{"kind":"snapshot",'
 
 
 class FromDocument(Protocol[State]):
@@ -236,7 +237,7 @@ class Trace:
     @cached_property
     def step_count(self) -> int:
         """The number of committed steps."""
-        return count_commits(self._lines)
+        return self._places.count
 
     @overload
     def state(self, step: int) -> dict[str, Any]: ...
@@ -252,7 +253,7 @@ class Trace:
         index = steps + 1 + step if step < 0 else step
         if not 0 <= index <= steps:
             raise IndexError(f"the trace has states 0 to {steps}, not {step}")
-        doc = self._fold(plan_state(self._lines, index))
+        doc = self._own_state(self._places.state_end(index), index)
         return doc if cls is None else cls.from_dict(doc)
 
     def state_record(self, step: int) -> Record:
@@ -260,15 +261,12 @@ class Trace:
 
         The record is a commit, the first snapshot, or a resume with a patch.
         """
-        lines = self._lines
-        if step:
-            record = lines.record_at(commit_offset(lines, step - 1))
-        else:
-            first = next((record for record in self.records if record.kind == "snapshot"), None)
-            if first is None:
-                raise TraceError("the trace has no state: the run ended before init_state returned one")
-            record = first
-        stop = commit_offset(lines, step) if step < self.step_count else lines.end
+        lines, places = self._lines, self._places
+        at = places.step(step - 1).commit if step else lines.data.find(_SNAPSHOT, 0, lines.end) + 1
+        if not at:
+            raise TraceError("the trace has no state: the run ended before init_state returned one")
+        record = lines.record_at(at)
+        stop = places.step(step).commit if step < places.count else lines.end
         while (at := lines.data.rfind(_RESUME, 0, stop) + 1) and (resumed := lines.record_at(at)).seq > record.seq:
             if resumed.get("patch"):
                 return resumed
@@ -278,11 +276,15 @@ class Trace:
     @property
     def final_state(self) -> dict[str, Any]:
         """The last state as a document, the end record's patch included."""
-        return self._fold(Fold(self._lines, self._lines.end, self.step_count))
+        return self._own_state(self._lines.end, self.step_count)
 
-    def _fold(self, fold: Fold) -> dict[str, Any]:
-        doc: dict[str, Any] = fold.run(self._base() if fold.begins_elsewhere else None)
-        return doc
+    def _own_state(self, stop: int, k: int) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = self._states.own(stop, k)
+        except TraceCorruptError:
+            self._lines.check_chain()  # a line with a wrong hash is the cause
+            raise
+        return document
 
     def _base(self) -> Any:
         """Return the state of another run that this run starts from.
@@ -295,24 +297,24 @@ class Trace:
         return Member(self.run_id, self._lines, lambda run_id: self.relative(run_id)._member())
 
     @cached_property
-    def history(self) -> History:
-        """The states between the patches, for readers that walk through them."""
-        return History(self._lines, self._base)
+    def _places(self) -> FoundPlaces:
+        return FoundPlaces(self._lines)
+
+    @cached_property
+    def _states(self) -> States:
+        return States(self._lines, self.size, self._places, self._base)
 
     def shared_state(self, step: int) -> Any:
         """Return state `step` (from 0), cheaply if a neighbour was read before.
 
         The document is shared: do not change it.
         """
-        if step < self.step_count:
-            return self.history.before(step)
-        end = self.ending.record
-        return self.history.at_line(end["seq"] if end is not None else len(self.records))
+        return self._states.at(self._places.state_end(step), step)
 
     @cached_property
     def steps(self) -> Steps:
         """The committed steps; each is made on first use."""
-        return Steps(self.records, self.history, self.value)
+        return Steps(self._lines, self._places, self._states, self.value)
 
     @property
     def unfinished(self) -> Step | None:
@@ -326,10 +328,10 @@ class Trace:
         State 0 comes from `init_state`, or from the run that this run forks or is a candidate of. The document is
         shared: do not change it.
         """
-        record = next((record for record in self.records if record.kind in ("snapshot", "commit")), None)
-        if record is None or record.kind == "commit":
+        snapshot = first_snapshot(self._lines)
+        if snapshot is None:
             return None
-        state: dict[str, Any] = record["state"] if "state" in record else self._base()
+        state: dict[str, Any] = snapshot["state"] if "state" in snapshot else self._base()
         return state
 
     @property
@@ -343,7 +345,7 @@ class Trace:
         The path is a JSON Pointer in which `*` stands for any one member or index, and a final `**` for everything
         below: "/plan/*", "/messages/**". A change by an end record counts as step `len(steps)`.
         """
-        return list(dict.fromkeys(change.step for change in blame(self._lines, self.history, path)))
+        return list(dict.fromkeys(change.step for change in blame(self._lines, self.first_state, path)))
 
     def blame(self, path: str) -> list[Blame]:
         """Return each change of the values at a path, in order.
@@ -354,7 +356,7 @@ class Trace:
 
     def iter_blame(self, path: str) -> Iterator[Blame]:
         """Yield the changes that `blame` returns, one at a time."""
-        return blame(self._lines, self.history, path)
+        return blame(self._lines, self.first_state, path)
 
     def diff(self, other: "Trace | Path | str") -> TraceDiff:
         """Return where the other trace first differs, and how.

@@ -7,7 +7,8 @@ from .errors import TraceCorruptError
 from .file.blob import is_blob
 from .file.lines import Lines
 from .file.record import Record
-from .states.history import History
+from .states.places import Places
+from .states.states import States
 from .step import Step
 
 _KEPT = 64
@@ -39,17 +40,6 @@ class Records(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return (self._lines.record(i) for i in range(len(self._lines)))
 
-    def of_kind(self, kind: str, seq: int, by: Record) -> Record:
-        """Return record `seq`, to which the record `by` refers.
-
-        Raises `TraceCorruptError` if record `seq` is of another kind.
-        """
-        found = self._lines.record(seq) if seq < by.seq and seq < len(self._lines) else None
-        if found is None or found.kind != kind:
-            reason = f"the {by.kind} record refers to no earlier {kind}"
-            raise TraceCorruptError(reason, by.seq + 1, path=self._lines.path, actual=seq)
-        return found
-
 
 class Loaded:
     """A cache of loaded blobs. Values are shared: do not change them."""
@@ -73,16 +63,17 @@ class Loaded:
 class Steps(Sequence[Step]):
     """The committed steps of a trace; the most recently used are cached."""
 
-    def __init__(self, records: Records, history: History, value: Callable[[Any], Any]) -> None:
-        self._records = records
-        self._history = history
+    def __init__(self, lines: Lines, places: Places, states: States, value: Callable[[Any], Any]) -> None:
+        self._lines = lines
+        self._places = places
+        self._states = states
         self._value = value
         self._kept: dict[int, Step] = {}
         self._blobs = Loaded(value)
         self._size = 0
 
     def __len__(self) -> int:
-        return len(self._history.commits)
+        return self._places.count
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -96,29 +87,45 @@ class Steps(Sequence[Step]):
     def __iter__(self) -> Iterator[Step]:
         return (self._step(k) for k in range(len(self)))
 
+    def with_value(self, value: Callable[[Any], Any]) -> "Steps":
+        """Return the steps with another loader of blobs."""
+        return Steps(self._lines, self._places, self._states, value)
+
     def unfinished(self) -> Step | None:
         """Return the step under way when the trace ended, or None."""
-        records = [record for record in self._records[self._start(len(self)) :] if record.step == len(self)]
+        count = len(self)
+        start = self._places.step(count - 1).stop if count else self._lines.data.find(b"\n") + 1
+        records = [record for record in self._lines.records(start, self._lines.end) if record.step == count]
         if not any(record.kind in _WORK for record in records):
             return None
-        return Step(len(self), records, None, self._history, self._records.of_kind, self._value)
-
-    def _start(self, k: int) -> int:
-        """Return the index of the record after the previous commit or header."""
-        return self._history.commits[k - 1] + 1 if k else 1
+        return self._made(count, records, None, self._value)
 
     def _step(self, k: int) -> Step:
         if k not in self._kept:
-            last = self._history.commits[k]
-            records = [*self._records[self._start(k) : last], self._history.record(last)]
+            place = self._places.step(k)
+            records = list(self._lines.records(place.start, place.stop))
             if self._blobs.size > _BLOBS:  # the cached steps hold the blobs they have loaded
                 self._kept.clear()
                 self._size = 0
                 self._blobs = Loaded(self._value)
-            size = sum(len(record.raw) for record in records)
+            size = place.stop - place.start
             while self._kept and (len(self._kept) >= _KEPT or self._size + size > _BYTES):
                 first = next(iter(self._kept))
-                self._size -= sum(len(record.raw) for record in self._kept.pop(first).records)
+                self._size -= sum(len(record.raw) + 1 for record in self._kept.pop(first).records)
             self._size += size
-            self._kept[k] = Step(k, records, records[-1], self._history, self._records.of_kind, self._blobs)
+            self._kept[k] = self._made(k, records, records[-1], self._blobs)
         return self._kept[k]
+
+    def _made(self, k: int, records: list[Record], commit: Record | None, value: Callable[[Any], Any]) -> Step:
+        by_seq = {record.seq: record for record in records}
+
+        def lookup(kind: str, seq: int, by: Record) -> Record:
+            found = by_seq.get(seq)
+            if found is None and 0 <= seq < len(self._lines):  # of another step
+                found = self._lines.record(seq)
+            if found is None or found.kind != kind or seq >= by.seq:
+                reason = f"the {by.kind} record refers to no earlier {kind}"
+                raise TraceCorruptError(reason, by.seq + 1, path=self._lines.path, actual=seq)
+            return found
+
+        return Step(k, records, commit, self._states, lookup, value)

@@ -27,7 +27,7 @@ from ...tasks import Task
 from ...traces import Record, Step, Trace
 from ...traces.errors import RefoldError, TraceError
 from ...traces.json_patch.diff import make_patch
-from ...traces.json_patch.share import patched
+from ...traces.json_patch.fold import patched
 from ...traces.printable import error_line
 from ..concurrency.tasks import own_error
 from ..current_frame import reset_frame, set_frame

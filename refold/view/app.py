@@ -26,8 +26,8 @@ from starlette.types import ASGIApp
 from ..errors import RefoldError, TraceCorruptError, TraceError, TraceLockedError, TraceNotFoundError
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace
-from ..traces.index.positions import StaleIndexError
 from ..traces.index.wanted import NotWantedError, while_wanted
+from ..traces.states.places import StaleIndexError
 from .actions import Actions
 from .files import client_file
 from .json_answers import dump

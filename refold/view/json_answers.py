@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from ..traces.index.found_files import as_text
+from ..traces.file.append_only import as_text
 
 _LARGEST = 2**63
 

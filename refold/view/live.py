@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import TraceError
 from ..traces.index.folder import Folder
-from ..traces.index.positions import StaleIndexError
+from ..traces.states.places import StaleIndexError
 from .json_answers import dump
 from .pages.folder.runs import families_of
 from .pages.nodes import Json

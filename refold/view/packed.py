@@ -88,8 +88,7 @@ def pack(
 
 
 def _is_called(families: runs.Families, name: str) -> bool:
-    link = families.rows[name].parent
-    return link is not None and link[0] == "call"
+    return families.rows[name].parent_kind == "call"
 
 
 def _with_families(paths: Sequence[Path]) -> list[Path]:
@@ -127,13 +126,12 @@ def _home(path: Path) -> Path:
 
 def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
     trace = folder.open(name)
-    begun = trace.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
     yield _line(
         {
             "kind": "run",
             "run": run.run(trace, families.run_row(name), why_not=_FILE),
             "root": families.root(name),
-            "first": trace.folded(begun[0][0])[0] if begun else None,
+            "first": trace.first_state(),
             "end": trace.end.get("patch") or [],
             "beginning": _turns(folder, trace, 0, 0),
         }

@@ -9,7 +9,7 @@ import pytest
 from refold.traces import Trace
 from refold.traces.file.writer import TraceWriter
 from refold.traces.json_patch.apply import copy_json
-from refold.traces.json_patch.share import patched
+from refold.traces.json_patch.fold import patched
 
 Sample = Callable[..., TraceWriter]
 ODD = "line\u2028para\u2029next\u0085nul\\u0000 \U0001f600 \x00\n"

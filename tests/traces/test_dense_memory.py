@@ -26,8 +26,7 @@ WAYS = {
 }
 READER = """
 from pathlib import Path
-from refold.traces import Trace, replay
-from refold.traces.analysis.trace_list import list_traces
+from refold.traces import Trace, list_traces, replay
 from refold.traces.file.repair import repair
 from refold.traces.file.writer import TraceWriter
 path = Path(sys.argv[1])

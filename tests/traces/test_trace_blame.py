@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from refold.traces import Trace
 from refold.traces.analysis.blame import _MISSING, _differences
 from refold.traces.file.writer import TraceWriter
-from refold.traces.json_patch import share
 from refold.traces.json_patch.apply import copy_json
 from refold.traces.json_patch.diff import make_patch
-from refold.traces.json_patch.share import patched
+from refold.traces.json_patch.fold import Fold, patched
 
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["a", "b"])
 VALUES = st.recursive(
@@ -72,14 +71,15 @@ def test_blame_copies_no_list_that_grows(pattern: str, monkeypatch: pytest.Monke
     ]
     trace = trace_of([{"said": [], "n": 0, "pairs": {}}], patches)
     copied = 0
-    usual: Callable[..., Any] = share._copied
+    usual: Callable[..., Any] = Fold._own
 
-    def counted(node: Any, owned: dict[int, Any]) -> Any:
+    def counted(fold: Fold, node: Any) -> Any:
         nonlocal copied
-        copied += len(node) if isinstance(node, list) else 0
-        return usual(node, owned)
+        own = usual(fold, node)
+        copied += len(node) if isinstance(node, list) and own is not node else 0
+        return own
 
-    monkeypatch.setattr(share, "_copied", counted)
+    monkeypatch.setattr(Fold, "_own", counted)
     found = trace.blame(pattern)
     assert len(found) == (1 if pattern == "/said/7" else steps)
     assert copied <= steps

@@ -9,8 +9,8 @@ import pytest
 from refold.errors import TraceCorruptError, TraceLockedError, TraceNotFoundError
 from refold.traces import Trace, list_traces, repair
 from refold.traces.file.writer import TraceWriter
-from refold.traces.index.run_facts import read_row
 from refold.traces.index.trace_file import TraceFile
+from refold.traces.read_row import read_row
 
 WriteRun = Callable[..., Trace]
 
@@ -40,9 +40,9 @@ def test_a_folder_is_listed(tmp_path: Path, write_run: WriteRun) -> None:
     }
     assert found["b"].stop_reason == "final"
     assert found["b"].objective == "count"
-    assert found["b"].started_at == 200.125
+    assert found["b"].started == 200.125
     assert found["b"].size == (tmp_path / "b.trace.jsonl").stat().st_size
-    assert found["junk"].error
+    assert found["junk"].problem
     assert list_traces(tmp_path / "nowhere") == []
 
 
@@ -53,7 +53,7 @@ def test_long_records_at_the_end_are_read_through(tmp_path: Path, write_run: Wri
         for i in range(40):
             writer.append("event", 1, 0.0, {"name": str(i) * 40_000})
         (summary,) = list_traces(tmp_path)
-        assert (summary.status, summary.steps, summary.error) == ("interrupted", 1, None)
+        assert (summary.status, summary.steps, summary.problem) == ("interrupted", 1, None)
 
 
 def test_repair_cuts_a_torn_tail(tmp_path: Path, write_run: WriteRun) -> None:

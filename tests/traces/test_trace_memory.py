@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from refold.traces import Trace
 from refold.traces.file.blob import blob_reference
 from refold.traces.file.writer import TraceWriter
 from refold.traces.states.bases import Bases
-from refold.traces.states.history import History
 
 Doc = tuple[str, int, dict[str, Any]]
 
@@ -60,16 +60,16 @@ def test_documents_that_hold_much_of_their_own_are_not_kept(tmp_path: Path) -> N
         docs.append(commit(step, [{"op": "add", "path": "/short/-", "value": step}]))
     written(tmp_path / "r.trace.jsonl", docs)
     trace = Trace.load(tmp_path / "r.trace.jsonl")
-    history: History = trace.history
-    for step in range(31):
-        assert len(history.before(step)["long"]) == 50_000 + step
-        lists = {id(doc["long"]) for doc in history._kept.values()}
-        assert sum(len(doc["long"]) for doc in history._kept.values()) <= 3 * 50_100, len(lists)
-    for step in range(31, 60):
-        history.before(step)
-    assert len(history._kept) > 25  # those that share nearly all are kept
-    assert history._weight == sum(history._weights.values())
-    assert history._weights.keys() == history._kept.keys()
+    tracemalloc.start()
+    try:
+        for step in range(31):
+            assert len(trace.shared_state(step)["long"]) == 50_000 + step
+        own = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert own < 5 * 8 * 50_000
+    seen = [trace.shared_state(step) for step in range(31, 60)]
+    assert all(trace.shared_state(step) is seen[step - 31] for step in range(31, 60))  # they share nearly all
 
 
 def test_a_long_line_of_forks_keeps_no_copy_for_each(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_commands_say_that_refold_is_too_old(command: str, newer: Path, capsys: 
 
 def test_a_list_shows_a_newer_trace_with_the_reason(newer: Path) -> None:
     (summary,) = list_traces(newer.parent)
-    assert (summary.status, SAYS in str(summary.error)) == ("corrupt", True)
+    assert (summary.status, SAYS in str(summary.problem)) == ("corrupt", True)
 
 
 def test_the_page_says_that_refold_is_too_old(newer: Path) -> None:

@@ -10,13 +10,20 @@ from hypothesis import strategies as st
 from refold.errors import PatchError
 from refold.traces import apply_patch, changes_of
 from refold.traces.json_patch.apply import copy_json, join_pointer, same_json, split_pointer
-from refold.traces.json_patch.share import patched
-from refold.traces.states.fold import fold_patches
+from refold.traces.json_patch.fold import INITIAL, Fold, last_writer, patched, writers_at
 
 KEYS = st.sampled_from(["a", "b", "", "~", "/", "~1", "0", "1", "-", "é", "\u2028"])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.0, 2.5, "x", "", "\u2028"])
 DOCS = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
 ROOTS = st.dictionaries(KEYS, DOCS, max_size=5)
+
+
+def folded(doc: Any, patches: list[Any]) -> Any:
+    """Return the document after these patches, changed in place."""
+    fold = Fold(doc)
+    for patch in patches:
+        fold.apply(patch)
+    return fold.document
 
 
 def dumped(value: Any) -> str:
@@ -98,7 +105,7 @@ def test_every_way_of_applying_agrees(case: tuple[Any, list[dict[str, Any]]]) ->
     try:
         expected = dumped(apply_patch(copy_json(doc), ops))
     except PatchError:
-        for way in (patched, lambda d, o: fold_patches(copy_json(d), [o])):
+        for way in (patched, lambda d, o: folded(copy_json(d), [o])):
             with pytest.raises(PatchError):
                 way(doc, copy_json(ops))
         assert dumped(doc) == before
@@ -108,7 +115,7 @@ def test_every_way_of_applying_agrees(case: tuple[Any, list[dict[str, Any]]]) ->
     assert dumped(doc) == before
     changes = changes_of(doc, ops)
     assert dumped(doc) == before
-    assert dumped(fold_patches(copy_json(doc), [copy_json(ops)])) == expected
+    assert dumped(folded(copy_json(doc), [copy_json(ops)])) == expected
     assert dumped(ops) == patch
     again = copy_json(doc)
     for change in changes:  # what changes_of says is itself a patch
@@ -153,9 +160,6 @@ def test_bad_operations_name_themselves(doc: Any, op: dict[str, Any], says: str)
     assert caught.value.op == 1
     assert says in str(caught.value)
     assert "ok" not in doc
-    with pytest.raises(PatchError):
-        apply_patch(doc, [fine, op], atomic=False)
-    assert doc["ok"] == 1
 
 
 def test_the_root_can_be_replaced_and_keys_keep_their_place() -> None:
@@ -177,3 +181,65 @@ def test_equality_is_typed() -> None:
     assert not same_json([1], [1.0])
     assert same_json({"a": [1, None], "b": "x"}, {"b": "x", "a": [1, None]})
     assert not same_json({"a": 1}, {"b": 1})
+
+
+class Naive:
+    """A value with the last step that wrote it: a whole tree of them stands beside the document."""
+
+    def __init__(self, value: Any, step: int) -> None:
+        self.last = step
+        self.below: Any = None
+        if isinstance(value, dict):
+            self.below = {key: Naive(item, step) for key, item in value.items()}
+        if isinstance(value, list):
+            self.below = [Naive(item, step) for item in value]
+
+    def write(self, op: dict[str, Any], tokens: list[str], step: int) -> None:
+        self.last = step
+        token, *rest = tokens
+        key: Any = token if isinstance(self.below, dict) else len(self.below) if token == "-" else int(token)
+        if rest:
+            self.below[key].write(op, rest, step)
+        elif op["op"] == "remove":
+            del self.below[key]
+        elif op["op"] == "add" and isinstance(self.below, list):
+            self.below.insert(key, Naive(op["value"], step))
+        else:
+            self.below[key] = Naive(op["value"], step)
+
+    def at(self, tokens: tuple[str, ...]) -> int:
+        node = self
+        for token in tokens:
+            node = node.below[token if isinstance(node.below, dict) else int(token)]
+        return node.last
+
+
+@given(ROOTS, st.data())
+def test_a_fold_keeps_the_document_and_who_wrote_each_value(first: Any, data: st.DataObject) -> None:
+    alone, shared, naive = Fold(copy_json(first), INITIAL), Fold(copy_json(first), shared=True), Naive(first, INITIAL)
+    expected, kept = first, list[tuple[Any, str]]()
+    for step in range(12):
+        ops: list[dict[str, Any]] = []
+        for _ in range(data.draw(st.integers(1, 4))):
+            path = data.draw(st.sampled_from(pointers(expected)))
+            op = {"op": data.draw(st.sampled_from(["add", "add", "replace", "remove"])), "value": data.draw(DOCS)}
+            if op["op"] == "add" and path != ():
+                path = (*path, data.draw(st.sampled_from(["-", "0"]) | KEYS))
+            op["path"] = join_pointer(path)
+            try:
+                expected = apply_patch(copy_json(expected), [op])
+            except PatchError:
+                continue
+            ops.append(op)
+            if path:
+                naive.write(op, list(path), step)
+            else:
+                naive = Naive(op["value"], step)
+        alone.apply(copy_json(ops), step)
+        shared.apply(copy_json(ops))
+        assert dumped(alone.document) == dumped(shared.document) == dumped(expected)
+        places = pointers(expected)
+        assert [last_writer(writers_at(alone.writers, each)) for each in places] == [naive.at(each) for each in places]
+        if data.draw(st.booleans()):
+            kept.append((shared.share()[0], dumped(expected)))
+    assert [dumped(document) for document, _ in kept] == [as_it_was for _, as_it_was in kept]

@@ -40,7 +40,7 @@ def test_each_reader_takes_the_memory_of_what_was_written(sparse: Path, tmp_path
     code = """
 from pathlib import Path
 from refold.traces import Trace
-from refold.traces.analysis.trace_list import list_traces
+from refold.traces import list_traces
 from refold.traces.file.repair import repair
 from refold.traces.file.writer import TraceWriter
 from refold.traces.index.folder import Folder

@@ -1,17 +1,21 @@
 """Which steps changed the values at a path of the state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import orjson
+
 from ..errors import PatchError, TraceCorruptError
 from ..file.lines import Lines
+from ..file.record import Record
 from ..json_patch.apply import copy_json, join_pointer, look, same_json, split_pointer
-from ..json_patch.share import Op, patched
-from ..states.fold import fold_patches
-from ..states.history import History
+from ..json_patch.fold import Fold
+from ..json_patch.operations import Op
+from ..states.fold import patching_lines
 
 _MISSING = object()
+_CHANGED = (b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Blame:
     kind: str = "commit"
 
 
-def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
+def blame(lines: Lines, first_state: Any, pattern: str) -> Iterator[Blame]:
     """Yield each change of a value whose path matches `pattern`, in order.
 
     `pattern` is a JSON Pointer in which `*` stands for any one member or index, and a final `**` for everything below,
@@ -40,23 +44,17 @@ def blame(lines: Lines, history: History, pattern: str) -> Iterator[Blame]:
     The document is folded in place, so a patch costs only what it changes. If a whole container matches, or items of a
     list move, old and new are both needed: then each container on the way to the change is copied shallowly.
     """
-    walk = Walk(split_pointer(pattern))
-    step, begun = 0, False
-    for ordinal, index in enumerate(history.patching):
-        record = lines.record(index)
-        patch = record.get("patch") or []
-        if patch and not begun:
-            walk.doc, begun = copy_json(history.at(ordinal)), True
-        try:
-            found = walk.apply(patch)
-        except PatchError as error:
-            reason = f"the patch does not fit the state: {error}"
-            raise TraceCorruptError(reason, index + 1, path=lines.path) from None
-        for path, old, new in found:
-            op: Op = "add" if old is _MISSING else "remove" if new is _MISSING else "replace"
-            was, now = (None if value is _MISSING else value for value in (old, new))
-            yield Blame(step, join_pointer(path), op, was, now, record.kind)
-        step += record.kind == "commit"
+    watch = Watch(split_pointer(pattern))
+    if first_state is None:
+        return
+    watch.begin(copy_json(first_state))
+    for offset, block in lines.blocks(0, lines.end):
+        for first, _ in watch.lines(block):
+            record = lines.record_at(offset + first)
+            for path, old, new in watch.changes(record):
+                op: Op = "add" if old is _MISSING else "remove" if new is _MISSING else "replace"
+                was, now = (None if value is _MISSING else value for value in (old, new))
+                yield Blame(record.step, join_pointer(path), op, was, now, record.kind)
 
 
 def is_missing(value: Any) -> bool:
@@ -67,40 +65,112 @@ def is_missing(value: Any) -> bool:
 _Found = tuple[tuple[str | int, ...], Any, Any]
 
 
+class Watch:
+    """The changes of the values at one path, read from the lines of a trace.
+
+    Only the path's first member is folded, and only lines that may change it are parsed: the rest of a large state
+    costs nothing. An index ends what the path names, because the item may have had another index before.
+    """
+
+    def __init__(self, tokens: list[str]) -> None:
+        named: list[str] = []
+        for token in tokens:
+            if token in ("*", "**", "-") or (named and token.isdecimal()):
+                break
+            named.append(token)
+        paths = [join_pointer(named[:depth]) for depth in range(len(named) + 1)]
+        self._first = named[0] if named else None
+        self._path, self._below, self._above = paths[-1], f"{paths[-1]}/", frozenset(paths)
+        written = [orjson.dumps(path)[1:-1] for path in paths]
+        above = [b'"path":"%b"' % path for path in written[:-1]]
+        # a stranger may have written the path with escapes
+        self._needles = [*above, b'"path":"%b' % written[-1], b"\\u", b"\\/"] if named else None
+        self._walk = Walk(tokens)
+
+    def begin(self, document: Any) -> None:
+        """Start at a document, which is then the watch's own."""
+        self._walk.fold = Fold(document if self._first is None else _member(document, self._first))
+
+    def lines(self, block: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of complete lines that may change the values."""
+        found = patching_lines(block) if self._needles is None else candidates(block, self._needles)
+        return (each for each in found if block.startswith(_CHANGED, each[0]))
+
+    def changes(self, record: Record) -> list[_Found]:
+        """Return the changes of a record; raises `TraceCorruptError` if its patch does not fit."""
+        patch = record.get("patch") or []
+        if self._first is not None:
+            patch = [_only(op, self._first) for op in patch if self._touches(op["path"])]
+        try:
+            return self._walk.apply(patch)
+        except PatchError as error:
+            reason = f"the patch does not fit the state: {error}"
+            raise TraceCorruptError(reason, record.seq + 1, path=record.path) from None
+
+    def _touches(self, path: str) -> bool:
+        return path in self._above or path.startswith(self._below)
+
+
+def candidates(block: bytes, needles: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the range of each line with a needle, without the newline."""
+    places = [block.find(needle) for needle in needles]
+    while True:
+        at = min((place for place in places if place >= 0), default=-1)
+        if at < 0:
+            return
+        first = block.rfind(b"\n", 0, at) + 1
+        last = block.find(b"\n", at)
+        last = len(block) if last < 0 else last
+        yield first, last
+        places = [
+            block.find(needle, last) if 0 <= place <= last else place
+            for place, needle in zip(places, needles, strict=True)
+        ]
+
+
+def _only(op: dict[str, Any], first: str) -> dict[str, Any]:
+    """Return an operation with only one member of the root."""
+    if op["path"]:
+        return op
+    return {**op, "value": _member(op["value"], first)}
+
+
+def _member(document: Any, name: str) -> dict[str, Any]:
+    return {name: document[name]} if isinstance(document, dict) and name in document else {}
+
+
 class Walk:
     """A trace's document, changed patch by patch, and the matching changes."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
-        self.doc: Any = None
-        self.sharing = False
-        """True if callers hold values of the document: those parts are then changed in copies."""
+        self.fold = Fold(None)
 
     def apply(self, patch: list[dict[str, Any]]) -> list[_Found]:
         """Apply a patch and return what it changed at the paths."""
         seen = [(op, split_pointer(op["path"])) for op in patch]
         touching = [path for _, path in seen if _meets(path, self.tokens)]
         if not touching:
-            self.doc = fold_patches(self.doc, [patch])
+            self.fold.apply(patch)
             return []
         if all(path for _, path in seen):  # root members that the pattern cannot match are changed in place
             ours = {path[0] for path in touching}
-            self.doc = fold_patches(self.doc, [[op for op, path in seen if path[0] not in ours]])
+            self.fold.apply([op for op, path in seen if path[0] not in ours])
             seen = [(op, path) for op, path in seen if path[0] in ours]
         ops = [op for op, _ in seen]
-        if not self.sharing and _apart([path for _, path in seen]):
-            places = [_place(self.doc, op, path, self.tokens) for op, path in seen]
+        if _apart([path for _, path in seen]):
+            places = [_place(self.fold.document, op, path, self.tokens) for op, path in seen]
             if None not in places:
-                self.doc = fold_patches(self.doc, [ops])
+                self.fold.apply(ops)
                 return [found for place in places if place is not None for found in self._at(place)]
-        self.sharing = True
-        old, self.doc = self.doc, patched(self.doc, ops)
-        return list(_differences(old, self.doc, self.tokens, ()))
+        old, _ = self.fold.share()  # callers hold its values from now on
+        self.fold.apply(ops)
+        return list(_differences(old, self.fold.document, self.tokens, ()))
 
     def _at(self, place: "_Place") -> Iterator[_Found]:
         if place.left is None:
             return
-        new = _MISSING if place.removed else look(self.doc, place.path)
+        new = _MISSING if place.removed else look(self.fold.document, place.path)
         for path, was, now in _differences(place.old, new, place.left, tuple(place.path)):
             yield path, was, now if now is _MISSING else copy_json(now)  # a later patch may change this value in place
 

@@ -14,7 +14,7 @@ import orjson
 
 from ..file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..json_patch.apply import escape, same_json
-from ..json_patch.share import Change, changes_of
+from ..json_patch.operations import Change, changes_of
 from ..step import Effect, Step
 from .differences import ABSENT, Difference, differences
 from .twins import HeadSide, Twins

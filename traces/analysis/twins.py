@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from ..derived_ids import derive, id_from
 from ..json_patch.apply import same_json
 from ..json_patch.diff import make_patch
-from ..json_patch.share import Change, changes_of
+from ..json_patch.operations import Change, changes_of
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TIME = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"

@@ -8,7 +8,6 @@ from ..errors import TraceNotFoundError
 from ..file.blob import is_blob
 from ..step import Step
 from ..trace import Trace
-from ..views import Steps
 
 _KEPT = 2**26
 """How many bytes of blobs are kept while a run is exported. A blob beyond this is kept for its own step."""
@@ -36,7 +35,7 @@ def steps_of(trace: Trace) -> Iterator[Step]:
             kept[name] = found
         return kept[name]
 
-    steps = Steps(trace.records, trace.history, value)
+    steps = trace.steps.with_value(value)
     yield from steps
     if (unfinished := steps.unfinished()) is not None:
         yield unfinished

@@ -361,6 +361,11 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def as_text(name: str) -> str:
+    """Return a file's name with bytes that are not UTF-8 escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def trace_name(path: Path) -> str:
     """Return the run id in the name of a trace file."""
     return path.name.removesuffix(SUFFIX) if path.name.endswith(SUFFIX) else path.stem

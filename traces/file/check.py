@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from ..errors import PatchError, TraceCorruptError, TraceError
-from ..json_patch.apply import PlaceFold, collector_at_rest
-from ..json_patch.share import patched
+from ..json_patch.apply import collector_at_rest
+from ..json_patch.fold import Fold
 from ..step import gather_effects
 from .lines import Lines
 from .record import KINDS, PATCHING, Record
@@ -53,8 +53,6 @@ class _Wrong(Exception):
 Members = dict[str, Any]
 _OPEN, _CANCELLED, _CLOSED, _OUTCOME = range(1, 5)
 _MARKS = {"intent": _OPEN, "outcome": _OUTCOME}
-_UNKNOWN = object()
-"""Placeholder for an unknown state: the run that holds it is missing or corrupt."""
 
 
 class _Walk:
@@ -68,13 +66,12 @@ class _Walk:
         self.step: list[tuple[bytes, Members]] = []
         self.nested = False
         """Whether a call of the step is inside another one."""
-        self.fold = PlaceFold()
         self.marks = bytearray()
         """What each record so far is: an intent (and what became of it), an outcome, or 0 for another."""
         self.opened: set[str] = set()
-        self.doc: Any = None
+        self.fold: Fold | None = None
+        """The state, if it is known: each record is parsed for this walk alone, so it is folded in place."""
         self.has_state = False
-        self.shares = False
 
     def see(self, raw: bytes, doc: Members, index: int) -> None:
         """Check the next line and note its facts."""
@@ -107,10 +104,8 @@ class _Walk:
         if kind in PATCHING and (patch := doc.get("patch")):
             if not self.has_state:
                 raise _Wrong("a patch comes before the first state")
-            if self.shares:
-                self.doc = patched(self.doc, patch)
-            elif self.doc is not _UNKNOWN:
-                self.doc = self.fold(self.doc, patch)  # in place: each line is parsed for this walk alone
+            if self.fold is not None:
+                self.fold.apply(patch)
 
     def _begins(self, raw: bytes, doc: Members) -> None:
         """Raise the error of an unknown kind or a misplaced header."""
@@ -143,19 +138,16 @@ class _Walk:
         if doc["step"] != self.commits:
             raise _Wrong("the snapshot is of another step than the state", expected=self.commits, actual=doc["step"])
         if not self.has_state:
-            self.doc, self.has_state = (
-                doc["state"] if "state" in doc else self._begin(doc),
-                True,
-            )
-        elif self.doc is _UNKNOWN:
-            self.doc = doc["state"]
+            self.fold, self.has_state = Fold(doc["state"]) if "state" in doc else self._begin(doc), True
+        elif self.fold is None:
+            self.fold = Fold(doc["state"])
         elif "state" not in doc:
             raise _Wrong("only the first snapshot may refer to a state of another run")
-        elif orjson.dumps(doc["state"]) != orjson.dumps(self.doc):
+        elif orjson.dumps(doc["state"]) != orjson.dumps(self.fold.document):
             raise _Wrong("the snapshot differs from the state folded from the patches")
 
-    def _begin(self, doc: Members) -> Any:
-        """Return the other run's state that this run starts from, or `_UNKNOWN`."""
+    def _begin(self, doc: Members) -> Fold | None:
+        """Return the other run's state that this run starts from, or None if its run is missing or corrupt."""
         for member in ("run", "step"):
             if doc["base"][member] != self.parent.get(member):
                 raise _Wrong(
@@ -164,12 +156,10 @@ class _Walk:
                     actual=doc["base"][member],
                 )
         try:
-            state = self.base()
+            return Fold(self.base(), shared=True)
         except TraceError as error:
             self.missing = error
-            return _UNKNOWN
-        self.shares = True
-        return state
+            return None
 
     def _commit(self, doc: Members) -> None:
         if not self.has_state:

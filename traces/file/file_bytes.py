@@ -53,10 +53,7 @@ class FileBytes:
         start, stop, _ = key.indices(self._size)
         number, first = divmod(start, _BLOCK)
         last = first + max(stop - start, 0)
-        found = self._block(number)[first:last] if last <= _BLOCK + _MORE else self._read(start, stop)
-        if len(found) < stop - start:
-            raise TraceError(f"{self._path} was cut off while it was read: load the trace again")
-        return found
+        return self._block(number)[first:last] if last <= _BLOCK + _MORE else self._read(start, stop)
 
     def __contains__(self, text: bytes) -> bool:
         return self.find(text) >= 0
@@ -120,6 +117,8 @@ def _read(fd: int, key: tuple[int, int], path: Path, size: int, rest: bytes, sta
         found = read_at(fd, min(stop, size) - start, start)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+    if len(found) < min(stop, size) - start:
+        raise TraceError(f"{path} was cut off while it was read: load the trace again")
     return found + rest[max(start - size, 0) : stop - size] if stop > size else found
 
 

@@ -58,16 +58,33 @@ class Lines:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+        """Yield a range's complete lines in blocks, with offsets."""
+        length = _PIECE
+        while start < stop:
+            piece = self.data[start : min(start + length, stop)]
+            if (end := piece.rfind(b"\n") + 1) > 0:
+                yield start, piece if end == len(piece) else piece[:end]
+                start, length = start + end, _PIECE
+            elif length < stop - start:
+                length *= 4
+            else:
+                return
+
     def raws(self) -> Iterator[bytes]:
         """Yield each line without its newline, faster than `raw` returns them."""
-        start, length = 0, _PIECE
-        while start < self.end:
-            piece = self.data[start : min(start + length, self.end)]
-            if (stop := piece.rfind(b"\n")) >= 0:
-                yield from piece[:stop].split(b"\n")
-                start, length = start + stop + 1, _PIECE
-            else:
-                length *= 4
+        for _, block in self.blocks(0, self.end):
+            yield from block[:-1].split(b"\n")
+
+    def records(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the records of a range, or raise `TraceCorruptError`."""
+        for offset, block in self.blocks(start, stop):
+            for raw in block[:-1].split(b"\n"):
+                try:
+                    yield Record.parse(raw, self.path)
+                except RecordError as error:
+                    raise TraceCorruptError(str(error), self.number(offset), path=self.path) from None
+                offset += len(raw) + 1
 
     def raw(self, index: int) -> bytes:
         """Return line `index`, from 0, without its newline."""

@@ -49,16 +49,33 @@ def lock_holder(path: Path) -> int | None:
     Returns None if no process does, or the system is not Linux.
     """
     try:
-        stat = os.stat(path)
-        locks = Path("/proc/locks").read_text()
+        return holder_of(os.stat(path), lock_holders())
     except OSError:
         return None
-    place = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
-    for line in locks.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+
+
+def holder_of(stat: os.stat_result, holders: dict[tuple[int, int, int], int] | None) -> int | None:
+    """Return the id of the process that holds a file's lock, or None."""
+    pid = (holders or {}).get((os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino), 0)
+    return pid if pid > 0 else None
+
+
+def lock_holders() -> dict[tuple[int, int, int], int] | None:
+    """Return the process that holds each locked file, by the file's device and inode.
+
+    The process is 0 or less if it is not of this system's. Returns None if the system does not say.
+    """
+    try:
+        text = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    found: dict[tuple[int, int, int], int] = {}
+    for line in text.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
         fields = line.split()
-        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == place and int(fields[4]) > 0:
-            return int(fields[4])
-    return None
+        if len(fields) > 5 and fields[1] == "FLOCK":
+            major, minor, inode = fields[5].split(":")
+            found.setdefault((int(major, 16), int(minor, 16), int(inode)), int(fields[4]))
+    return found
 
 
 class ForkAware(Protocol):

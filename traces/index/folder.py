@@ -8,17 +8,20 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import orjson
 
-from ..file.append_only import SUFFIX
+from ..file.append_only import SUFFIX, as_text
+from ..file.lock import lock_holders
+from ..read_row import errors_and_shape, read_row
+from ..run_row import RunRow
+from ..states.places import StaleIndexError
 from .database import Database
-from .found_files import as_text, files_of, locked_files, set_folders, stamp_of, why_none
+from .found_files import files_of, set_folders, stamp_of, why_none
 from .indexed import IndexedTrace
-from .positions import StaleIndexError
-from .run_facts import RunFacts, errors_and_shape, read_row
 from .trace_file import TraceFile
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ class Folder:
     ) -> None:
         self.root = root
         self.store = store
-        self.rows: dict[str, RunFacts] = {}
+        self.rows: dict[str, RunRow] = {}
         """The row of each run, by id."""
         self.changes = 0
         """How often something new was found."""
@@ -111,7 +114,7 @@ class Folder:
                 self._names[file] = name
             found[file] = stat
         cached = {} if self._scanned else self._cached()
-        held = locked_files()
+        held = lock_holders()
         stale: list[tuple[str, os.stat_result]] = []
         touched: set[str] = set()
         with self._lock:
@@ -138,15 +141,16 @@ class Folder:
             self._read(stale[first : first + _BATCH], held)
         self._all_read.set()
 
-    def _read(self, files: Sequence[tuple[str, os.stat_result]], held: set[tuple[int, int, int]] | None) -> None:
+    def _read(self, files: Sequence[tuple[str, os.stat_result]], held: dict[tuple[int, int, int], int] | None) -> None:
         """Read the rows of new and changed files."""
-        read = [(file, stat, read_row(self._path(file), file, links=self._only is not None)) for file, stat in files]
+        links = self._only is not None
+        read = [(file, stat, read_row(self._path(file), file, figures=True, links=links)) for file, stat in files]
         fresh = [(file, stamp_of(stat), orjson.dumps(row.to_dict())) for file, stat, row in read]
         with self._lock:
             for file, stat, row in read:
                 known = self.rows.get(self._ids.get(file, ""))
                 if row.partial and known is not None:  # until it is counted anew, the old counts stay
-                    row.errors, row.shape = known.errors, known.shape
+                    row = replace(row, errors=known.errors, shape=known.shape)
                 self._put(file, stamp_of(stat), row)
                 self._mark(file, stat, held)
             self.unread -= len(files)
@@ -173,11 +177,11 @@ class Folder:
         """
         return self._touched.get(name, 0)
 
-    def _cached(self) -> dict[str, tuple[str, RunFacts]]:
-        found: dict[str, tuple[str, RunFacts]] = {}
+    def _cached(self) -> dict[str, tuple[str, RunRow]]:
+        found: dict[str, tuple[str, RunRow]] = {}
         for file, stamp, row in self._database.rows("SELECT file, stamp, row FROM runs"):
             try:
-                facts = RunFacts.from_dict(orjson.loads(row))
+                facts = RunRow.from_dict(orjson.loads(row))
             except (ValueError, TypeError):
                 continue  # read again from the trace
             if facts.file == file:
@@ -187,7 +191,7 @@ class Folder:
     def _path(self, file: str) -> Path:
         return self.root / self._names.get(file, file)
 
-    def row(self, name: str) -> RunFacts:
+    def row(self, name: str) -> RunRow:
         """Return the row of a run, after a scan if necessary.
 
         Raises `KeyError` if the folder has no such run.
@@ -213,7 +217,7 @@ class Folder:
             self._only.append(self.root / f"{run_id}{SUFFIX}")
         self.scan()
 
-    def _put(self, file: str, stamp: str, row: RunFacts) -> None:
+    def _put(self, file: str, stamp: str, row: RunRow) -> None:
         path = PurePosixPath(file)
         own = path.name == row.run_id + SUFFIX
         if file not in self._ids:
@@ -249,7 +253,7 @@ class Folder:
         self._open.pop(name, None)  # the file is closed when its last reader has finished
         return name
 
-    def _mark(self, file: str, stat: os.stat_result, held: set[tuple[int, int, int]] | None) -> bool:
+    def _mark(self, file: str, stat: os.stat_result, held: dict[tuple[int, int, int], int] | None) -> bool:
         """Record whether a trace is being written; return whether that changed."""
         row = self.rows[self._ids[file]]
         if row.status not in ("interrupted", "running"):
@@ -261,7 +265,7 @@ class Folder:
         status = "running" if writing else "interrupted"
         if row.status == status:
             return False
-        row.status = status
+        self.rows[self._ids[file]] = replace(row, status=status)
         return True
 
     def complete(
@@ -276,7 +280,7 @@ class Folder:
         until = time.monotonic() + seconds
         for name in list(self.rows) if names is None else names:
             row = self.rows.get(name)
-            if row is None or not row.partial or (largest is not None and row.bytes > largest):
+            if row is None or not row.partial or (largest is not None and row.size > largest):
                 continue
             begin = time.monotonic()
             if begin > until:
@@ -288,13 +292,13 @@ class Folder:
                 file = TraceFile(self._path(row.file), links=self._only is not None)
             except OSError:
                 continue
-            errors, shape = errors_and_shape(line for _, line in file.lines(0, row.bytes))
+            errors, shape = errors_and_shape(line for _, line in file.lines(0, row.size))
             file.close()
             with self._lock:
-                row.errors, row.shape, row.partial = errors, shape, False
                 self._counted[name] = (time.monotonic(), time.monotonic() - begin)
                 stamp = self._stamps.get(row.file)
                 if stamp is not None and self.rows.get(name) is row:
+                    row = self.rows[name] = replace(row, errors=errors, shape=shape, partial=False)
                     self._database.write([(_SAVE, [(row.file, stamp, orjson.dumps(row.to_dict()))])])
                     done.add(name)
         with self._lock:

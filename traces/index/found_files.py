@@ -101,11 +101,6 @@ def _folders_in(folder: Path) -> list[str]:
         return []
 
 
-def as_text(name: str) -> str:
-    """Return a file's name with bytes that are not UTF-8 escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
 def stamp_of(found: os.stat_result) -> str:
     """Return a text that changes with every write or replacement."""
     # Unlike the time of the last write, the time of the last change cannot be set.
@@ -131,18 +126,3 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
-
-
-def locked_files() -> set[tuple[int, int, int]] | None:
-    """Return device and inode of each locked file, or None if unknown."""
-    try:
-        text = Path("/proc/locks").read_text()
-    except OSError:
-        return None
-    found: set[tuple[int, int, int]] = set()
-    for line in text.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
-        fields = line.split()
-        if len(fields) > 5 and fields[1] == "FLOCK":
-            major, minor, inode = fields[5].split(":")
-            found.add((int(major, 16), int(minor, 16), int(inode)))
-    return found

@@ -4,12 +4,12 @@ Any step, and any state with its writers, costs a few kilobytes. The index names
 then read as records, with all checks of a record. An index that led to the wrong place is dropped and made anew.
 """
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..analysis.locate import find_relative
+from ..analysis.step_facts import StepFacts
 from ..errors import RecordError, TraceCorruptError, TraceError
 from ..file.append_only import trace_name
 from ..file.blob import FolderBlobs
@@ -17,18 +17,16 @@ from ..file.lines import Lines
 from ..file.record import BEAT, Record
 from ..file.safe_open import read_file
 from ..file.tail import Ending, find_end, read_ending
-from ..json_patch.apply import copy_json
-from ..json_patch.share import patched
+from ..json_patch.fold import Writers
+from ..states.places import SnapshotAt, StaleIndexError, StepPlace
+from ..states.states import States
 from ..step import Step
 from ..trace import Trace
 from .blobs import Blobs
 from .database import Database
-from .fold import Fold
-from .positions import Positions, StaleIndexError
+from .positions import Positions
 from .reach import Reach
-from .step_facts import StepFacts
 from .trace_file import CHUNK, TraceFile
-from .value_writers import Writers
 from .walk import Tally, Walk
 
 
@@ -46,15 +44,16 @@ class IndexedTrace:
     def __init__(self, path: Path, database: Database, name: str, *, links: bool = False) -> None:
         self.file = TraceFile(path, links=links)
         self.path = path
-        self.lock = threading.RLock()
-        self._positions = Positions(database, name)
-        self._fold = Fold(self.file, self._positions, self.record, self.base_document)
+        self.positions = Positions(database, name)
+        self._places = _IndexPlaces(self)
+        self._states = States(self.file, self.file.size, self._places, self.base_document)
+        self.lock = self._states.lock
         self._base: tuple[Any] | None = None
         self._blob_files = FolderBlobs(path)
         self._shared_blobs: Blobs | None = None
         self.header = self.file.header()
         _ = self.header.data  # raises here if the header's members do not fit
-        self._reach = Reach(self.file, self.header.hash, self._positions, self._fold, self.base_document, self.lock)
+        self._reach = Reach(self.file, self.header.hash, self.positions, self._states, self.base_document, self.lock)
 
     @property
     def run_id(self) -> str:
@@ -130,7 +129,7 @@ class IndexedTrace:
         """
         with self.lock:
             count = self.count
-            found = self._positions.steps(first, min(stop, count))
+            found = self.positions.steps(first, min(stop, count))
             if first <= count < stop and (last := self.open_facts()) is not None:
                 found.append(last)
             return found
@@ -142,7 +141,7 @@ class IndexedTrace:
         """
         with self.lock:
             _ = self.walk
-            return self._positions.query(sql, **values)
+            return self.positions.query(sql, **values)
 
     def one(self, k: int) -> StepFacts:
         """Return the figures of one step.
@@ -153,7 +152,7 @@ class IndexedTrace:
             count = self.count
             if not 0 <= k <= count:
                 raise IndexError(f"the run has steps 0 to {count - 1}, not {k}")
-            found = self._positions.step(k) if k < count else self.open_facts()
+            found = self.positions.step(k) if k < count else self.open_facts()
             if found is None and k < count:
                 raise StaleIndexError(f"the index of {self.path} has no step {k}")
             if found is None:
@@ -193,7 +192,7 @@ class IndexedTrace:
             return found
 
         commit = records[-1] if k < self.count else None
-        return Step(k, records, commit, _Documents(self, k), lookup, self.blobs())
+        return Step(k, records, commit, self._states, lookup, self.blobs())
 
     def patch(self, k: int) -> list[dict[str, Any]]:
         """Return the patch of a step's commit."""
@@ -218,19 +217,12 @@ class IndexedTrace:
             count = self.count
             if not 0 <= k <= count:
                 raise IndexError(f"the run has states 0 to {count}, not {k}")
-            if end:
-                stop = self.walk.offset
-            elif k < count:
-                stop = self.one(k).commit
-            else:
-                stop = self._before_the_end()
-            return self._fold.at(stop, k, self.walk.document is not None)
+            stop = self.walk.offset if end else self._places.state_end(k)
+            fold = self._states.next_written(stop, k)
+            return fold.document, fold.writers
 
-    def _before_the_end(self) -> int:
-        """Return the byte before a trailing `end`.
-
-        Without one, return the end of the indexed part.
-        """
+    def before_end(self) -> int:
+        """Return the byte before a trailing `end`; without one, the end of the indexed part."""
         stop = self.walk.offset
         start = self.walk.open.start
         data = self.file.read(max(start, stop - CHUNK), stop)
@@ -238,9 +230,10 @@ class IndexedTrace:
         at = find_end(data[first:], len(data) - first)
         return stop if at is None else stop - len(data) + first + at
 
-    def folded(self, stop: int) -> tuple[Any, Writers]:
-        """Return unshared document and writers at byte `stop`, if any."""
-        return self._fold.alone(stop)
+    def first_state(self) -> Any:
+        """Return state 0 for the caller alone, or None if none is indexed."""
+        found = self.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
+        return self._states.own(found[0][0], 0) if found else None
 
     def base_document(self) -> Any:
         """Return the state of another run from which this run starts.
@@ -315,26 +308,29 @@ class IndexedTrace:
         self.file.close()
 
 
-class _Documents:
-    """The documents around one step, for `Step`."""
+class _IndexPlaces:
+    """The places of an indexed trace, of which the last step is the last one indexed."""
 
-    def __init__(self, trace: IndexedTrace, k: int) -> None:
+    def __init__(self, trace: IndexedTrace) -> None:
         self._trace = trace
-        self._k = k
-        self._before: tuple[Any] | None = None
 
-    def before(self, step: int) -> Any:
-        """Return the document before the step."""
-        if self._before is None:
-            with self._trace.lock:
-                self._before = (copy_json(self._trace.document(step)[0]),)
-        return self._before[0]
+    @property
+    def count(self) -> int:
+        """The number of committed steps."""
+        return self._trace.count
 
-    def after(self, step: int) -> Any:
-        """Return the document after the step."""
-        return patched(self.before(step), self._trace.patch(step))
+    def step(self, k: int) -> StepPlace:
+        """Return the place of a committed step."""
+        facts = self._trace.one(k)
+        return StepPlace(facts.start, facts.commit, facts.stop)
 
-    def latest(self) -> Any:
-        """Return the document after all records."""
-        with self._trace.lock:
-            return copy_json(self._trace.document(self._k, end=True)[0])
+    def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
+        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+        near = self._trace.positions.snapshot_before(stop, after)
+        if near is None and not after and self._trace.walk.fold is not None:
+            raise StaleIndexError(f"the index of {self._trace.path} has lost its snapshots")
+        return near
+
+    def state_end(self, k: int) -> int:
+        """Return the byte up to which state `k` is read."""
+        return self.step(k).commit if k < self.count else self._trace.before_end()

@@ -3,17 +3,15 @@
 Nothing here is checked against the trace; the reader of the bytes at a position checks them.
 """
 
-import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
-from ..errors import TraceError
+from ..analysis.step_facts import RARE, StepFacts
+from ..states.places import SnapshotAt, StaleIndexError
 from .database import Database
-from .step_facts import RARE, StepFacts
-from .value_writers import Writers
-from .walk import Snapshot, Walk
+from .walk import Walk
 
 _COLUMNS = (
     "k, start, commit_at, stop, mode, kind, label, errors, seconds, tokens_in, tokens_out, cost, actions, at, "
@@ -35,38 +33,6 @@ _BLOCK = (
     f"GROUP BY k / {BLOCK}"
 )
 _STATE = "INSERT INTO traces (file, state) VALUES (?, ?) ON CONFLICT (file) DO UPDATE SET state = excluded.state"
-
-
-class StaleIndexError(TraceError):
-    """The index of a trace lacks required entries.
-
-    `is_lost` means that its rows are gone: another viewer has dropped them, or the index could not be written.
-    """
-
-    def __init__(self, message: str, is_lost: bool = False) -> None:
-        super().__init__(message)
-        self.is_lost = is_lost
-
-
-class SnapshotAt(NamedTuple):
-    """A snapshot in the index: line, earlier steps, packed writers."""
-
-    offset: int
-    stop: int
-    k: int
-    packed: bytes
-
-    @classmethod
-    def of(cls, found: Snapshot) -> "SnapshotAt":
-        """Pack a snapshot's writers: the walk changes them in place afterwards."""
-        return cls(found.offset, found.stop, found.k, zlib.compress(orjson.dumps(found.writers), 1))
-
-    def writers(self) -> Writers:
-        """Return the writers; raises `ValueError` if they are corrupt."""
-        try:
-            return orjson.loads(zlib.decompress(self.packed))
-        except zlib.error as error:
-            raise ValueError(str(error)) from None
 
 
 class Positions:
@@ -164,12 +130,13 @@ class Positions:
         """Return how many committed steps before `stop` the index has."""
         return int(self.query("SELECT count(*) FROM steps WHERE trace = :trace AND k < :stop", stop=stop)[0][0])
 
-    def snapshot_before(self, stop: int) -> SnapshotAt | None:
-        """Return the last snapshot that ends at byte `stop` or before."""
+    def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
+        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
         found = self.query(
             "SELECT offset, stop, k, writers FROM snapshots "
-            "WHERE trace = :trace AND stop <= :stop ORDER BY offset DESC LIMIT 1",
+            "WHERE trace = :trace AND stop <= :stop AND offset >= :after ORDER BY offset DESC LIMIT 1",
             stop=stop,
+            after=after,
         )
         return SnapshotAt(*found[0]) if found else None
 

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..analysis.step_facts import StepFacts, Used
 from ..errors import RecordError, TraceCorruptError, TraceError
-from .fold import Fold
-from .positions import Positions, SnapshotAt
-from .step_facts import StepFacts, Used
+from ..states.places import SnapshotAt
+from ..states.states import States
+from .positions import Positions
 from .trace_file import TraceFile
-from .walk import Snapshot, Tally, Walk
+from .walk import Tally, Walk
 
 _BATCH = 2_000
 """How many steps are written to the index at a time."""
@@ -28,7 +29,7 @@ class Reach:
     Args:
         file: the trace; `header` is the hash of its header.
         positions: the index's rows for it.
-        fold: its states.
+        states: its states.
         base: returns the state of another run, for a run that starts there.
         lock: held while the index is extended.
     """
@@ -38,7 +39,7 @@ class Reach:
         file: TraceFile,
         header: str,
         positions: Positions,
-        fold: Fold,
+        states: States,
         base: Callable[[], Any],
         lock: "threading.RLock",
     ) -> None:
@@ -47,7 +48,7 @@ class Reach:
         """The first unreadable line found so far, or None: the steps before it are indexed."""
         self.is_complete = False
         """True if the index reached the end of the file when it was last extended."""
-        self._file, self._header, self._positions, self._fold, self._base = file, header, positions, fold, base
+        self._file, self._header, self._positions, self._states, self._base = file, header, positions, states, base
         self._walk: Walk | None = None
         self._mark: tuple[int, str | None] = (0, None)
 
@@ -101,8 +102,8 @@ class Reach:
         lines = _Until(self._file.lines(walk.offset), until)
         try:
             for found in walk.feed(lines, self._base, self._file.path):
-                if isinstance(found, Snapshot):
-                    snapshots.append(SnapshotAt.of(found))
+                if isinstance(found, SnapshotAt):
+                    snapshots.append(found)
                 else:
                     steps.append(found)
                     committed = found.stop
@@ -139,9 +140,9 @@ class Reach:
                     tally = Tally.restored(state["tally"])
                     tally.attempts = [(int(a), float(at), int(step)) for a, at, step in state["attempts"]]
                     tally.patterns.update({str(path): int(n) for path, n in state["patterns"].items()})
-                    document, writers = self._fold.alone(offset)
-                    if document is not None:
-                        return Walk(offset, k, used, document, writers, tally)
+                    fold = self._states.written(offset, k) if self._positions.snapshot_before(offset) else None
+                    if fold is not None:
+                        return Walk(offset, k, used, fold, tally)
         except (KeyError, TypeError, ValueError, TraceError):
             pass  # an index that does not fit, for whatever reason, is made anew
         self.forget()
@@ -157,7 +158,7 @@ class Reach:
         """Start again from the index's present rows."""
         with self.lock:
             self._positions.restart()
-            self._fold.reset()
+            self._states.forget()
             self._walk, self.problem, self.is_complete = None, None, False
             self._mark = 0, None
 

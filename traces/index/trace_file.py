@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import NotATraceError, TraceCorruptError, TraceError
+from ..errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..file.lines import START, begins_a_trace
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
 from ..file.safe_open import open_file, read_at, written_size
@@ -33,6 +33,11 @@ class TraceFile:
         self._fd = open_file(path, links=links)
         stat = os.fstat(self._fd)
         self.key = (stat.st_dev, stat.st_ino)
+
+    @property
+    def stat(self) -> os.stat_result:
+        """The present facts of the file."""
+        return os.fstat(self._fd)
 
     @property
     def size(self) -> int:
@@ -97,6 +102,14 @@ class TraceFile:
                 return  # the file ends here, or within a line
             else:
                 length *= 4
+
+    def record_at(self, offset: int) -> Record:
+        """Return the record that begins at this byte, or raise `TraceCorruptError`."""
+        line = next((line for _, line in self.lines(offset)), b"")
+        try:
+            return Record.parse(line, self.path)
+        except RecordError as error:
+            raise TraceCorruptError(str(error), 0, path=self.path) from None
 
     def last_line(self, stop: int | None = None) -> tuple[int, bytes] | None:
         """Return the last complete line before byte `stop`, or None.

@@ -8,26 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..analysis.step_facts import OpenStep, StepFacts, Used
 from ..errors import PatchError, TraceCorruptError
 from ..file.record import BEAT, HASH_LENGTH, Record, line_hash
 from ..json_patch.apply import copy_json, split_pointer
-from .step_facts import OpenStep, StepFacts, Used
-from .value_writers import INITIAL, Writers, apply_written
+from ..json_patch.fold import INITIAL, Fold
+from ..states.places import SnapshotAt
 
 _INTENT, _OUTCOME = b'{"kind":"intent",', b'{"kind":"outcome",'
 _PATTERNS = 2_000
 """How many path patterns are counted. A state with more of them shows its typical patterns among the first."""
-
-
-class Snapshot(NamedTuple):
-    """A snapshot in the trace: line, earlier steps, writers."""
-
-    offset: int
-    stop: int
-    k: int
-    writers: Writers
 
 
 @dataclass
@@ -59,7 +51,7 @@ class Walk:
     Args:
         offset, k: where to start: the byte after a commit (or 0), and the number of commits before it.
         used: the run's usage there.
-        document, writers: the state there, or None without one; both are changed in place.
+        fold: the state there with its writers, or None without one.
     """
 
     def __init__(
@@ -67,16 +59,14 @@ class Walk:
         offset: int = 0,
         k: int = 0,
         used: Used | None = None,
-        document: Any = None,
-        writers: Writers = INITIAL,
+        fold: Fold | None = None,
         tally: Tally | None = None,
     ) -> None:
         self.offset = offset
         self.k = k
         self.tally = tally or Tally()
         self.open = OpenStep(offset, used or Used())
-        self.document = document
-        self.writers = writers
+        self.fold = fold
         self.counted = self._counts()
         """The counts at the last commit, where a restored walk continues."""
         self.uncounted: Counter[str] = Counter()
@@ -85,7 +75,7 @@ class Walk:
 
     def feed(
         self, lines: Iterator[tuple[int, bytes]], base: Callable[[], Any], path: Any = None
-    ) -> Iterator[StepFacts | Snapshot]:
+    ) -> Iterator[StepFacts | SnapshotAt]:
         """Read lines; yield each step and each snapshot that they complete.
 
         `base` returns the state of another run, if the trace starts at one. Raises `TraceCorruptError` for a line that
@@ -107,7 +97,9 @@ class Walk:
                 yield from self._take(Record.parse(line, path), offset, stop, base)
             self.offset = stop
 
-    def _take(self, record: Record, offset: int, stop: int, base: Callable[[], Any]) -> Iterator[StepFacts | Snapshot]:
+    def _take(
+        self, record: Record, offset: int, stop: int, base: Callable[[], Any]
+    ) -> Iterator[StepFacts | SnapshotAt]:
         kind, tally = record.kind, self.tally
         tally.records += 1
         if kind == "event":
@@ -116,7 +108,7 @@ class Walk:
             else:
                 return  # a heartbeat is not work of the step
         if kind == "commit":
-            self._fold(record)
+            self._take_patch(record)
             facts = self.open.close(self.k, record, offset, stop)
             self._count(facts)
             self.counted = self._counts()
@@ -128,25 +120,25 @@ class Walk:
             )
             yield facts
         elif kind == "snapshot":
-            if self.document is None:
-                self.document = record["state"] if "state" in record else copy_json(base())
-            yield Snapshot(offset, stop, self.k, self.writers)
+            if self.fold is None:
+                self.fold = Fold(record["state"] if "state" in record else copy_json(base()), INITIAL)
+            yield SnapshotAt.of(offset, stop, self.k, self.fold.writers)
         elif kind in ("resume", "end"):
             if kind == "resume" and len(tally.attempts) < 1_000:
                 tally.attempts.append((record.get("attempt", len(tally.attempts) + 1), record.at, self.k))
-            self._fold(record)
+            self._take_patch(record)
             self.open.see(record)
         else:
             self.open.see(record)
 
-    def _fold(self, record: Record) -> None:
+    def _take_patch(self, record: Record) -> None:
         patch = record.get("patch")
         if not patch:
             return
-        if self.document is None:
+        if self.fold is None:
             raise TraceCorruptError("a patch comes before the first state", record.seq + 1, path=record.path)
         try:
-            self.document, self.writers = apply_written(self.document, self.writers, patch, self.k)
+            self.fold.apply(patch, self.k)
         except PatchError as error:
             reason = f"the patch does not fit the state: {error}"
             raise TraceCorruptError(reason, record.seq + 1, path=record.path) from None

@@ -60,45 +60,36 @@ def copy_json(value: Any) -> Any:
     return value
 
 
-def apply_patch(doc: Any, ops: Iterable[Operation], *, atomic: bool = True) -> Any:
+def apply_patch(doc: Any, ops: Iterable[Operation]) -> Any:
     """Apply a patch to `doc` in place and return the document.
 
     The result is `doc` itself, unless its root was replaced. Values of the patch are copied, so the patch and the
     document share nothing. If `add` sets a member that exists, the member keeps its place in the order of keys. `test`
     compares values with their types (`same_json`).
 
-    Raises `PatchError` with the index and path of the bad operation; the document is then unchanged. With
-    `atomic=False`, the operations before the bad one stay applied: this saves a shallow copy of each container that the
-    patch changes.
+    Raises `PatchError` with the index and path of the bad operation; the document is then unchanged.
     """
-    saved: dict[int, tuple[Any, Any]] | None = {} if atomic else None
+    saved: dict[int, tuple[Any, Any]] = {}
+    number = -1
+    op: Operation = {}
     try:
-        return run_patch(doc, ops, saved=saved, copy=True)
-    except PatchError:
-        for container, before in (saved or {}).values():
+        for op in ops:
+            number += 1
+            doc = run_operation(doc, op, saved, True)
+    except PatchError as error:
+        for container, before in saved.values():
             container.clear()
             container.extend(before) if isinstance(container, list) else container.update(before)
-        raise
-
-
-def run_patch(
-    doc: Any, ops: Iterable[Operation], *, saved: dict[int, tuple[Any, Any]] | None = None, copy: bool = False
-) -> Any:
-    """Apply a patch in place and return the document; errors undo nothing.
-
-    `saved` collects a copy of each container from before its first change, for a caller that wants to undo. With
-    `copy=False`, the values of the patch become parts of the document: for callers that own both.
-    """
-    for number, op in enumerate(ops):
-        try:
-            doc = run_operation(doc, op, saved, copy)
-        except PatchError as error:
-            raise PatchError(error.reason, number, error.pointer or _path_of(op)) from None
+        raise PatchError(error.reason, number, error.pointer or _path_of(op)) from None
     return doc
 
 
 def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | None, copy: bool) -> Any:
-    """Apply one operation and return the document; see `run_patch`."""
+    """Apply one operation in place and return the document; errors undo nothing.
+
+    `saved` collects a copy of each container from before its first change, for a caller that wants to undo. With
+    `copy=False`, the values of the operation become parts of the document: for callers that own both.
+    """
     if type(op) is not dict and not isinstance(op, Mapping):
         raise PatchError("the operation is not an object")
     try:
@@ -133,56 +124,6 @@ def run_operation(doc: Any, op: Operation, saved: dict[int, tuple[Any, Any]] | N
     if path.startswith(source + "/"):
         raise PatchError(f"{source!r} cannot be moved into itself")
     return put(doc, path, take(doc, source, saved), True, saved)
-
-
-class PlaceFold:
-    """Applies patches one after another to a document, in place.
-
-    Values of the patches become parts of the document. Patches often change the same paths again, so the container at
-    each path is remembered until an operation may have moved or replaced it, or a container around it.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[str, tuple[Any, str]] = {}
-        self._around: set[int] = set()
-        """The ids of the remembered containers, and of those around them."""
-
-    def __call__(self, doc: Any, patch: Iterable[Operation]) -> Any:
-        """Apply a patch to the last document; return the next one."""
-        places = self._places
-        for op in patch:
-            path = op["path"]
-            place = places.get(path)
-            if place is None:
-                head, slash, last = path.rpartition("/")
-                parent = self._look(doc, split_pointer(head)) if slash and "~" not in last else None
-                place = places[path] = (parent, last)
-            parent, last = place
-            if type(parent) is dict:
-                kind = op["op"]
-                old = parent.get(last, parent)
-                if kind == "add" or (kind == "replace" and old is not parent):
-                    parent[last] = op["value"]
-                    if id(old) in self._around and old is not parent:
-                        self._forget()
-                    continue
-            elif last == "-" and type(parent) is list and op["op"] == "add":
-                parent.append(op["value"])
-                continue
-            self._forget()
-            doc = run_operation(doc, op, None, False)
-        return doc
-
-    def _look(self, doc: Any, tokens: Iterable[str]) -> Any:
-        self._around.add(id(doc))
-        for token in tokens:
-            doc = look(doc, (token,))
-            self._around.add(id(doc))
-        return doc
-
-    def _forget(self) -> None:
-        self._places.clear()
-        self._around.clear()
 
 
 @contextlib.contextmanager
@@ -231,6 +172,12 @@ def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[An
             node = look(node, (token,))
     if saved is not None and id(node) not in saved and isinstance(node, (dict, list)):
         saved[id(node)] = (node, node.copy())
+    set_member(node, last, value, insert)
+    return doc
+
+
+def set_member(node: Any, last: str, value: Any, insert: bool) -> None:
+    """Set a member or an item of a container, or insert an item."""
     if isinstance(node, dict):
         if not insert and last not in node:
             raise PatchError(f"there is no member {last!r} to replace")
@@ -244,7 +191,6 @@ def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[An
             node.insert(list_index(last, len(node)), value)
     else:
         raise PatchError(f"{last!r} cannot be set in a value that is neither object nor list")
-    return doc
 
 
 def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -> Any:
@@ -256,6 +202,11 @@ def take(doc: Any, path: str, saved: dict[int, tuple[Any, Any]] | None = None) -
     node = look(doc, tokens)
     if saved is not None and id(node) not in saved and isinstance(node, (dict, list)):
         saved[id(node)] = (node, node.copy())
+    return take_member(node, last)
+
+
+def take_member(node: Any, last: str) -> Any:
+    """Remove a member or an item of a container, and return it."""
     if isinstance(node, dict):
         if last not in node:
             raise PatchError(f"there is no member {last!r} to remove")

@@ -18,7 +18,7 @@ import orjson
 
 from .apply import escape, same_json
 from .diff import Comparison, Span
-from .share import Change
+from .operations import Change
 
 LEVELS = 50
 """How deep the rule looks into two documents. A deeper value is one change: readers are recursive, and a document may

@@ -10,13 +10,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from ..file.lines import Lines
-from .fold import Fold, count_commits, plan_state, record_end
+from ..file.record import Record
+from ..json_patch.fold import Fold
+from .fold import fold_range
+from .places import FoundPlaces, SnapshotAt, before_end, count_commits, first_snapshot, record_end, snapshot_before
 
-_FIRST_SNAPSHOT = b'\n{"kind":"snapshot",'
 _KEPT = 256
 _POINTERS = 250_000
 """How many pointers the cached documents may hold beyond what they share: two megabytes, for a family of any size."""
@@ -52,11 +54,8 @@ def origin_of(lines: Lines) -> Origin | None:
 
     Returns None if the lines hold their first state themselves.
     """
-    at = lines.data.find(_FIRST_SNAPSHOT, 0, lines.end)
-    if at < 0:
-        return None
-    snapshot = lines.record_at(at + 1)
-    if "state" in snapshot:
+    snapshot = first_snapshot(lines)
+    if snapshot is None or "state" in snapshot:
         return None
     run, step = snapshot["base"]["run"], snapshot["base"]["step"]
     parent = lines.record_at(0).get("parent") or {}
@@ -84,7 +83,7 @@ class Bases:
         All runs on the way up to the root are folded, the root first. Raises `TraceNotFoundError` if one of them, or
         its state, is missing, and `TraceCorruptError` if one is corrupt.
         """
-        folds: list[tuple[Origin, Fold]] = []
+        parts: list[tuple[Origin, _Part]] = []
         seen = {member.run_id}
         doc: Any = _NONE
         while (origin := origin_of(member.lines)) is not None:
@@ -94,16 +93,16 @@ class Bases:
             if origin.run in seen:
                 raise TraceError(f"run {origin.run} starts, by way of other runs, with a state of its own")
             seen.add(origin.run)
-            member, fold = _fold_of(member, origin)
-            folds.append((origin, fold))
-            if not fold.begins_elsewhere:
+            member, part = _part_of(member, origin)
+            parts.append((origin, part))
+            if "state" in part.snapshot:
                 break
-        if doc is _NONE and (not folds or folds[-1][1].begins_elsewhere):
+        if doc is _NONE and (not parts or "state" not in parts[-1][1].snapshot):
             reason = "only the first snapshot may refer to a state of another run"
             raise TraceCorruptError(reason, _later_base(member.lines), path=member.lines.path)
-        for origin, fold in reversed(folds):
-            doc = fold.run_sharing(doc) if fold.begins_elsewhere else fold.run()
-            self._keep(origin, doc, fold.copied)
+        for origin, part in reversed(parts):
+            doc, copied = _folded(part, doc)
+            self._keep(origin, doc, copied)
         return doc
 
     def _get(self, origin: Origin) -> Any:
@@ -132,8 +131,29 @@ def _later_base(lines: Lines) -> int:
     return next(found, 0) + 1
 
 
-def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
-    """Return a child's origin run, and the fold of its first state."""
+class _Part(NamedTuple):
+    """The lines of one run that lead to a state: a snapshot, and the patches up to byte `stop`."""
+
+    lines: Lines
+    near: SnapshotAt
+    snapshot: Record
+    stop: int
+    k: int
+
+
+def _folded(part: _Part, base: Any) -> tuple[Any, int]:
+    """Return a state, which shares its unchanged parts with `base`, and the number of copied pointers."""
+    fold = Fold(part.snapshot["state"]) if "state" in part.snapshot else Fold(base, shared=True)
+    try:
+        fold_range(fold, part.lines, part.near.stop, part.stop, part.near.k, part.k)
+    except TraceCorruptError:
+        part.lines.check_chain()  # a line with a wrong hash is the cause
+        raise
+    return fold.share()
+
+
+def _part_of(child: Member, origin: Origin) -> tuple[Member, _Part]:
+    """Return a child's origin run, and the lines of its first state."""
     what = f"run {child.run_id} starts with state {origin.step} of run {origin.run}"
     try:
         parent = child.find(origin.run)
@@ -153,4 +173,11 @@ def _fold_of(child: Member, origin: Origin) -> tuple[Member, Fold]:
     steps = count_commits(parent.lines, stop)
     if steps < origin.step or (stop is not None and steps > origin.step):
         raise TraceNotFoundError(f"{what}, which has only {steps} steps there", parent.lines.path)
-    return parent, plan_state(parent.lines, origin.step, stop)
+    if stop is None:
+        stop = FoundPlaces(parent.lines).state_end(origin.step)
+    else:
+        stop = before_end(parent.lines, stop)
+    near = snapshot_before(parent.lines, stop)
+    if near is None:
+        raise TraceError("the trace has no state: the run ended before init_state returned one")
+    return parent, _Part(parent.lines, near, parent.lines.record_at(near.offset), stop, origin.step)

@@ -2,34 +2,7 @@
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One run of a store.
-
-    `status` is that of `Trace.status`: a run without an end is "interrupted", and `held` says whether a living writer
-    holds it. Times are seconds since the epoch. `cost` is in US dollars, None if a price was unknown. `size` counts the
-    bytes of the trace. `parent_kind` is "fork", "candidate" or "call".
-    """
-
-    run_id: str
-    set_id: str = ""
-    task: str = ""
-    objective: str = ""
-    module: str = ""
-    model: str = ""
-    parent: str | None = None
-    parent_kind: str | None = None
-    status: str = "interrupted"
-    stop_reason: str | None = None
-    steps: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
-    started: float = 0.0
-    changed: float = 0.0
-    size: int = 0
-    held: bool = False
-    holder: str | None = None
+from ..run_row import RunRow as RunRow
 
 
 @dataclass(frozen=True, slots=True)

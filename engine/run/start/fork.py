@@ -13,7 +13,7 @@ from ....traces import Trace
 from ....traces.errors import PatchError, StateError, TraceError, UsageError
 from ....traces.json_patch.apply import split_pointer
 from ....traces.json_patch.diff import make_patch
-from ....traces.json_patch.share import patched
+from ....traces.json_patch.fold import patched
 from ...current_frame import NOWHERE, reset_frame, set_frame
 from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result

@@ -99,15 +99,15 @@ def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:
 
 
 def _cells(each: Standing) -> list[Text]:
-    summary = each.summary
-    reason = summary.error or summary.stop_reason
+    row = each.row
+    reason = row.problem or row.stop_reason
     return [
-        Text(clean(summary.run_id), "bold"),
+        Text(clean(row.run_id), "bold"),
         status_text(each.status, brief(reason, 40) if reason and each.status != "running" else None),
-        Text(f"{summary.steps:,}"),
+        Text(f"{row.steps:,}"),
         Text(f"{each.tokens:,}" if each.tokens else ""),
         Text(seconds_text(each.seconds) if each.seconds is not None else "", "dim"),
         Text(f"{each.cost:.4f}" if each.cost else "?" if each.cost is None and each.tokens else ""),
         Text(each.doing),
-        Text(brief(summary.objective or "", 60)),
+        Text(brief(row.objective or "", 60)),
     ]

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TraceError
-from ...traces import TraceSummary, summarize
+from ...traces import RunRow, read_row
 from ...traces.file.append_only import SUFFIX
 from ...traces.file.lines import Lines
 from ...traces.file.safe_open import open_file, written_size
 from ...traces.stores.mirror import Mirror
 from ..render.progress import Progress
-from .trace.list import standing
 
 _TAIL = 128 * 1024
 """The number of bytes first read at the end of a trace. They hold the last commit of most runs."""
@@ -24,7 +23,8 @@ _TAIL = 128 * 1024
 class Standing:
     """The standing of a run; unknown figures are None."""
 
-    summary: TraceSummary
+    row: RunRow
+    path: Path
     status: str
     doing: str
     tokens: int | None
@@ -33,21 +33,21 @@ class Standing:
 
     def to_dict(self, url: str | None = None) -> dict[str, Any]:
         """Return the JSON form; `url` is that of the run's store."""
-        summary = self.summary
+        row = self.row
         return {
-            "run_id": summary.run_id,
-            "trace": str(summary.path) if url is None else f"{url}#{summary.run_id}",
+            "run_id": row.run_id,
+            "trace": str(self.path) if url is None else f"{url}#{row.run_id}",
             "status": self.status,
-            "stop_reason": summary.stop_reason,
-            "problem": summary.error,
-            "objective": summary.objective,
-            "step": summary.steps,
+            "stop_reason": row.stop_reason,
+            "problem": row.problem,
+            "objective": row.objective or None,
+            "step": row.steps,
             "doing": self.doing,
             "tokens": self.tokens,
             "cost": self.cost,
             "seconds": self.seconds,
-            "started_at": summary.started_at,
-            "pid": summary.pid,
+            "started_at": row.started or None,
+            "pid": row.pid,
         }
 
 
@@ -77,7 +77,7 @@ class WatchedFolder:
 
 def _order(each: Standing) -> tuple[int, float, str]:
     rank = {"running": 0, "waiting": 1}.get(each.status, 2)
-    return rank, -(each.summary.started_at or 0.0), each.summary.run_id
+    return rank, -(each.row.started), each.row.run_id
 
 
 class _WatchedRun:
@@ -97,14 +97,15 @@ class _WatchedRun:
         return self._last
 
     def _read(self, now: float) -> Standing:
-        summary = summarize(self._path)
-        status = standing(summary)
-        progress = _tail_progress(self._path) if summary.error is None else None
+        row = read_row(self._path)
+        status = row.standing
+        progress = _tail_progress(self._path) if row.problem is None else None
         if progress is None:
-            return Standing(summary, status, "", None, None, None)
+            return Standing(row, self._path, status, "", None, None, None)
         running = status == "running"
         return Standing(
-            summary,
+            row,
+            self._path,
             status,
             progress.doing() if running or status == "waiting" else "",
             progress.tokens,

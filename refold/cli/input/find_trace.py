@@ -114,11 +114,11 @@ def newest(folder: Path, unfinished: bool = False) -> Path:
     With `unfinished`, a run that has not completed is preferred. If there are several traces, report their number and
     the chosen one. Raises InputError if there is none.
     """
-    found = [summary for summary in list_traces(folder) if summary.status != "corrupt"] if folder.is_dir() else []
+    found = [row for row in list_traces(folder) if row.status != "corrupt"] if folder.is_dir() else []
     if not found:
         raise InputError(f"there are no traces in {folder}; name a trace, or their folder with --traces")
-    left = [summary for summary in found if summary.status != "completed"] if unfinished else []
-    chosen = (left or found)[-1].path
+    left = [row for row in found if row.status != "completed"] if unfinished else []
+    chosen = folder / (left or found)[-1].file
     if len(found) > 1:
         which = "the newest that has not completed" if left else "the newest"
         name = clean(chosen.name.removesuffix(SUFFIX))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...traces import Record, changed_between
 from ...traces.json_patch.changed import COUNTER
-from ...traces.json_patch.share import patched
+from ...traces.json_patch.fold import patched
 from .text import brief
 
 

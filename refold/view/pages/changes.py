@@ -8,10 +8,9 @@ from typing import Any
 
 from ...errors import PatchError, TraceCorruptError
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.value_writers import INITIAL, Writers, last_writer, writers_of_member
 from ...traces.json_patch.apply import escape
 from ...traces.json_patch.changed import ABSENT, Pair, members_between, unchanged
-from ...traces.json_patch.share import patched
+from ...traces.json_patch.fold import INITIAL, Writers, last_writer, patched, writers_of_member
 from .nodes import Json, Nodes
 
 _MOST = 500

@@ -14,7 +14,7 @@ from ...traces.file.children import children_of
 from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
-from ...traces.json_patch.share import patched
+from ...traces.json_patch.fold import patched
 from ...traces.step import told_error
 from . import messages
 from .nodes import NAME, Json, Nodes, clip, error_json

@@ -6,9 +6,9 @@ in blocks. A range is computed from the blocks inside it, and from the steps at 
 
 from typing import Any
 
+from ...traces.analysis.step_facts import RARE, StepFacts
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.positions import BLOCK, OF_A_STEP
-from ...traces.index.step_facts import RARE, StepFacts
 from .nodes import Json
 from .problems import wrong
 

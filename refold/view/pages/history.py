@@ -7,17 +7,11 @@ grows, only the new part is read.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import orjson
-
-from ...errors import PatchError, TraceCorruptError
-from ...traces.analysis.blame import Walk, is_missing
+from ...traces.analysis.blame import Watch, is_missing
 from ...traces.index.indexed import IndexedTrace
-from ...traces.json_patch.apply import join_pointer
-from .line_prefilter import candidates
 from .nodes import Json, Nodes
 from .values import tokens_of
 
@@ -26,7 +20,6 @@ _STEPS = 10_000
 _SHORT = 200
 _KEPT = 4
 """How many histories of a trace are kept: each holds one member of its state."""
-_CHANGED = (b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')
 _LOOK = 64
 """After how many lines the clock is read."""
 
@@ -74,15 +67,13 @@ def _forget(trace: IndexedTrace, path: str) -> None:
 class _History:
     """The changes of one path, as far as the trace was read.
 
-    Only the changes of the path's first member are folded, so that the rest of a large state costs nothing.
+    The walk is `traces.analysis.blame.Watch`.
     """
 
     def __init__(self, tokens: list[str], offset: int) -> None:
         self.lock = threading.Lock()
-        self._first = tokens[0] if tokens and tokens[0] not in ("*", "**") else None
-        self._named = _Named(tokens)
+        self._watch = Watch(tokens)
         self._offset = offset
-        self._walk = Walk(tokens)
         self._at: int | None = None
         self._steps: list[int] = []
         self._entries: list[Json] = []
@@ -106,37 +97,30 @@ class _History:
             return
         assert self._at is not None
         stop = trace.walk.offset
-        for number, (line, after) in enumerate(self._named.lines(trace, self._at, stop)):
-            if line.startswith(_CHANGED):
-                self._take(trace, line)
-            self._at = after
-            if number % _LOOK == _LOOK - 1 and time.monotonic() >= until:
+        number = 0
+        for offset, block in trace.file.blocks(self._at, stop):
+            for first, last in self._watch.lines(block):
+                self._take(trace, block[first:last])
+                self._at, number = offset + last + 1, number + 1
+                if number % _LOOK == 0 and time.monotonic() >= until:
+                    return
+            self._at = offset + len(block)
+            if time.monotonic() >= until:
                 return
         self._at = stop
 
     def _begin(self, trace: IndexedTrace) -> bool:
         """Start at the first snapshot, and return whether there is one."""
-        with trace.lock:
-            rows = trace.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
-            if not rows:
-                return False
-            ((begun,),) = rows
-            document, _ = trace.folded(begun)
-        first = self._first
-        self._walk.doc = document if first is None else {name: each for name, each in document.items() if name == first}
-        self._at = begun
+        document = trace.first_state()
+        if document is None:
+            return False
+        self._watch.begin(document)
+        self._at = 0
         return True
 
     def _take(self, trace: IndexedTrace, line: bytes) -> None:
         record = trace.record(line)
-        patch = record.get("patch") or []
-        if self._first is not None:
-            patch = [_only(op, self._first) for op in patch if self._named.touches(op["path"])]
-        try:
-            changed = self._walk.apply(patch)
-        except PatchError as error:
-            reason = f"the patch does not fit the state: {error}"
-            raise TraceCorruptError(reason, record.seq + 1, path=trace.path) from None
+        changed = self._watch.changes(record)
         step = record.step
         for _, old, new in changed:
             if (not self._steps or self._steps[-1] != step) and len(self._steps) < _STEPS:
@@ -148,53 +132,3 @@ class _History:
 
 def _node(value: Any) -> Json | None:
     return None if is_missing(value) else Nodes(text=_SHORT, most=20).node(value)
-
-
-class _Named:
-    """The first members of a path, up to an index or star.
-
-    An index ends them, because the item may have had another index before.
-    """
-
-    def __init__(self, tokens: list[str]) -> None:
-        named: list[str] = []
-        for token in tokens:
-            if token in ("*", "**", "-") or (named and token.isdecimal()):
-                break
-            named.append(token)
-        paths = [join_pointer(named[:depth]) for depth in range(len(named) + 1)]
-        self._path, self._below, self._above = paths[-1], f"{paths[-1]}/", frozenset(paths)
-        written = [orjson.dumps(path)[1:-1] for path in paths]
-        above = [b'"path":"%b"' % path for path in written[:-1]]
-        # a stranger may have written the path with escapes
-        self._needles = [*above, b'"path":"%b' % written[-1], b"\\u", b"\\/"] if named else None
-
-    def touches(self, path: str) -> bool:
-        """Return whether an operation is at the path, above or below it.
-
-        Lines with only other operations are not parsed.
-        """
-        return path in self._above or path.startswith(self._below)
-
-    def lines(self, trace: IndexedTrace, start: int, stop: int) -> Iterator[tuple[bytes, int]]:
-        """Yield the lines of a range that may have such operations.
-
-        Each line comes with the offset of the byte after it.
-        """
-        if self._needles is None:
-            yield from ((line, at + len(line) + 1) for at, line in trace.file.lines(start, stop))
-            return
-        for at, block in trace.file.blocks(start, stop):
-            for first, last in candidates(block, self._needles):
-                yield block[first:last], at + last + 1
-
-
-def _only(op: dict[str, Any], first: str) -> dict[str, Any]:
-    """Return an operation with only one member of the root."""
-    if op["path"]:
-        return op
-    return {**op, "value": _member(op["value"], first)}
-
-
-def _member(document: Any, name: str) -> dict[str, Any]:
-    return {name: document[name]} if isinstance(document, dict) and name in document else {}

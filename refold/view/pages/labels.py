@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from ...errors import TraceError
+from ...traces.analysis.step_facts import brief, clipped, label_of
 from ...traces.index.folder import Folder
-from ...traces.index.step_facts import brief, clipped, label_of
 
 _EDITS = 3
 _MOVE = 40

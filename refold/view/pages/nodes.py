@@ -7,8 +7,8 @@ A text is cut, a container has its first members, and an answer has a limited nu
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...traces.index.value_writers import Writers, last_writer, writers_of_member
 from ...traces.json_patch.apply import escape
+from ...traces.json_patch.fold import Writers, last_writer, writers_of_member
 
 Json = dict[str, Any]
 TEXT = 2_000

@@ -7,8 +7,8 @@ from typing import Any
 from ...errors import TraceError
 from ...traces import Record
 from ...traces.analysis.frames import own_frames
+from ...traces.analysis.step_facts import RARE, StepFacts
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.step_facts import RARE, StepFacts
 from .columns import failing_steps, longest
 from .nodes import NAME, Json, Nodes, clip, error_json
 from .open_requests import request_json

@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 
 from ...errors import TraceCorruptError
+from ...traces.analysis.blame import candidates
 from ...traces.file.record import Record
 from ...traces.index.indexed import IndexedTrace
 from ...traces.index.wanted import check_wanted
 from ...traces.json_patch.apply import escape
-from .line_prefilter import candidates
 from .nodes import Json
 from .problems import wrong
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...traces.analysis.step_facts import actions_of, brief, clipped, label_of, turn_of
 from ...traces.file.children import children_of
 from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.step_facts import actions_of, brief, clipped, label_of, turn_of
 from ...traces.step import Effect, Step, told_error
 from .labels import label_below
 from .nodes import NAME, Json, Nodes, clip, error_json

@@ -10,8 +10,8 @@ import orjson
 
 from ...errors import PatchError
 from ...traces.index.indexed import IndexedTrace
-from ...traces.index.value_writers import writers_at
 from ...traces.json_patch.apply import look, split_pointer
+from ...traces.json_patch.fold import writers_at
 from .nodes import MEMBERS, Json, Nodes, cut_text
 from .problems import ProblemError, wrong
 

@@ -46,14 +46,14 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
     run = Writing(tmp_path / "r1.trace.jsonl", 1000.0)
     runs = WatchedFolder(tmp_path, lambda: now[0])
     first = the_one(runs)
-    assert (first.status, first.summary.steps, first.tokens, first.doing) == ("running", 0, 0, "deciding")
+    assert (first.status, first.row.steps, first.tokens, first.doing) == ("running", 0, 0, "deciding")
     for k in range(3):
         run.step(k, "y" * 200_000)
     run("decide", 3, decision={"mode": "act", "actions": [{"id": "a", "name": "look"}]})
     run("intent", 3, phase="act", name="look", action="a", key="k9", digest="9" * 16)
     now[0] = 1010.0
     later = the_one(runs)
-    assert (later.summary.steps, later.tokens, later.cost, later.doing) == (3, 30, 1.5, "look")
+    assert (later.row.steps, later.tokens, later.cost, later.doing) == (3, 30, 1.5, "look")
     run("outcome", 3, intent=run.writer.trace().records[-1].seq, result=1)
     ending = {"status": "completed", "stop_reason": "final", "final_result": "x", "task_result": None, "error": None}
     run("end", 3, usage={"seconds": 7.5}, **ending)

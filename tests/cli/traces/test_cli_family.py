@@ -9,7 +9,7 @@ import pytest
 from refold.traces import Record
 from refold.traces.analysis.locate import branches_folder
 from refold.traces.file.writer import TraceWriter
-from refold.traces.json_patch.share import patched
+from refold.traces.json_patch.fold import patched
 
 Command = Callable[..., Any]
 

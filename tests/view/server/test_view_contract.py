@@ -10,7 +10,7 @@ from view_server import Asking, flat_changes, rows, runs_with_traces, serving
 
 from refold import Trace
 from refold.traces import changes_of
-from refold.traces.index.step_facts import RARE, actions_of
+from refold.traces.analysis.step_facts import RARE, actions_of
 
 
 def plain(node: dict[str, Any]) -> Any:

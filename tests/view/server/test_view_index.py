@@ -20,7 +20,8 @@ from refold import Trace
 from refold.traces.index import database
 from refold.traces.index.folder import Folder
 from refold.traces.index.reach import Reach
-from refold.traces.index.run_facts import RunFacts, shape_of
+from refold.traces.read_row import shape_of
+from refold.traces.run_row import RunRow
 
 
 def copied(recorded: dict[str, Path], folder: Path, name: str = "plain") -> Path:
@@ -63,16 +64,16 @@ def test_a_second_start_takes_everything_from_the_index(
 @pytest.mark.parametrize(
     ("lie", "said"),
     [
-        ({"steps": "many"}, "the row of 'a.trace.jsonl' has an invalid steps: 'many'"),
-        ({"tags": [1]}, "the row of 'a.trace.jsonl' has an invalid tags: [1]"),
-        ({"shape": "x"}, "the row of 'a.trace.jsonl' has an invalid shape: 'x'"),
-        ({"parent": [1, "b", 0, None]}, "the row of 'a.trace.jsonl' has an invalid parent: [1, 'b', 0, None]"),
-        ({"more": 1}, "a row must have the fields of a RunFacts, got {'file': 'a.trace.jsonl'"),
+        ({"steps": "many"}, "the row of 'a' has an invalid steps: 'many'"),
+        ({"tags": [1]}, "the row of 'a' has an invalid tags: [1]"),
+        ({"shape": "x"}, "the row of 'a' has an invalid shape: 'x'"),
+        ({"parent": [1]}, "the row of 'a' has an invalid parent: [1]"),
+        ({"more": 1}, "a row must have the fields of a RunRow, got {'run_id': 'a'"),
     ],
 )
 def test_a_wrong_row_is_named_with_its_file_and_value(lie: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
-        RunFacts.from_dict({**RunFacts("a.trace.jsonl", "a").to_dict(), "tags": [], **lie})
+        RunRow.from_dict({**RunRow("a", file="a.trace.jsonl").to_dict(), **lie})
 
 
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\1" * 4096, b""])
@@ -353,7 +354,7 @@ def test_a_shape_shows_how_many_steps_of_a_column_failed() -> None:
 def test_many_copies_of_one_run_are_named_and_removed_without_looking_at_all_the_others(
     recorded: dict[str, Path], tmp_path: Path
 ) -> None:
-    class Looked(dict[str, RunFacts]):
+    class Looked(dict[str, RunRow]):
         lookups = 0
 
         def __contains__(self, name: object) -> bool:

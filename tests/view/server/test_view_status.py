@@ -6,9 +6,9 @@ import pytest
 from view_server import Asking
 
 from refold import Trace
-from refold.traces.analysis.trace_list import summarize
 from refold.traces.index.database import Database
 from refold.traces.index.folder import Folder
+from refold.traces.read_row import read_row
 from refold.view.pages.folder.runs import families_of
 from refold.view.pages.run import run
 
@@ -31,7 +31,7 @@ def test_a_cut_trace_has_one_status(asking: Asking, shelf: Path, tmp_path: Path,
             listed = families_of(folder).run_row(name)
             shown = run(folder.open(name), listed, why_not="read only")
             trace = Trace.load(path)
-            told = {listed["status"], shown["status"], trace.status, summarize(path).status}
+            told = {listed["status"], shown["status"], trace.status, read_row(path).status}
             assert len(told) == 1, (cut, told)
             assert (shown["reason"], len(shown["requests"])) == (trace.stop_reason, len(trace.waiting)), cut
             folder.close()

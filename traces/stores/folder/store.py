@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...analysis.locate import BRANCHES, branches_folder
-from ...analysis.trace_list import summarize
-from ...errors import TraceError, TraceNotFoundError, trace_exists
+from ...errors import TraceNotFoundError, trace_exists
 from ...file.append_only import SUFFIX, FileStore, Store, trace_name
 from ...file.blob import Blobs, FolderBlobs
-from ...file.lock import lock_holder
-from ...file.safe_open import open_file, read_trace, written_size
+from ...file.lock import lock_holders
+from ...file.safe_open import open_file, read_trace
 from ...file.schema import is_run_id
+from ...read_row import Locks, read_row
 from ..access import Access
 from ..protocol import Durability, Grouping
 from ..run_row import RunFilter, RunPage, RunRow, Total
-from ..summaries import add_up, page_of, read_row
+from ..summaries import add_up, page_of
 from ..task_table import Lease, TaskTable
 from .lease_fence import LeaseFence
 
@@ -113,26 +113,20 @@ class FolderStore:
         return self._row(path)
 
     def _rows(self) -> Iterator[RunRow]:
-        sets = self._sets_of_runs()
+        sets, locks = self._sets_of_runs(), lock_holders()
         for pattern in (f"*{SUFFIX}", f"*{BRANCHES}/*{SUFFIX}"):
             for path in self.folder.glob(pattern):
                 try:
-                    row = self._row(path)
+                    row = self._row(path, locks)
                 except TraceNotFoundError:  # removed meanwhile
                     continue
                 yield replace(row, set_id=sets.get(row.run_id, ""))
 
-    def _row(self, path: Path) -> RunRow:
-        pid = lock_holder(path)
-        row = RunRow(trace_name(path), held=pid is not None, holder=None if pid is None else f"process {pid}")
-        try:
-            with open(open_file(path), "rb") as file:
-                return read_row(file, row, written_size(file.fileno(), path))
-        except TraceNotFoundError:
-            raise
-        except (TraceError, OSError):
-            summary = summarize(path)
-            return replace(row, status="corrupt", size=summary.size)
+    def _row(self, path: Path, locks: Locks = None) -> RunRow:
+        row = read_row(path, locks=locks)
+        if row.status == "corrupt" and not path.exists():
+            raise TraceNotFoundError(f"there is no run {row.run_id} in {self.folder}", path)
+        return replace(row, run_id=trace_name(path))
 
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
         """Return a page of the runs, from both ends of each file."""

@@ -10,10 +10,10 @@ from ...errors import StoreError, TraceCorruptError, TraceError, TraceTakenError
 from ...file.lines import Lines
 from ...file.record import Record
 from ...file.tail import read_ending
+from ...read_row import header_facts, tokens_and_cost
 from ..beats import Beats
 from ..owner import SECONDS, end_owner, person_text
 from ..run_row import RunRow
-from ..summaries import from_header, tokens_and_cost
 from ..task_table import Lease
 from .database import Head, Line, Session, SqlDatabase, Statement
 from .tables import SPAN
@@ -98,7 +98,7 @@ class SqlRun:
         return [*first, *([self._update_row(rest[-1], data)] if rest else [])]
 
     def _insert_row(self, record: Record) -> Statement:
-        row = from_header(RunRow(self._run_id), record)
+        row = RunRow(**{**header_facts(record), "run_id": self._run_id})
         set_id = self._lease.set_id if self._lease is not None else ""
         model = row.model or (self._lease.model if self._lease is not None else "")
         texts = [

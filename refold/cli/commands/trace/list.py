@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ....traces import TraceSummary, list_traces
-from ....traces.stores import RunRow, open_store
+from ....traces import RunRow, list_traces
+from ....traces.stores import open_store
 from ....traces.stores.store_url import is_url
 from ...input.find_trace import listed_runs, no_folder
 from ...render.output import console, is_terminal, say, table, write_json
@@ -30,20 +30,12 @@ def list_store(url: str, as_json: bool) -> int:
     store = open_store(url, "read")
     try:
         rows = list(islice(listed_runs(store), _NEWEST))[::-1]
-        found = [_summary(row) for row in rows]
-        return _show(found, store.url, as_json)
+        return _show(rows, store.url, as_json)
     finally:
         store.close()
 
 
-def _summary(row: RunRow) -> TraceSummary:
-    status = "running" if row.held and row.status == "interrupted" else row.status
-    return TraceSummary(
-        Path(row.run_id), row.run_id, status, row.stop_reason, row.steps, row.objective, row.started, row.size
-    )
-
-
-def _show(found: list[TraceSummary], where: str, as_json: bool) -> int:
+def _show(found: list[RunRow], where: str, as_json: bool) -> int:
     if as_json:
         write_json({"traces": [_json(each, where) for each in found]})
         return 0
@@ -61,27 +53,29 @@ def _show(found: list[TraceSummary], where: str, as_json: bool) -> int:
     return 0
 
 
-def standing(summary: TraceSummary) -> str:
-    """Return the status to show.
-
-    A run without an end is running while a live process writes to its trace.
-    """
-    return "running" if summary.pid is not None and summary.status in ("interrupted", "waiting") else summary.status
-
-
-def _row(summary: TraceSummary, width: int) -> list[Text]:
-    started = summary.started_at
+def _row(row: RunRow, width: int) -> list[Text]:
+    started = row.started or None
     return [
-        Text(clean(summary.run_id), "bold"),
-        status_text(standing(summary), summary.stop_reason or (brief(summary.error, 50) if summary.error else None)),
-        Text(str(summary.steps)),
-        Text(brief(summary.objective or "", max(20, min(60, width // 3)))),
+        Text(clean(row.run_id), "bold"),
+        status_text(row.standing, row.stop_reason or (brief(row.problem, 50) if row.problem else None)),
+        Text(str(row.steps)),
+        Text(brief(row.objective or "", max(20, min(60, width // 3)))),
         Text(moment_text(started) if started is not None else "", "dim"),
-        Text(size_text(summary.size), "dim"),
+        Text(size_text(row.size), "dim"),
     ]
 
 
-def _json(summary: TraceSummary, where: str) -> dict[str, Any]:
-    doc = {name: getattr(summary, name) for name in summary.__slots__}
-    path = f"{where}#{summary.run_id}" if is_url(where) else str(summary.path)
-    return {**doc, "path": path, "status": standing(summary)}
+def _json(row: RunRow, where: str) -> dict[str, Any]:
+    path = f"{where}#{row.run_id}" if is_url(where) else str(Path(where) / row.file)
+    return {
+        "path": path,
+        "run_id": row.run_id,
+        "status": row.standing,
+        "stop_reason": row.stop_reason,
+        "steps": row.steps,
+        "objective": row.objective or None,
+        "started_at": row.started or None,
+        "size": row.size,
+        "pid": row.pid,
+        "error": row.problem,
+    }

@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 from ....errors import TraceError
 from ....traces.analysis.differences import ABSENT, Difference
 from ....traces.analysis.run_diff import First, PhaseDiff, StepPhases, descent, end_of, first_steps, header_differences
+from ....traces.analysis.step_facts import RARE, brief, clipped
 from ....traces.analysis.twins import may_be_ids
 from ....traces.index.folder import Folder
 from ....traces.index.indexed import IndexedTrace
-from ....traces.index.positions import StaleIndexError
-from ....traces.index.step_facts import RARE, brief, clipped
 from ....traces.index.wanted import check_wanted
 from ....traces.json_patch.apply import copy_json
+from ....traces.states.places import StaleIndexError
 from ..changes import change_tree
 from ..nodes import Json, Nodes
 from ..problems import wrong
@@ -381,6 +381,6 @@ def _opened(folder: Folder, run: str) -> IndexedTrace | None:
 def _state(trace: IndexedTrace, k: int, end: bool = False) -> Any:
     """Return an unshared state, or None without one."""
     with trace.lock:
-        if trace.is_complete and trace.walk.document is None:
+        if trace.is_complete and trace.walk.fold is None:
             return None
         return copy_json(trace.document(k, end=end)[0])

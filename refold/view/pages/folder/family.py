@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ....errors import TraceError
+from ....traces.analysis.step_facts import clipped
 from ....traces.file.record import Record
 from ....traces.index.folder import Folder
 from ....traces.index.indexed import IndexedTrace
-from ....traces.index.step_facts import clipped
 from ..labels import label_below, move_of
 from ..nodes import Json
 from .runs import families_of
@@ -43,17 +43,16 @@ def family(folder: Folder, name: str) -> Json:
                 continue
             seen.add(each)
             near.append(each)
-            link = families.rows[each].parent
-            assert link is not None
-            kind, _, step, candidate = link
-            said = told.get(families.rows[each].run_id, {})
-            label = said.get("label") or label_below(folder, each, kind, candidate, families.rows[each].objective)
+            row = families.rows[each]
+            kind = row.parent_kind or ""
+            said = told.get(row.run_id, {})
+            label = said.get("label") or label_below(folder, each, kind, row.candidate, row.objective)
             nodes.append(
                 {
                     "run": each,
                     "parent": above,
                     "kind": kind,
-                    "step": step,
+                    "step": row.parent_step,
                     "label": label,
                     "score": said.get("score"),
                     "chosen": bool(said.get("chosen")),

@@ -40,7 +40,7 @@ class Families:
         self.facets: dict[tuple[str, ...], Json] = {}
         """The filters' values and counts, by query: pages of one list share them."""
         for name, row in self.rows.items():
-            parent = folder.named(row.parent[1]) if row.parent is not None else None
+            parent = folder.named(row.parent) if row.parent is not None else None
             if parent is not None and parent != name and parent in self.rows:
                 self.above[name] = parent
         self.roots: dict[str, str] = {}
@@ -104,11 +104,15 @@ class Families:
         below = self.descendants(name)
         parent: Json | None = None
         if row.parent is not None:
-            kind, run, step, candidate = row.parent
             above = self.above.get(name)
-            parent = {"kind": kind, "run": above or run, "step": step, "here": above is not None}
-            if candidate is not None:
-                parent["candidate"] = candidate
+            parent = {
+                "kind": row.parent_kind,
+                "run": above or row.parent,
+                "step": row.parent_step,
+                "here": above is not None,
+            }
+            if row.candidate is not None:
+                parent["candidate"] = row.candidate
         return {
             "id": name,
             "file": row.file,
@@ -118,12 +122,12 @@ class Families:
             "agent": row.agent,
             "name": self.modules[name] if row.agent and self.modules[name] != row.module else "",
             "status": row.status,
-            "reason": row.reason,
+            "reason": row.stop_reason,
             "problem": row.problem,
             "error": row.error,
             "question": row.question,
             "result": row.result,
-            "started": row.started,
+            "started": row.started or None,
             "changed": row.changed,
             "seconds": row.seconds,
             "steps": row.steps,
@@ -134,9 +138,9 @@ class Families:
             "parent": parent,
             "children": len(self.below.get(name, ())),
             "descendants": len(below),
-            "forks": sum((self.rows[each].parent or ("",))[0] == "fork" for each in below),
+            "forks": sum(self.rows[each].parent_kind == "fork" for each in below),
             "shape": row.shape,
-            "bytes": row.bytes,
+            "bytes": row.size,
         }
 
     def totals(self, names: Iterable[str]) -> Json:

@@ -11,16 +11,16 @@ from itertools import chain
 from typing import Any
 
 from ....traces.analysis.locate import BRANCHES
-from ....traces.index.run_facts import RunFacts
+from ....traces.run_row import RunRow
 from ..nodes import Json
 
 FILTERS = ("status", "reason", "module", "task", "tag")
-SORTS: dict[str, Callable[[RunFacts], Any]] = {
-    "started": lambda row: row.started,
+SORTS: dict[str, Callable[[RunRow], Any]] = {
+    "started": lambda row: row.started or None,
     "changed": lambda row: row.changed,
     "seconds": lambda row: row.seconds,
     "steps": lambda row: row.steps,
-    "tokens": lambda row: row.tokens_in + row.tokens_out,
+    "tokens": lambda row: row.tokens,
     "cost": lambda row: row.cost,
     "status": lambda row: row.status,
     "task": lambda row: row.task.casefold(),
@@ -40,7 +40,7 @@ class Table:
         modules: the name of each run's module in the list.
     """
 
-    def __init__(self, rows: Mapping[str, RunFacts], roots: Mapping[str, str], modules: Mapping[str, str]) -> None:
+    def __init__(self, rows: Mapping[str, RunRow], roots: Mapping[str, str], modules: Mapping[str, str]) -> None:
         self._rows, self._roots, self._modules = rows, roots, modules
         self._values: dict[str, dict[str, tuple[str, ...]]] = {}
         self._figures: dict[str, dict[str, Any]] = {}
@@ -55,7 +55,8 @@ class Table:
             elif by == "module":
                 self._values[by] = {name: (self._modules[name],) for name in self._rows}
             else:
-                self._values[by] = {name: (getattr(row, by) or "",) for name, row in rows}
+                fact = "stop_reason" if by == "reason" else by
+                self._values[by] = {name: (getattr(row, fact) or "",) for name, row in rows}
         return self._values[by]
 
     def _known_as(self, by: str) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,177 @@
+"""Where the steps and snapshots of a trace are.
+
+Readers of states and steps ask for places. `FoundPlaces` finds them in the bytes, by bisection; an index has them in
+its rows.
+"""
+
+import zlib
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from ..errors import TraceCorruptError, TraceError
+from ..file.lines import Lines
+from ..file.tail import find_end
+from ..json_patch.fold import INITIAL, Writers
+
+COMMIT = b'\n{"kind":"commit",'
+SNAPSHOT = b'\n{"kind":"snapshot",'
+_KNOWN = 1_000
+"""How many places are remembered: readers go from step to step."""
+
+
+class StaleIndexError(TraceError):
+    """The index of a trace lacks required entries.
+
+    `is_lost` means that its rows are gone: another viewer has dropped them, or the index could not be written.
+    """
+
+    def __init__(self, message: str, is_lost: bool = False) -> None:
+        super().__init__(message)
+        self.is_lost = is_lost
+
+
+class SnapshotAt(NamedTuple):
+    """The line of a snapshot, the number of steps before it, and its packed writers."""
+
+    offset: int
+    stop: int
+    k: int
+    packed: bytes = b""
+
+    @classmethod
+    def of(cls, offset: int, stop: int, k: int, writers: Writers) -> "SnapshotAt":
+        """Pack the writers, which later patches change in place."""
+        return cls(offset, stop, k, zlib.compress(orjson.dumps(writers), 1))
+
+    def writers(self) -> Writers:
+        """Return the writers; raises `ValueError` if they are corrupt."""
+        if not self.packed:
+            return INITIAL
+        try:
+            return orjson.loads(zlib.decompress(self.packed))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+
+
+class StepPlace(NamedTuple):
+    """The bytes of a committed step: from `start` to `stop`, with the commit's line at `commit`."""
+
+    start: int
+    commit: int
+    stop: int
+
+
+class Places(Protocol):
+    """Finds the steps and snapshots of one trace."""
+
+    @property
+    def count(self) -> int:
+        """The number of committed steps."""
+
+    def step(self, k: int, /) -> StepPlace:
+        """Return the place of a committed step."""
+
+    def snapshot_before(self, stop: int, after: int = 0, /) -> SnapshotAt | None:
+        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+
+    def state_end(self, k: int, /) -> int:
+        """Return the byte up to which state `k` is read, without a trailing `end` record."""
+
+
+class FoundPlaces:
+    """The places in a trace's lines."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.count = count_commits(lines)
+        self._known: dict[int, StepPlace] = {}
+
+    def step(self, k: int) -> StepPlace:
+        """Return the place of a committed step; raises `TraceCorruptError` if it is missing."""
+        place = self._known.get(k)
+        if place is None:
+            place = self._find(k)
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known[k] = place
+        return place
+
+    def _find(self, k: int) -> StepPlace:
+        data, before, after = self._lines.data, self._known.get(k - 1), self._known.get(k + 1)
+        if before is not None:
+            commit = data.find(COMMIT, before.stop - 1, self._lines.end) + 1
+        else:
+            commit = data.rfind(b"\n", 0, after.start - 1) + 1 if after is not None else self._bisect(k)
+        if before is None and k:
+            previous = data.rfind(COMMIT, 0, commit - 1) + 1
+            start = data.find(b"\n", previous) + 1 if self._is_commit(previous, k - 1) else 0
+        else:
+            start = before.stop if before is not None else data.find(b"\n") + 1
+        if not start or not self._is_commit(commit, k):
+            self._lines.check_chain()
+            line = self._lines.number(commit or self._lines.end)
+            raise TraceCorruptError(
+                f"the commit of step {k}, or the one before it, is missing", line, path=self._lines.path
+            )
+        return StepPlace(start, commit, data.find(b"\n", commit) + 1)
+
+    def _is_commit(self, at: int, k: int) -> bool:
+        return at > 0 and self._lines.data.startswith(COMMIT[1:], at) and self._lines.record_at(at).step == k
+
+    def _bisect(self, k: int) -> int:
+        """Return where the line of a commit begins, or 0."""
+        lines, low, high = self._lines, 0, self._lines.end
+        while low < high:
+            middle = (low + high) // 2
+            at = lines.data.find(COMMIT, middle, min(high + len(COMMIT) - 1, lines.end))
+            step = lines.record_at(at + 1).step if at >= 0 else k + 1
+            if step == k:
+                return at + 1
+            if step < k:
+                low = at + len(COMMIT)
+            else:
+                high = middle
+        return 0
+
+    def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
+        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+        return snapshot_before(self._lines, stop, after)
+
+    def state_end(self, k: int) -> int:
+        """Return the byte up to which state `k` is read."""
+        return self.step(k).commit if k < self.count else before_end(self._lines, self._lines.end)
+
+
+def snapshot_before(lines: Lines, stop: int, after: int = 0) -> SnapshotAt | None:
+    """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+    at = lines.data.rfind(SNAPSHOT, max(after - 1, 0), stop)
+    if at < 0:
+        return None
+    record = lines.record_at(at + 1)
+    return SnapshotAt(at + 1, at + len(record.raw) + 2, record.step)
+
+
+def before_end(lines: Lines, stop: int) -> int:
+    """Return where a trailing `end` record before byte `stop` begins, or `stop` without one."""
+    end = find_end(lines.data, stop)
+    return stop if end is None else end
+
+
+def count_commits(lines: Lines, stop: int | None = None) -> int:
+    """Return the number of steps committed before byte `stop`, or in all."""
+    at = lines.data.rfind(COMMIT, 0, lines.end if stop is None else stop)
+    return 0 if at < 0 else lines.record_at(at + 1).step + 1
+
+
+def record_end(lines: Lines, digest: str) -> int | None:
+    """Return the byte after the record with this hash, or None."""
+    line_end = b',"hash":"%b"}\n' % digest.encode()
+    at = lines.data.rfind(line_end, 0, lines.end)
+    return None if at < 0 else at + len(line_end)
+
+
+def first_snapshot(lines: Lines) -> dict[str, Any] | None:
+    """Return the members of the first snapshot, or None."""
+    at = lines.data.find(SNAPSHOT, 0, lines.end)
+    return None if at < 0 else lines.record_at(at + 1).data

@@ -1,0 +1,165 @@
+"""The states of a trace: the nearest snapshot, and the patches after it."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..errors import TraceCorruptError, TraceError
+from ..file.safe_open import SMALL
+from ..json_patch.apply import collector_at_rest, copy_json
+from ..json_patch.fold import Fold
+from .fold import Source, fold_lines, fold_range, patching_lines
+from .places import Places, SnapshotAt, StaleIndexError
+
+_KEPT = 64
+_NEAR = 32
+"""How many documents before a requested one are kept, too: readers often step back."""
+_CLOSE = 1 << 14
+"""Within how many bytes the document that was used last is near enough."""
+_POINTERS = 50_000
+"""How many pointers the cached documents may hold beyond what they share, even for a small trace: under a megabyte."""
+
+
+class _Kept(NamedTuple):
+    document: Any
+    commits: int
+    weight: int
+
+
+class _Cursor(NamedTuple):
+    stop: int
+    commits: int
+    fold: Fold
+
+
+class States:
+    """The documents of a trace, each named by the byte up to which the trace is read.
+
+    `k` is the number of commits before that byte: with fewer or more, the trace is corrupt.
+    """
+
+    def __init__(self, source: Source, size: int, places: Places, base: Callable[[], Any]) -> None:
+        """Read a source of `size` bytes; `base` returns the state of the run it starts from."""
+        self._source = source
+        self._size = size
+        self._places = places
+        self._base = base
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        """The cached documents, by the end of the last line that changed them."""
+        self._last = -1, -1
+        """The key of the document that was used last, and up to where it is valid: the next one often follows."""
+        self._weight = 0
+        self._most = max(_POINTERS, min(size, SMALL) // 4)
+        self._cursor: _Cursor | None = None
+        self.lock = threading.RLock()
+
+    def before(self, step: int) -> Any:
+        """Return the document before the commit of a step, as `at` does."""
+        return self.at(self._places.step(step).commit, step)
+
+    def after(self, step: int) -> Any:
+        """Return the document after the commit of a step, as `at` does."""
+        return self.at(self._places.step(step).stop, step + 1)
+
+    def at(self, stop: int, k: int) -> Any:
+        """Return the document at byte `stop`, shared with its neighbours: do not change it.
+
+        The most recent documents are cached, so that a step forward or back costs one patch.
+        """
+        with self.lock:
+            return self._at(stop, k)
+
+    def _at(self, stop: int, k: int) -> Any:
+        start, read = self._last
+        if not stop - _CLOSE < read <= stop:
+            start = read = max((each for each in self._kept if each <= stop), default=-1)
+        near = self._places.snapshot_before(stop, max(read, 0))
+        if near is None and start >= 0:
+            self._kept.move_to_end(start)
+            document, commits, _ = self._kept[start]
+            fold = Fold(document, shared=True)
+        else:
+            near = near or self._snapshot(stop)
+            fold, start, commits = self._begin(near, shared=True), near.stop, near.k
+            read = start
+        for offset, block in self._source.blocks(read, stop):
+            lines = list(patching_lines(block))
+            passed = max(0, len(lines) - _NEAR) if offset + len(block) == stop else len(lines)
+            if passed:
+                commits = fold_lines(fold, self._source, offset, block, lines[:passed], commits)
+            for line in lines[passed:]:
+                commits = fold_lines(fold, self._source, offset, block, [line], commits)
+                start = offset + line[1] + 1
+                self._keep(start, commits, *fold.share())
+        if start not in self._kept:
+            self._keep(start, commits, *fold.share())
+        if commits != k:
+            raise TraceCorruptError(f"{commits} commits come before state {k}", 0, path=self._source.path)
+        self._last = start, stop
+        return self._kept[start].document
+
+    def latest(self) -> Any:
+        """Return the document after all patches, as `at` does."""
+        return self.at(self._size, self._places.count)
+
+    def own(self, stop: int, k: int) -> Any:
+        """Return a new document, which shares nothing."""
+        with collector_at_rest():
+            return self._fold(stop, k, writers=False).document
+
+    def written(self, stop: int, k: int) -> Fold:
+        """Return a new document with its writers."""
+        return self._fold(stop, k, writers=True)
+
+    def next_written(self, stop: int, k: int) -> Fold:
+        """Return a document with its writers; the next call changes both.
+
+        A call for a later byte continues from there.
+        """
+        near, cursor = self._snapshot(stop), self._cursor
+        self._cursor = None  # a patch that does not fit leaves the document half changed
+        if cursor is None or not near.offset <= cursor.stop <= stop:
+            cursor = _Cursor(near.stop, near.k, self._begin(near, writers=True))
+        fold_range(cursor.fold, self._source, cursor.stop, stop, cursor.commits, k)
+        self._cursor = _Cursor(stop, k, cursor.fold)
+        return cursor.fold
+
+    def forget(self) -> None:
+        """Drop the cached documents."""
+        self._kept.clear()
+        self._last, self._weight, self._cursor = (-1, -1), 0, None
+
+    def _fold(self, stop: int, k: int, *, writers: bool) -> Fold:
+        near = self._snapshot(stop)
+        fold = self._begin(near, writers=writers)
+        fold_range(fold, self._source, near.stop, stop, near.k, k)
+        return fold
+
+    def _snapshot(self, stop: int) -> SnapshotAt:
+        near = self._places.snapshot_before(stop)
+        if near is None:
+            raise TraceError("the trace has no state: the run ended before init_state returned one")
+        return near
+
+    def _begin(self, near: SnapshotAt, *, shared: bool = False, writers: bool = False) -> Fold:
+        """Return the fold of a snapshot."""
+        record, path = self._source.record_at(near.offset), self._source.path
+        if record.kind != "snapshot" or record.step != near.k:
+            raise StaleIndexError(f"the index of {path} does not fit the snapshot at byte {near.offset}")
+        try:
+            begun = near.writers() if writers else None
+        except ValueError as error:
+            raise StaleIndexError(f"the index of {path} is corrupt: {error}") from None
+        if "state" in record:
+            return Fold(record["state"], begun)
+        return Fold(self._base(), shared=True) if shared else Fold(copy_json(self._base()), begun)
+
+    def _keep(self, stop: int, commits: int, document: Any, weight: int) -> None:
+        """Cache a document; drop old ones beyond the limits, but keep two."""
+        kept = self._kept
+        kept[stop] = _Kept(document, commits, weight)
+        kept.move_to_end(stop)
+        self._weight += weight
+        while len(kept) > _KEPT or (self._weight > self._most and len(kept) > 2):
+            self._weight -= kept.popitem(last=False)[1].weight
