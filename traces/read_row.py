@@ -53,8 +53,9 @@ def list_traces(folder: Path | str) -> list[RunRow]:
 
 
 def read_row(path: Path, file: str = "", *, locks: Locks = None, figures: bool = False, links: bool = False) -> RunRow:
-    """Return the row of one trace; if it cannot be read, "corrupt" with its `problem`, and the facts read before it.
+    """Return the row of one trace.
 
+    A trace that cannot be read is "corrupt", with its `problem` and the facts that were read before it.
     `file` is the file's name in the row, by default its own. `locks` are the files in use, read now if they are None.
     With `figures`, `held` is left to the caller.
     """
@@ -114,7 +115,7 @@ def _read(facts: dict[str, Any], data: Data, path: Path, figures: bool) -> None:
 
 
 def _last_lines(data: Data, path: Path) -> tuple[Lines, int, Ending | None]:
-    """Return a trace's last lines, where the last commit is in them, and how the run ended."""
+    """Return the last lines, their last commit, and the run's ending."""
     if not isinstance(data, bytes):
         tail = data[len(data) - _ENDS :]
         lines = Lines(tail[tail.find(b"\n") + 1 :], path)  # the first line of the tail is cut off
@@ -151,7 +152,10 @@ def header_facts(header: Record) -> dict[str, Any]:
 
 
 def tokens_and_cost(usage: Mapping[str, Any]) -> tuple[int, float | None]:
-    """Return the tokens and the cost in US dollars of a usage; the cost is None if a price was unknown."""
+    """Return the tokens and the cost in US dollars of a usage.
+
+    The cost is None if a price was unknown.
+    """
     used = used_after(usage, None, Used())
     return used.tokens_in + used.tokens_out, None if used.unpriced else used.cost
 

@@ -1,4 +1,4 @@
-"""One run as a row of a list: of a folder, a store, the page or the command line."""
+"""One run as a row of a list."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -64,7 +64,10 @@ class RunRow:
 
     @property
     def standing(self) -> str:
-        """The status to show: a run without an end is running while a living writer holds it."""
+        """The status to show.
+
+        A run without an end is running while a living writer holds it.
+        """
         return "running" if self.held and self.status in ("interrupted", "waiting") else self.status
 
     @property
@@ -73,7 +76,7 @@ class RunRow:
         return self.tokens - self.tokens_out
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as a JSON object, for an index or a store; facts with their defaults are left out."""
+        """Return the row as a JSON object, without its defaults."""
         return {name: value for name, default in _DEFAULTS.items() if (value := getattr(self, name)) != default}
 
     @classmethod

@@ -117,10 +117,8 @@ class Steps(Sequence[Step]):
         return self._kept[k]
 
     def _made(self, k: int, records: list[Record], commit: Record | None, value: Callable[[Any], Any]) -> Step:
-        by_seq = {record.seq: record for record in records}
-
         def lookup(kind: str, seq: int, by: Record) -> Record:
-            found = by_seq.get(seq)
+            found = next((record for record in records if record.seq == seq), None)
             if found is None and 0 <= seq < len(self._lines):  # of another step
                 found = self._lines.record(seq)
             if found is None or found.kind != kind or seq >= by.seq:

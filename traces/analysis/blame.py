@@ -66,7 +66,7 @@ _Found = tuple[tuple[str | int, ...], Any, Any]
 
 
 class Watch:
-    """The changes of the values at one path, read from the lines of a trace.
+    """The changes of the values at one path, line by line.
 
     Only the path's first member is folded, and only lines that may change it are parsed: the rest of a large state
     costs nothing. An index ends what the path names, because the item may have had another index before.
@@ -97,7 +97,7 @@ class Watch:
         return (each for each in found if block.startswith(_CHANGED, each[0]))
 
     def changes(self, record: Record) -> list[_Found]:
-        """Return the changes of a record; raises `TraceCorruptError` if its patch does not fit."""
+        """Return the changes of a record, or raise `TraceCorruptError`."""
         patch = record.get("patch") or []
         if self._first is not None:
             patch = [_only(op, self._first) for op in patch if self._touches(op["path"])]

@@ -147,7 +147,7 @@ class _Walk:
             raise _Wrong("the snapshot differs from the state folded from the patches")
 
     def _begin(self, doc: Members) -> Fold | None:
-        """Return the other run's state that this run starts from, or None if its run is missing or corrupt."""
+        """Return the other run's state that this run starts from, if readable."""
         for member in ("run", "step"):
             if doc["base"][member] != self.parent.get(member):
                 raise _Wrong(

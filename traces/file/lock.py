@@ -55,13 +55,13 @@ def lock_holder(path: Path) -> int | None:
 
 
 def holder_of(stat: os.stat_result, holders: dict[tuple[int, int, int], int] | None) -> int | None:
-    """Return the id of the process that holds a file's lock, or None."""
+    """Return the id of the process that locks a file, or None."""
     pid = (holders or {}).get((os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino), 0)
     return pid if pid > 0 else None
 
 
 def lock_holders() -> dict[tuple[int, int, int], int] | None:
-    """Return the process that holds each locked file, by the file's device and inode.
+    """Return the process that locks each file, by device and inode.
 
     The process is 0 or less if it is not of this system's. Returns None if the system does not say.
     """

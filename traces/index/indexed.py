@@ -222,7 +222,7 @@ class IndexedTrace:
             return fold.document, fold.writers
 
     def before_end(self) -> int:
-        """Return the byte before a trailing `end`; without one, the end of the indexed part."""
+        """Return the byte before a trailing `end`, otherwise the indexed end."""
         stop = self.walk.offset
         start = self.walk.open.start
         data = self.file.read(max(start, stop - CHUNK), stop)
@@ -231,7 +231,7 @@ class IndexedTrace:
         return stop if at is None else stop - len(data) + first + at
 
     def first_state(self) -> Any:
-        """Return state 0 for the caller alone, or None if none is indexed."""
+        """Return state 0, unshared, or None if none is indexed."""
         found = self.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
         return self._states.own(found[0][0], 0) if found else None
 
@@ -309,7 +309,7 @@ class IndexedTrace:
 
 
 class _IndexPlaces:
-    """The places of an indexed trace, of which the last step is the last one indexed."""
+    """The places of an indexed trace, as far as it is indexed."""
 
     def __init__(self, trace: IndexedTrace) -> None:
         self._trace = trace
@@ -325,7 +325,7 @@ class _IndexPlaces:
         return StepPlace(facts.start, facts.commit, facts.stop)
 
     def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
-        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+        """Return the last snapshot between two bytes."""
         near = self._trace.positions.snapshot_before(stop, after)
         if near is None and not after and self._trace.walk.fold is not None:
             raise StaleIndexError(f"the index of {self._trace.path} has lost its snapshots")

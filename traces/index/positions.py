@@ -131,7 +131,7 @@ class Positions:
         return int(self.query("SELECT count(*) FROM steps WHERE trace = :trace AND k < :stop", stop=stop)[0][0])
 
     def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
-        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+        """Return the last snapshot between two bytes."""
         found = self.query(
             "SELECT offset, stop, k, writers FROM snapshots "
             "WHERE trace = :trace AND stop <= :stop AND offset >= :after ORDER BY offset DESC LIMIT 1",

@@ -177,7 +177,7 @@ def put(doc: Any, path: str, value: Any, insert: bool, saved: dict[int, tuple[An
 
 
 def set_member(node: Any, last: str, value: Any, insert: bool) -> None:
-    """Set a member or an item of a container, or insert an item."""
+    """Set a member or an item, or insert an item."""
     if isinstance(node, dict):
         if not insert and last not in node:
             raise PatchError(f"there is no member {last!r} to replace")

@@ -1,4 +1,4 @@
-"""The fold of patches: one document, changed patch by patch, and who wrote each of its values.
+"""Folds patches into a document, with the writer of each value.
 
 All code that applies recorded patches uses this fold: the states of a trace, its index, blame, checks and forks.
 
@@ -96,7 +96,7 @@ class Fold:
         return self.document, copied
 
     def _locate(self, path: str) -> tuple[Any, list[Any]]:
-        """Return the container at a path, to be changed, and the nodes of writers down to it."""
+        """Return the container at a path, and the nodes down to it."""
         if len(self._containers) > _CONTAINERS or (self._owned and len(self._owned) > _OWNED):
             self._owned = None if self._owned is None else {}
             self._containers.clear()
@@ -120,13 +120,13 @@ class Fold:
         return place
 
     def _forget(self, path: str) -> None:
-        """Forget the containers below a path: they have moved, or are no longer there."""
+        """Forget the containers below a path, which have moved or gone."""
         below = f"{path}/"
         for each in [each for each in self._containers if each.startswith(below)]:
             del self._containers[each]
 
     def _apply_other(self, op: Operation, step: int) -> None:
-        """Replace the whole document, or apply a `move`, `copy` or `test` of a caller's patch."""
+        """Replace the document, or apply a `move`, `copy` or `test`."""
         for pointer in (op.get("path"), op.get("from")):
             if self._owned is not None and isinstance(pointer, str) and pointer.startswith("/"):
                 self._locate(pointer.rpartition("/")[0])
@@ -136,7 +136,7 @@ class Fold:
             self.writers = step
 
     def _own(self, value: Any) -> Any:
-        """Return a value that the fold alone holds: the value itself, or a shallow copy."""
+        """Return the value, or a shallow copy if it is shared."""
         owned = self._owned
         if owned is None or id(value) in owned or not isinstance(value, (dict, list)):
             return value
@@ -196,7 +196,7 @@ def _node(writers: Writers, value: Any) -> Writers:
 
 
 def _member_node(node: Writers, token: str, value: Any) -> Writers:
-    """Return the node of a container within another one, and put it there."""
+    """Return the node of a container within another one."""
     _, whole, members = node
     if isinstance(members, dict):
         found = members[token] = _node(members.get(token, whole), value)

@@ -132,7 +132,7 @@ def _later_base(lines: Lines) -> int:
 
 
 class _Part(NamedTuple):
-    """The lines of one run that lead to a state: a snapshot, and the patches up to byte `stop`."""
+    """The lines of a run that lead to a state."""
 
     lines: Lines
     near: SnapshotAt
@@ -142,7 +142,10 @@ class _Part(NamedTuple):
 
 
 def _folded(part: _Part, base: Any) -> tuple[Any, int]:
-    """Return a state, which shares its unchanged parts with `base`, and the number of copied pointers."""
+    """Return a state, and how many pointers were copied.
+
+    The state shares its unchanged parts with `base`.
+    """
     fold = Fold(part.snapshot["state"]) if "state" in part.snapshot else Fold(base, shared=True)
     try:
         fold_range(fold, part.lines, part.near.stop, part.stop, part.near.k, part.k)

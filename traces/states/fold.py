@@ -50,7 +50,7 @@ def fold_range(fold: Fold, source: Source, start: int, stop: int, commits: int, 
 
 
 def patching_lines(block: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the lines that may carry a patch begin and end, in file order."""
+    """Yield where lines that may carry a patch begin and end."""
     start, find, dull = 0, block.find, _DULL
     while (end := find(b"\n", start)) >= 0:
         if end - start < 10 or not (dull[block[start + 9]] or block.startswith(_OTHER, start)):
@@ -61,9 +61,10 @@ def patching_lines(block: bytes) -> Iterator[tuple[int, int]]:
 def fold_lines(
     fold: Fold, source: Source, offset: int, block: bytes, lines: Iterable[tuple[int, int]], commits: int
 ) -> int:
-    """Apply the patches of some lines of a block at `offset`, and return the number of commits so far.
+    """Apply the patches of some lines of a block at `offset`.
 
-    `commits` come before these lines. Raises `TraceCorruptError` with the line of a patch that does not fit.
+    `commits` come before these lines; returns how many come before the next one. Raises `TraceCorruptError` with the
+    line of a patch that does not fit.
     """
     lines = iter(lines)
     while batch := list(islice(lines, _BATCH)):

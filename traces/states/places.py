@@ -32,7 +32,7 @@ class StaleIndexError(TraceError):
 
 
 class SnapshotAt(NamedTuple):
-    """The line of a snapshot, the number of steps before it, and its packed writers."""
+    """A snapshot: its line, the steps before it, its packed writers."""
 
     offset: int
     stop: int
@@ -55,7 +55,7 @@ class SnapshotAt(NamedTuple):
 
 
 class StepPlace(NamedTuple):
-    """The bytes of a committed step: from `start` to `stop`, with the commit's line at `commit`."""
+    """The bytes of a committed step; its last line begins at `commit`."""
 
     start: int
     commit: int
@@ -73,10 +73,10 @@ class Places(Protocol):
         """Return the place of a committed step."""
 
     def snapshot_before(self, stop: int, after: int = 0, /) -> SnapshotAt | None:
-        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+        """Return the last snapshot between two bytes."""
 
     def state_end(self, k: int, /) -> int:
-        """Return the byte up to which state `k` is read, without a trailing `end` record."""
+        """Return where state `k` ends, without a trailing `end` record."""
 
 
 class FoundPlaces:
@@ -88,7 +88,7 @@ class FoundPlaces:
         self._known: dict[int, StepPlace] = {}
 
     def step(self, k: int) -> StepPlace:
-        """Return the place of a committed step; raises `TraceCorruptError` if it is missing."""
+        """Return the place of a committed step, or raise `TraceCorruptError`."""
         place = self._known.get(k)
         if place is None:
             place = self._find(k)
@@ -135,7 +135,7 @@ class FoundPlaces:
         return 0
 
     def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
-        """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+        """Return the last snapshot between two bytes."""
         return snapshot_before(self._lines, stop, after)
 
     def state_end(self, k: int) -> int:
@@ -144,7 +144,7 @@ class FoundPlaces:
 
 
 def snapshot_before(lines: Lines, stop: int, after: int = 0) -> SnapshotAt | None:
-    """Return the last snapshot that ends at byte `stop` or before, and begins at `after` or later."""
+    """Return the last snapshot between two bytes."""
     at = lines.data.rfind(SNAPSHOT, max(after - 1, 0), stop)
     if at < 0:
         return None
@@ -153,7 +153,7 @@ def snapshot_before(lines: Lines, stop: int, after: int = 0) -> SnapshotAt | Non
 
 
 def before_end(lines: Lines, stop: int) -> int:
-    """Return where a trailing `end` record before byte `stop` begins, or `stop` without one."""
+    """Return where a trailing `end` record begins, or `stop`."""
     end = find_end(lines.data, stop)
     return stop if end is None else end
 

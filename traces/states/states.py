@@ -1,6 +1,7 @@
-"""The states of a trace: the nearest snapshot, and the patches after it."""
+"""The states of a trace: a snapshot, and the patches after it."""
 
 import threading
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,8 +16,6 @@ from .places import Places, SnapshotAt, StaleIndexError
 _KEPT = 64
 _NEAR = 32
 """How many documents before a requested one are kept, too: readers often step back."""
-_CLOSE = 1 << 14
-"""Within how many bytes the document that was used last is near enough."""
 _POINTERS = 50_000
 """How many pointers the cached documents may hold beyond what they share, even for a small trace: under a megabyte."""
 
@@ -34,21 +33,24 @@ class _Cursor(NamedTuple):
 
 
 class States:
-    """The documents of a trace, each named by the byte up to which the trace is read.
+    """The documents of a trace, each named by a byte.
 
-    `k` is the number of commits before that byte: with fewer or more, the trace is corrupt.
+    A document is the state after all records before that byte. `k` is the number of commits before that byte: with
+    fewer or more, the trace is corrupt.
     """
 
     def __init__(self, source: Source, size: int, places: Places, base: Callable[[], Any]) -> None:
-        """Read a source of `size` bytes; `base` returns the state of the run it starts from."""
+        """Read `size` bytes; `base` returns the state that the run starts from."""
         self._source = source
         self._size = size
         self._places = places
         self._base = base
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
         """The cached documents, by the end of the last line that changed them."""
+        self._ends: list[int] = []
+        """The keys of the cached documents, in order."""
         self._last = -1, -1
-        """The key of the document that was used last, and up to where it is valid: the next one often follows."""
+        """The key of the document that was used last, and up to where it is known to be valid."""
         self._weight = 0
         self._most = max(_POINTERS, min(size, SMALL) // 4)
         self._cursor: _Cursor | None = None
@@ -63,17 +65,18 @@ class States:
         return self.at(self._places.step(step).stop, step + 1)
 
     def at(self, stop: int, k: int) -> Any:
-        """Return the document at byte `stop`, shared with its neighbours: do not change it.
+        """Return the document at byte `stop`.
 
-        The most recent documents are cached, so that a step forward or back costs one patch.
+        It is shared with its neighbours: do not change it. The most recent documents are cached, so that a step forward
+        or back costs one patch.
         """
         with self.lock:
             return self._at(stop, k)
 
     def _at(self, stop: int, k: int) -> Any:
-        start, read = self._last
-        if not stop - _CLOSE < read <= stop:
-            start = read = max((each for each in self._kept if each <= stop), default=-1)
+        place = bisect_right(self._ends, stop)
+        start = self._ends[place - 1] if place else -1
+        read = self._last[1] if start == self._last[0] and self._last[1] <= stop else start
         near = self._places.snapshot_before(stop, max(read, 0))
         if near is None and start >= 0:
             self._kept.move_to_end(start)
@@ -128,6 +131,7 @@ class States:
     def forget(self) -> None:
         """Drop the cached documents."""
         self._kept.clear()
+        self._ends.clear()
         self._last, self._weight, self._cursor = (-1, -1), 0, None
 
     def _fold(self, stop: int, k: int, *, writers: bool) -> Fold:
@@ -159,7 +163,9 @@ class States:
         """Cache a document; drop old ones beyond the limits, but keep two."""
         kept = self._kept
         kept[stop] = _Kept(document, commits, weight)
-        kept.move_to_end(stop)
+        insort(self._ends, stop)
         self._weight += weight
         while len(kept) > _KEPT or (self._weight > self._most and len(kept) > 2):
-            self._weight -= kept.popitem(last=False)[1].weight
+            end, oldest = kept.popitem(last=False)
+            self._ends.remove(end)
+            self._weight -= oldest.weight
