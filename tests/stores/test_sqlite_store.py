@@ -190,15 +190,12 @@ def test_a_run_does_not_complete_in_a_file_that_is_gone(tmp_path: Path, change: 
     assert f"{url}#{result.run_id}" in result.told()
 
 
-@pytest.mark.parametrize("change", GONE, ids=["removed", "renamed", "replaced", "without_log"])
-def test_no_set_is_kept_in_a_file_that_is_gone(tmp_path: Path, change: Callable[[Path], Any]) -> None:
+def test_no_set_is_kept_in_a_file_that_is_gone(tmp_path: Path) -> None:
     with closing(open_store(f"sqlite:///{tmp_path}/runs.db")) as store:
-        store.tasks("set").add([NewTask("one")])
-        change(tmp_path / "runs.db")
-        with pytest.raises(StoreError, match=r"is no longer the file that this process has opened.*put it back"):
-            store.tasks("set").add([NewTask("two")])
-        with pytest.raises(StoreError, match="is no longer the file"):
-            store.tasks("set").counts()
+        (tmp_path / "runs.db").unlink()
+        for work in (lambda: store.tasks("set").add([NewTask("two")]), lambda: store.tasks("set").counts()):
+            with pytest.raises(StoreError, match=r"is no longer the file that this process has opened.*put it back"):
+                work()
 
 
 def test_a_run_that_could_not_be_given_back_is_free_for_its_own_process(tmp_path: Path) -> None:

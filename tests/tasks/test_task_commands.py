@@ -18,6 +18,7 @@ from processes import ended
 from refold.errors import TaskError
 from refold.tasks import ExecResult, HostEnvironment
 from refold.tasks.processes import commands as processes
+from refold.tasks.processes.commands import ChildProcess, child_env
 from refold.tasks.processes.supervised import Supervised
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX commands and process groups")
@@ -288,3 +289,23 @@ async def test_an_error_repeats_little_of_a_long_command(tmp_path: Path) -> None
         for argv, why in ((["echo", "a\0b"], "NUL"), (["echo"], "not a name of a variable")):
             with pytest.raises(TaskError, match=why):
                 await env.exec(argv, env={"A=B": "x"} if len(argv) == 1 else None)
+
+
+def test_nobody_is_left_of_a_command_that_was_killed_once_its_end_is_told(tmp_path: Path) -> None:
+    note = tmp_path / "begun"
+    apart = "setsid sleep 600 > /dev/null 2>&1 &"
+    command = ["sh", "-c", f"{apart * 30} echo > {note}; exec sleep 600"]
+    child = ChildProcess(command, cwd=tmp_path, env=child_env(None), stdin=None)
+
+    def kill() -> None:
+        until = time.monotonic() + 250
+        while not note.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        child.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result = child.communicate(None)
+    assert not child.group_alive
+    assert result.returncode != 0
+    killer.join()

@@ -260,13 +260,6 @@ async def test_a_line_in_many_pieces_is_one_message(tmp_path: Path) -> None:
         assert sent.result.content[0].text == text  # type: ignore[union-attr]
 
 
-async def test_lines_that_no_parser_takes_are_skipped(tmp_path: Path) -> None:
-    """No UTF-8, nested without end, half a character, a number without end."""
-    async with connected(tmp_path) as client:
-        assert (await call(client, "strange")).content == "here"
-        assert client.status is MCPStatus.CONNECTED
-
-
 async def test_errors_of_the_server_are_told_as_they_are(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         message = await call(client, "fail")

@@ -167,28 +167,24 @@ async def test_tokens_tell_what_is_left_of_their_time(tmp_path: Path, monkeypatc
     assert not storage.has_tokens()
 
 
-async def test_tokens_that_are_none_count_as_no_login(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "login",
+    [
+        {"tokens": {"no": "token"}, "client_info": 5, "metadata": []},
+        *({"tokens": {"access_token": "a", "token_type": "Bearer"}, "expires_at": end}
+          for end in ("soon", [1], float("inf"), float("nan"))),
+    ],
+)  # fmt: skip
+async def test_a_login_that_cannot_be_read_counts_as_none(
+    login: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "auth.json"
-    path.write_text(json.dumps({"https://a": {"tokens": {"no": "token"}, "client_info": 5, "metadata": []}}))
-    storage = FileTokenStorage("https://a", path)
-    assert not storage.has_tokens()
-    assert await storage.get_tokens() is None
-    assert await storage.get_client_info() is None
-    assert await storage.get_metadata() is None
-    assert "log in again" in caplog.text
-    await storage.set_tokens(OAuthToken(access_token="x"))
-    assert storage.has_tokens()
-
-
-@pytest.mark.parametrize("expires_at", ["soon", [1], float("inf"), float("nan")])
-async def test_a_login_whose_end_cannot_be_read_counts_as_none(tmp_path: Path, expires_at: Any) -> None:
-    path = tmp_path / "auth.json"
-    login = {"tokens": {"access_token": "a", "token_type": "Bearer"}, "expires_at": expires_at}
     path.write_text(json.dumps({"https://a": login}))
     storage = FileTokenStorage("https://a", path)
     assert not storage.has_tokens()
-    assert await storage.get_tokens() is None
+    assert (await storage.get_tokens(), await storage.get_client_info(), await storage.get_metadata()) == (None,) * 3
     assert storage.expires_at() is None
+    assert "log in again" in caplog.text
     await storage.set_tokens(OAuthToken(access_token="x", expires_in=10**400))
     assert storage.has_tokens()
 

@@ -8,7 +8,7 @@ import anyio
 import psutil
 import pytest
 from processes import descriptors
-from timing import SOON, StandingClock, cancelled_when, clock_stands_until
+from timing import SOON, StandingClock, clock_stands_until
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
 from refold.modules.agent.chat.tool_calls import ToolCall
@@ -201,19 +201,6 @@ def test_a_budget_that_ends_a_run_kills_its_commands_and_keeps_their_output(tmp_
     assert events == ["begun\n"]
     assert engine.verify(result.trace) == []
     assert descriptors() <= before
-
-
-async def test_a_cancelled_run_leaves_nothing_of_its_commands(tmp_path: Path) -> None:
-    mark = f"{MARK}-cancel"
-    output = list[Record]()
-    with use_workspace(tmp_path):
-        async with cancelled_when(lambda: output):
-            observers = [lambda record: output.append(record) if begun(record) else None]
-            await Engine(OneCall(spawning(mark)), traces=tmp_path / "t", observers=observers).arun("x")
-    assert marked(mark) == []
-    text = next((tmp_path / "t").glob("*.jsonl")).read_text()
-    assert '"text":"begun\\n"' in text
-    assert '"status":"cancelled"' in text
 
 
 def test_secrets_in_output_are_not_in_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,6 @@ class Answer(BaseHTTPRequestHandler):
             "/moved": lambda: self.give(b"", "text/plain", ("Location", "/json"), status=302),
             "/out": lambda: self.give(b"", "text/plain", ("Location", "file:///etc/passwd"), status=302),
             "/round": lambda: self.give(b"", "text/plain", ("Location", "/round"), status=302),
-            "/slow": self.slow,
         }
         pages.get(self.path, lambda: self.give(b"<p>not here</p>", "text/html", status=404))()
 
@@ -48,34 +47,16 @@ class Answer(BaseHTTPRequestHandler):
         except OSError:
             return  # it wanted no more
 
-    def slow(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.end_headers()
-        try:
-            for _ in range(60):
-                self.wfile.write(b"drip\n")
-                self.wfile.flush()
-                if stopping.wait(0.1):
-                    return
-        except OSError:
-            return
-
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
 
-stopping = threading.Event()
-
-
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    stopping.clear()  # after other tests, one process may make this again
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
-        stopping.set()
         server.shutdown()
         thread.join()
 
@@ -116,11 +97,6 @@ def test_sizes_are_bounded_also_of_what_is_packed(site: str) -> None:
 def test_what_cannot_be_had_is_told(site: str, path: str, what: str) -> None:
     with pytest.raises(FetchError, match=what):
         fetch(f"{site}{path}")
-
-
-def test_a_page_that_drips_is_given_up(site: str) -> None:
-    with pytest.raises(FetchError, match="longer than 1 s"):
-        fetch(f"{site}/slow", timeout=1)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/y", "/etc/passwd", "http://", "javascript:x", ""])

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address, IPv6Address
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -312,20 +311,6 @@ def test_a_lookup_that_raises_any_error_is_waited_for_no_longer(monkeypatch: pyt
     monkeypatch.setattr(socket, "getaddrinfo", raises)
     with pytest.raises(OSError, match="has no address: MemoryError"):
         connection.resolved("some.example.org", 80, connection.Deadline(2))
-
-
-def test_a_name_is_waited_for_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hasty(threading.Thread):
-        """Its `join` returns before its time."""
-
-        def join(self, timeout: float | None = None) -> None:
-            super().join(0.01)
-
-    asked = threading.Event()
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: (asked.wait(0.1), found)[1])
-    monkeypatch.setattr(connection, "threading", SimpleNamespace(Thread=Hasty))
-    assert connection.resolved("slow.example.org", 80, connection.Deadline(250)) == [IPv4Address("127.0.0.1")]
 
 
 def test_certificates_are_checked_against_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
