@@ -64,6 +64,7 @@ from .run.ask import ask as ask
 from .run.ask import ask_sync as ask_sync
 from .run.clock import Clock as Clock
 from .run.clock import SystemClock as SystemClock
+from .run.start.usage import used_so_far as used_so_far
 from .run.stream import RunStream as RunStream
 from .run.waits import OnWait as OnWait
 from .state.model import StateModel as StateModel

@@ -46,7 +46,7 @@ class TaskInvalidError(TaskError):
 
 @dataclass(frozen=True)
 class FileProblem:
-    """A problem in a task file.
+    """A problem in a file of tasks or settings.
 
     `line` counts from 1. `line` and `field` are None if unknown.
     """
@@ -57,13 +57,13 @@ class FileProblem:
 
 
 class TaskFileError(TaskError):
-    """A task file cannot be used.
+    """A file of tasks, settings or rows cannot be used.
 
-    `line` and `field` are those of the first of its `problems`. The message has a line for each problem: `tasks.yaml:7:
-    budget.max_steps: must be at least 1 (got 0)`.
+    `path` is a name if a dataset is no file. `line` and `field` are those of the first of its `problems`. The message
+    has a line for each problem: `tasks.yaml:7: budget.max_steps: must be at least 1 (got 0)`.
     """
 
-    def __init__(self, path: Path, problems: Sequence[FileProblem]) -> None:
+    def __init__(self, path: Path | str, problems: Sequence[FileProblem]) -> None:
         self.path = path
         self.problems = list(problems)
         self.line = self.problems[0].line

@@ -391,7 +391,8 @@ class Agent(BaseModel):
     ) -> Samples:
         """Fork a run `n` times at step `at`.
 
-        Each fork is a run with its own budget, as of `fork`; see `sample` for the other arguments.
+        The forks share the tokens and the cost of one fork's budget: each gets an equal part of what is left when it
+        starts, and none starts without. See `sample` for the other arguments.
         """
         return await sample_forks(self, trace, n, at, reward, concurrency)
 

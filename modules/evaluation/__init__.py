@@ -7,7 +7,7 @@ two results, and `counterfactual` applies new code to recorded runs.
 """
 
 from .datasets import Dataset, Fields, Row
-from .errors import DatasetError, EvaluationError, EvaluationFileError
+from .errors import EvaluationError
 from .evaluation import Evaluation
 from .result import Estimate, EvalResult
 from .sample import Sample, ScoreChange
@@ -30,13 +30,11 @@ from .scorers import (
 
 __all__ = [
     "Dataset",
-    "DatasetError",
     "Estimate",
     "EvalResult",
     "EvaluatedRun",
     "Evaluation",
     "EvaluationError",
-    "EvaluationFileError",
     "Fields",
     "JudgeScorer",
     "Row",

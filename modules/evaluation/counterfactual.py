@@ -21,7 +21,7 @@ from typing import Any
 
 import anyio
 
-from ...engine import Engine, Meter, RunResult, StopReason
+from ...engine import Engine, Meter, RunResult, RunUsage, StopReason
 from ...engine.errors import RecordedValueError
 from ...traces import Step, Trace
 from ...traces.errors import NotATraceError, RefoldError, StateError
@@ -30,7 +30,7 @@ from ...traces.printable import message_of
 from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
 from ..run_sets.drive import one_error
-from ..run_sets.ends import last_usage, sources_of
+from ..run_sets.ends import NOTHING, earlier_usage, sources_of
 from .comparison import trace_of
 from .datasets import Dataset, Row
 from .errors import EvaluationError
@@ -227,8 +227,10 @@ class _Replay:
         if trace is None:
             gone = Replayed(recorded.key, "failed", error=f"no trace of run {recorded.run_id}")
             return recorded, _lost(recorded, gone), gone
-        sources = self._sources(trace)
-        before = await self._scored(trace, row, recorded, self.folder, sources, [*map(last_usage, sources)])
+        store = self._recorded
+        sources = [] if store is None else sources_of(store, trace)
+        earlier = earlier_usage(store, trace) if store is not None and sources else NOTHING
+        before = await self._scored(trace, row, recorded, self.folder, sources, earlier)
         told = self._kept.get(recorded.key) or await self._replayed(recorded, trace, row)
         if told.kind == "same":
             return before, replace(before, cost=0.0, tokens=0, unpriced=0, seconds=0.0), told
@@ -237,9 +239,6 @@ class _Replay:
             return before, _lost(recorded, told), told
         sources = [*sources, trace] if told.kind == "forked" else []
         return before, await self._scored(new, row, recorded, self.out, sources), told
-
-    def _sources(self, trace: Trace) -> list[Trace]:
-        return [] if self._recorded is None else sources_of(self._recorded, trace)
 
     async def _replayed(self, recorded: Sample, trace: Trace, row: Row) -> Replayed:
         try:
@@ -310,7 +309,7 @@ class _Replay:
         recorded: Sample,
         folder: Path,
         sources: Sequence[Trace] = (),
-        earlier: Sequence[Mapping[str, Any]] = (),
+        earlier: RunUsage = NOTHING,
     ) -> Sample:
         run = EvaluatedRun(trace, row, recorded.repeat, folder, sources, earlier)
         plain = replace(sample_of(run), key=recorded.key)

@@ -1,24 +1,19 @@
-"""Evaluation files: an evaluation as YAML.
-
-Problems of a file are reported with their lines.
-"""
+"""Evaluation files: an evaluation as YAML."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from pydantic import Field, StrictInt, StrictStr
 
-from ...tasks import TaskBudget
-from ...tasks.errors import FileProblem
-from ...tasks.files.document import Document, UnreadableError
-from ...tasks.files.yaml_documents import parse_yaml
-from ...tasks.issues import located_issues
+from ...tasks.errors import FileProblem, TaskFileError
+from ...tasks.files.document import Document
 from ..run_sets.executors import executor_of
+from ..run_sets.suite import Amount, Part, SettingsFile, load_settings, problem_in
 from .benchmarks import cybench, cybench_subtasks, gaia, human_eval, load_benchmark, swe_bench
 from .datasets import Dataset
-from .errors import EvaluationError, EvaluationFileError
+from .errors import EvaluationError
 from .evaluation import Evaluation
 from .result import no_column
 from .scorers import (
@@ -53,14 +48,8 @@ BUILT_IN: dict[str, Callable[..., Scorer]] = {
 }
 """The built-in scorers that a file may name, and their factories."""
 
-Amount = Field(default=None, gt=0, allow_inf_nan=False)
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DatasetPart(_Part):
+class DatasetPart(Part):
     """The dataset of an evaluation file.
 
     It is a file beside the evaluation file, or a dataset of Hugging Face with a `split`.
@@ -75,54 +64,25 @@ class DatasetPart(_Part):
     limit: StrictInt | None = Field(default=None, ge=1)
 
 
-class EvaluationFile(_Part):
+class EvaluationFile(SettingsFile):
     """The content of an evaluation file."""
 
-    name: StrictStr = Field(default="", min_length=1)
-    module: StrictStr | None = None
-    """`package.module:NAME` or `FILE.py:NAME` of an AgentModule, an Agent, or a function that makes one."""
-    agent: StrictStr | None = None
-    """The same by another name, as in the file of a set; a loaded file has it as `module`."""
     dataset: DatasetPart | StrictStr
     scorers: list[StrictStr | dict[str, Any]] = []
     assert_scores: list[StrictStr] | None = None
     repeats: StrictInt = Field(default=1, ge=1)
     concurrency: StrictInt | None = Field(default=None, ge=1)
-    budget: TaskBudget = TaskBudget()
     max_cost_usd: float | None = Amount
-    seed: StrictInt | None = None
     groups: list[StrictStr] = []
     folder: StrictStr | None = None
     traces: StrictStr | None = None
     """The folder or URL of the store of the runs; by default the evaluation's folder."""
-    executor: Literal["inline", "local", "ray"] = "local"
-    processes: StrictInt = Field(default=1, ge=1)
     fail_under: float | None = Field(default=None, ge=0, le=1)
 
 
 def load_evaluation(path: str | Path) -> tuple[EvaluationFile, Document]:
-    """Return the content of an evaluation file, and its document.
-
-    Names and paths in the file are not imported or read. Raises EvaluationFileError with all problems and their lines.
-    """
-    path = Path(path)
-    document = _document(path)
-    if not isinstance(document.value, dict):
-        raise EvaluationFileError(
-            path, [FileProblem(1, None, "must be a mapping with `module` or `agent`, and `dataset`")]
-        )
-    try:
-        found = EvaluationFile.model_validate(document.value)
-    except ValidationError as error:
-        problems = [
-            FileProblem(document.line_of(at), issue.field or None, issue.message)
-            for at, issue in located_issues(error, EvaluationFile)
-        ]
-        raise EvaluationFileError(path, problems) from None
-    if found.module is not None and found.agent is not None:
-        line = document.line_of(("agent",))
-        raise EvaluationFileError(path, [FileProblem(line, "agent", "names both module and agent: name one")])
-    return found.model_copy(update={"name": found.name or path.stem, "module": found.module or found.agent}), document
+    """Return the content of an evaluation file, and its document; see `load_settings`."""
+    return load_settings(Path(path), EvaluationFile, "dataset")
 
 
 def evaluation_of(
@@ -137,24 +97,20 @@ def evaluation_of(
     """Return the content of an evaluation file, and its evaluation.
 
     `instead` has values that replace fields of the file, unless they are None. `load` returns the object of a name such
-    as `package.module:NAME`. Raises EvaluationFileError or DatasetError.
+    as `package.module:NAME`. Raises TaskFileError.
     """
     path = Path(path)
     file, document = load_evaluation(path)
     file = file.model_copy(update={name: value for name, value in instead.items() if value is not None})
     if module is None and file.module is None:
-        raise EvaluationFileError(
-            path, [FileProblem(1, "module", "is missing: write `module: MODULE:NAME`, or `agent: …`")]
-        )
+        raise problem_in(path, 1, "module", "is missing: write `module: MODULE:NAME`, or `agent: …`")
     dataset = Dataset.of(dataset_of(path, file), limit=limit)
     if lost := [(at, each) for at, each in enumerate(file.groups) if each not in dataset.columns]:
-        raise EvaluationFileError(
-            path,
-            [
-                FileProblem(document.line_of(("groups", at)), f"groups[{at}]", no_column(each, dataset.columns))
-                for at, each in lost
-            ],
-        )
+        problems = [
+            FileProblem(document.line_of(("groups", at)), f"groups[{at}]", no_column(each, dataset.columns))
+            for at, each in lost
+        ]
+        raise TaskFileError(path, problems)
     return file, Evaluation(
         task=module if module is not None else load(str(file.module)),
         dataset=dataset,
@@ -187,7 +143,7 @@ def dataset_of(path: Path, file: EvaluationFile) -> Dataset:
     """Return the dataset that a file names."""
     part = DatasetPart(path=file.dataset) if isinstance(file.dataset, str) else file.dataset
     if (part.path is None) == (part.hugging_face is None):
-        raise EvaluationFileError(path, [FileProblem(None, "dataset", "names a path or hugging_face: exactly one")])
+        raise problem_in(path, None, "dataset", "names a path or hugging_face: exactly one")
     if part.hugging_face is not None:
         return Dataset.hugging_face(part.hugging_face, part.fields, limit=part.limit, split=part.split)
     where = path.parent / str(part.path)
@@ -199,7 +155,7 @@ def dataset_of(path: Path, file: EvaluationFile) -> Dataset:
 def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Callable[[str], Any]) -> list[Scorer]:
     """Return the scorers that an evaluation file names.
 
-    They are built-in scorers, and functions that `load` imports. Raises EvaluationFileError with the line of each that
+    They are built-in scorers, and functions that `load` imports. Raises TaskFileError with the line of each that
     cannot be made.
     """
     made: list[Scorer] = []
@@ -213,7 +169,7 @@ def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Calla
         except (TypeError, ValueError, LookupError, EvaluationError) as error:
             problems.append(FileProblem(line, f"scorers[{index}]", str(error.args[0] if error.args else error)))
     if problems:
-        raise EvaluationFileError(path, problems)
+        raise TaskFileError(path, problems)
     return made
 
 
@@ -235,22 +191,3 @@ def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> Score
         known = f"{hint} scorers are {', '.join(BUILT_IN)}; for one of yours, write MODULE:NAME"
         raise LookupError(f"there is no scorer {name!r}; {known}")
     return BUILT_IN[name](**(options or {}))
-
-
-def _document(path: Path) -> Document:
-    def refused(message: str, line: int | None = None, field: str | None = None) -> EvaluationFileError:
-        return EvaluationFileError(path, [FileProblem(line, field, message)])
-
-    try:
-        documents = list(parse_yaml(path.read_text(encoding="utf-8-sig")))
-    except FileNotFoundError:
-        raise refused("no such file") from None
-    except UnicodeDecodeError:
-        raise refused("is not UTF-8 text: save the file as UTF-8") from None
-    except OSError as error:
-        raise refused(f"cannot be read: {error.strerror or error}") from None
-    except UnreadableError as error:
-        raise refused(error.message, error.line, error.field) from None
-    if len(documents) != 1:
-        raise refused(f"holds {len(documents)} YAML documents; it must hold one")
-    return documents[0]

@@ -22,7 +22,7 @@ from ...traces.stores import RunRef, TaskRow, TraceStore, open_store
 from ..run_sets import Executor, SetLimits, SetProgress, Stop, arun_set
 from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
-from ..run_sets.ends import last_usage, sources_of
+from ..run_sets.ends import NOTHING, earlier_usage, sources_of
 from ..run_sets.plan import load_module
 from ..run_sets.stop import run_until_signals
 from ..run_sets.table import CODE, Changed, all_rows
@@ -229,10 +229,11 @@ class Evaluation:
         try:
             trace = Trace.load(RunRef(store, found.run_id))
             sources = sources_of(store, trace) if trace.records else []
+            earlier = earlier_usage(store, trace) if sources else NOTHING
         except TraceError as error:  # one lost trace takes no other run's scores away
             lost = Sample(row.id, repeat, key, found.run_id, "missing", error=_lost(error), columns=row.columns)
             return replace(lost, cost=found.figures.cost, tokens=found.figures.tokens)
-        run = EvaluatedRun(trace, row, repeat, folder, sources, [*map(last_usage, sources)], judging)
+        run = EvaluatedRun(trace, row, repeat, folder, sources, earlier, judging)
         plain = sample_of(run, found.status)
         if plain.status == "errored" and found.figures.error is not None:
             plain = replace(plain, error=found.figures.error)  # of all attempts, such as the death of a process
@@ -293,13 +294,8 @@ def sample_of(run: EvaluatedRun, status: str | None = None) -> Sample:
 
     Its figures include the earlier attempts.
     """
-    trace, row = run.trace, run.row
-    used = [*run.earlier, last_usage(trace)]
-
-    def total(name: str) -> float:
-        return math.fsum(each.get(name) or 0 for each in used)
-
-    error, cost, unpriced = trace.end.get("error"), total("cost"), int(total("unpriced"))
+    trace, row, used = run.trace, run.row, run.used
+    error = trace.end.get("error")
     return Sample(
         row.id,
         run.repeat,
@@ -310,10 +306,10 @@ def sample_of(run: EvaluatedRun, status: str | None = None) -> Sample:
         trace.end.get("final_result"),
         error=f"{error.get('type')}: {error.get('message')}" if isinstance(error, Mapping) else None,
         steps=len(run.steps),
-        tokens=int(total("tokens_in") + total("tokens_out")),
-        cost=None if unpriced and not cost else cost,
-        unpriced=unpriced,
-        seconds=total("seconds"),
+        tokens=used.tokens,
+        cost=None if used.unpriced and not used.cost else used.cost,
+        unpriced=used.unpriced,
+        seconds=used.seconds,
         columns=row.columns,
     )
 

@@ -15,6 +15,7 @@ from ...traces.printable import printable
 from ...traces.secret_table import without_password
 from ...traces.stores import RunRef
 from ..agent.trajectory.export import record_of
+from ..run_sets.progress import cost_text
 from .errors import EvaluationError
 from .folder import RUNS, open_runs, read_result
 from .sample import Sample, ScoreChange
@@ -72,11 +73,8 @@ class Spent:
         return {"cost": self.cost, "unpriced": self.unpriced, "tokens": self.tokens}
 
     def __str__(self) -> str:
-        if self.cost is None:
-            return "cost not known"
-        if not self.unpriced:
-            return f"${self.cost:,.4f}"
-        return f"≥ ${self.cost:,.4f} ({self.unpriced} call{'s' * (self.unpriced > 1)} without a price)"
+        unknown = f"{self.unpriced} call{'s' * (self.unpriced > 1)} without a price"
+        return cost_text(self.cost, self.unpriced and unknown)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Requests pass one after the other, at the current pace.
 """
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import monotonic
@@ -14,14 +14,22 @@ import anyio
 
 from ...engine import Usage
 from ...traces.errors import UsageError
-from .pace import Pace, Report
 
 LOOK_SECONDS = 0.05
 """Seconds after which the first request in line reads the pace again, because the pace may have changed meanwhile."""
 CATCH_UP_SECONDS = 0.05
 """The largest delay in seconds that the next turns catch up, so that imprecise sleeps do not slow down a fast pace."""
-REPORT_SECONDS = 0.1
-"""Seconds between reports of accepted requests to the pace; refused requests are reported at once."""
+FIRST_RATE = 4.0
+"""Requests a second at first, if no limit is known; they double each second until one is refused."""
+SEARCH = 0.05
+"""The growth of the rate in a second after the first refusal, which may be a chance event."""
+HOLD, STEADY_SECONDS, STEADY_REQUESTS = 0.93, 8.0, 200.0
+"""After a later refusal, the rate is this part of the rate that was accepted.
+
+It grows back in so many seconds and requests at least, so that fewer than 1 % of requests are refused.
+"""
+LONGEST_PAUSE = 120.0
+"""The longest wait in seconds; a longer retry-after may be a mistake."""
 TOKEN_BURST_SECONDS = 5.0
 """Seconds of the token limit that may be used at once."""
 
@@ -80,13 +88,14 @@ class RateLimiter:
             if answer.status_code == 429:
                 slot.refused(retry_after=2.0)
 
-    A repeated request passes the gate again. One limiter serves one event loop.
+    A repeated request passes the gate again. Without a known limit, the rate is learned from refusals. While a provider
+    refuses, its bucket of saved requests is empty, so the rate of accepted requests since the last cut is its limit.
+    One limiter serves one event loop.
 
     Args:
-        requests_per_minute: a known limit, kept from the start; refusals lower the pace further.
+        requests_per_minute: a known limit, kept from the start; refusals lower the rate further.
         tokens_per_minute: a limit of tokens; each request reserves its estimate, and settles its real usage.
         clock: a function that returns seconds that never decrease.
-        sleep: a function that waits for some seconds.
     """
 
     def __init__(
@@ -95,7 +104,6 @@ class RateLimiter:
         tokens_per_minute: float | None = None,
         *,
         clock: Callable[[], float] = monotonic,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
             if value is not None and not 0 < value < math.inf:
@@ -103,27 +111,27 @@ class RateLimiter:
         self._most = None if requests_per_minute is None else requests_per_minute / 60
         self._tokens = None if tokens_per_minute is None else tokens_per_minute / 60
         self._clock = clock
-        self._sleep = sleep
-        now = clock()
-        self.pace = Pace.start(now)
         self.share = 1.0
-        """This process's share of the known limits; the learned pace is always its own."""
+        """This process's share of the known limits; the learned rate is always its own."""
         self.accepted = 0
         self.refused = 0
         self.waiting = 0
+        now = clock()
+        self._learned = FIRST_RATE
+        self._cuts = 0
+        self._cut_at, self._accepted_at_cut = now, 0
+        self._grown_at, self._accepted_then = now, 0
+        self._paused_until = -math.inf
         self._turn = -math.inf
         self._room = (self._tokens or 0.0) * TOKEN_BURST_SECONDS
         self._filled = now
-        self._reported = now
-        self._unreported = 0
-        self._was_limited = False
         self._lock = anyio.Lock()
 
     @property
     def rate(self) -> float:
         """The requests a second that this process may make now."""
-        learned = self.pace.rate if self._most is None or self.pace.cut_at is not None else math.inf
-        return min(learned, self._most * self.share if self._most is not None else math.inf)
+        known = math.inf if self._most is None else self._most * self.share
+        return known if self._most is not None and not self._cuts else min(self._learned, known)
 
     @asynccontextmanager
     async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
@@ -144,27 +152,21 @@ class RateLimiter:
             self._room += slot.reserved - slot.tokens
             if slot.is_refused:
                 self.refused += 1
-                self._report(refused=1, retry_after=slot.retry_after)
+                self._refuse(slot.retry_after)
             else:
                 self.accepted += 1
-                self._unreported += 1
 
     async def _wait(self, tokens: int) -> None:
-        while True:
-            now = self._clock()
-            if now - self._reported >= REPORT_SECONDS:
-                self._report()
-            late = self._late(now, tokens)
-            if late <= 0:
-                break
-            self._was_limited = True
-            await self._sleep(min(late, LOOK_SECONDS))
+        while (late := self._late(now := self._clock(), tokens)) > 0:
+            await anyio.sleep(min(late, LOOK_SECONDS))
+            self._grow()  # only while requests wait
         self._turn = max(self._turn + 1 / self.rate, now - CATCH_UP_SECONDS)
         self._room -= tokens
+        self._grown_at, self._accepted_then = now, self.accepted
 
     def _late(self, now: float, tokens: int) -> float:
         """Return the seconds until a request may pass."""
-        waits = [self._turn + 1 / self.rate - now, self.pace.paused_until - now]
+        waits = [self._turn + 1 / self.rate - now, self._paused_until - now]
         if self._tokens is not None:
             most = self._tokens * TOKEN_BURST_SECONDS * self.share
             self._room = min(most, self._room + (now - self._filled) * self._tokens * self.share)
@@ -172,10 +174,27 @@ class RateLimiter:
             waits.append((min(tokens, most) - self._room) / (self._tokens * self.share))
         return max(waits)
 
-    def _report(self, refused: int = 0, retry_after: float | None = None) -> None:
+    def _grow(self) -> None:
         now = self._clock()
-        self.pace = self.pace.after(Report(now, self._unreported, refused, self._was_limited, retry_after))
-        self._reported, self._unreported, self._was_limited = now, 0, False
+        seconds, requests = now - self._grown_at, self.accepted - self._accepted_then
+        self._grown_at, self._accepted_then = now, self.accepted
+        if now < self._paused_until:
+            return
+        if self._cuts < 2:
+            self._learned *= (1 + SEARCH if self._cuts else 2.0) ** min(seconds, 1.0)
+        else:
+            self._learned *= HOLD ** -min(seconds / STEADY_SECONDS, requests / STEADY_REQUESTS)
+
+    def _refuse(self, retry_after: float | None) -> None:
+        now, rate = self._clock(), self._learned
+        self._paused_until = max(self._paused_until, now + min(retry_after or 0.0, LONGEST_PAUSE))
+        seconds, accepted = now - self._cut_at, self.accepted - self._accepted_at_cut
+        if self._cuts and seconds < max(1.0, 2 / rate):
+            return  # refusals of requests sent before the cut
+        mean = accepted / seconds if accepted >= 10 else rate  # of fewer requests, it would be a chance value
+        self._learned = HOLD * (mean if seconds < 5.0 or mean < 0.7 * rate else rate) if self._cuts else rate / 2
+        self._cuts += 1
+        self._cut_at, self._accepted_at_cut = now, self.accepted
 
 
 _current: ContextVar[Gate | None] = ContextVar("refold_rate_limiter", default=None)

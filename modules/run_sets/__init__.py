@@ -13,7 +13,7 @@ says which failures are the machine's and are retried.
 """
 
 from .drive import arun_set, run_set
-from .errors import SetMismatchError, SuiteFileError
+from .errors import SetMismatchError
 from .executors import Executor, Local
 from .plan import SetLimits, SetPlan
 from .progress import SetProgress, SetResult
@@ -29,7 +29,6 @@ __all__ = [
     "SetProgress",
     "SetResult",
     "Stop",
-    "SuiteFileError",
     "Worker",
     "arun_set",
     "run_set",

@@ -61,7 +61,7 @@ def parts_of(module: Any) -> dict[str, str | None]:
             found[f"tool {name}"] = slices.digest(tool)
         if cls.act is not AgentModule.act:
             found["act"] = slices.digest([cls.act, getattr(module, "__dict__", None) if module is not cls else None])
-        slices.digest(cls)  # the functions that `decide` may perform
+        slices.digest(module)  # the functions that `decide` may perform, also those that the module was given
     return found | {f"effect {name}": digest for name, digest in slices.functions().items()}
 
 

@@ -18,11 +18,12 @@ This requires that they all are idempotent.
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from ...engine import RunFailure, RunResult, RunStatus, StopReason
+from ...engine import RunFailure, RunResult, RunStatus, RunUsage, StopReason, used_so_far
 from ...engine.endings import is_decided
 from ...engine.errors import EffectError
 from ...traces import Trace
@@ -30,6 +31,7 @@ from ...traces.errors import RefoldError
 from ...traces.stores import Figures, RunRef, TraceStore
 
 COMPLETED, STOPPED, FAILED, WAITING, ERRORED = "completed", "stopped", "failed", "waiting", "errored"
+NOTHING = RunUsage()
 ENDED = (COMPLETED, STOPPED, FAILED, WAITING, ERRORED)
 """The statuses of tasks that no worker claims."""
 
@@ -117,30 +119,34 @@ def raised_by_machine(error: BaseException, retry_on: Collection[str] = ()) -> b
     return is_of_system or not names.isdisjoint(_MACHINE) or is_of_machine(RunFailure.of(error), retry_on)
 
 
-def figures_of(result: RunResult[Any], code: str, before: Mapping[str, Any] | None = None) -> Figures:
+def figures_of(result: RunResult[Any], code: str, before: RunUsage = NOTHING) -> Figures:
     """Return the figures of a task whose run has ended.
 
     `before` is the usage of earlier attempts. The score is the share of the task's success criteria that passed; None
     if a criterion is unknown, or there is none.
     """
-    used = result.usage
     passed = [each.passed for each in result.task_result.criteria]
     known = [each for each in passed if each is not None]
-    more = before or {"cost": 0.0, "tokens": 0, "seconds": 0.0, "steps": 0}
-    steps = result.steps + more["steps"]
-    document: dict[str, Any] = {"stop_reason": str(result.stop_reason), "steps": steps, "code": code}
+    used = before + replace(result.usage, steps=result.steps)
+    document: dict[str, Any] = {"stop_reason": str(result.stop_reason), "steps": used.steps, "code": code}
     if result.final_result is not None:
         document["final_result"] = result.final_result[:_LONGEST]
     if result.waiting:
         document["waiting"] = [each.prompt or each.kind for each in result.waiting]
-    return Figures(
-        score=sum(known) / len(known) if known and len(known) == len(passed) else None,
-        cost=None if used.unpriced and not used.cost else used.cost + more["cost"],
-        tokens=used.tokens + more["tokens"],
-        seconds=round(used.seconds + more["seconds"], 6),
-        error=None if result.error is None else str(result.error)[:_LONGEST],
-        result=document,
-    )
+    error = None if result.error is None else str(result.error)[:_LONGEST]
+    score = sum(known) / len(known) if known and len(known) == len(passed) else None
+    return replace(usage_figures(used, error, document), score=score)
+
+
+def usage_figures(used: RunUsage, error: str | None, document: Mapping[str, Any]) -> Figures:
+    """Return figures with a usage and an error; `document` has the rest.
+
+    The cost is None if no price is known. If it is a lower bound, the result begins with the number of `unpriced`
+    calls, by which a store counts such tasks.
+    """
+    result = ({"unpriced": used.unpriced} if used.unpriced else {}) | dict(document)
+    cost = None if used.unpriced and not used.cost else used.cost
+    return Figures(None, cost, used.tokens, round(used.seconds, 6), error, result)
 
 
 class Again(Enum):
@@ -168,34 +174,15 @@ def how_again(trace: Trace, retry_on: Collection[str] = ()) -> Again:
     return Again.FORK if is_safe else Again.NOTHING
 
 
-def usage_so_far(store: TraceStore, trace: Trace) -> dict[str, Any]:
-    """Return the recorded usage of a run and of its sources.
-
-    The sources are the runs from which this run was forked. The usage of each run is in its last record with a usage.
-    """
-    used = earlier_usage(store, trace)
-    _add(used, last_usage(trace))
-    return used
-
-
-def last_usage(trace: Trace) -> Mapping[str, Any]:
-    """Return the usage in a run's last record that has one."""
-    found: Mapping[str, Any] = next((each["usage"] for each in reversed(trace.records) if each.data.get("usage")), {})
-    return found
-
-
-def earlier_usage(store: TraceStore, trace: Trace) -> dict[str, Any]:
+def earlier_usage(store: TraceStore, trace: Trace) -> RunUsage:
     """Return the usage of the runs from which a run was forked.
 
     These runs are earlier attempts of the set at the same task. `steps` are only those before the forks: a step that
     failed and was retried is one step of the task.
     """
-    used: dict[str, Any] = {"cost": 0.0, "tokens": 0, "seconds": 0.0, "steps": 0}
-    sources = sources_of(store, trace)
-    for source, fork in pairwise([*sources, trace]):
-        _add(used, last_usage(source))
-        used["steps"] += fork.header["parent"]["step"]
-    return used
+    pairs = pairwise([*sources_of(store, trace), trace])
+    parts = [replace(used_so_far(source), steps=fork.header["parent"]["step"]) for source, fork in pairs]
+    return sum(parts, NOTHING)
 
 
 def sources_of(store: TraceStore, trace: Trace) -> list[Trace]:
@@ -207,9 +194,3 @@ def sources_of(store: TraceStore, trace: Trace) -> list[Trace]:
         found.insert(0, Trace.load(RunRef(store, link["run"])))
         link = found[0].header.get("parent")
     return found
-
-
-def _add(used: dict[str, Any], usage: Mapping[str, Any]) -> None:
-    used["cost"] += usage.get("cost") or 0.0
-    used["tokens"] += (usage.get("tokens_in") or 0) + (usage.get("tokens_out") or 0)
-    used["seconds"] += usage.get("seconds") or 0.0

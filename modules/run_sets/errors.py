@@ -1,9 +1,8 @@
-"""Errors of sets and of suite files."""
+"""Errors of sets."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from ...traces.errors import DefinitionError, UsageError
+from ...traces.errors import UsageError
 
 
 def first_error(error: BaseException) -> BaseException:
@@ -22,23 +21,3 @@ class SetMismatchError(UsageError):
     def __init__(self, message: str, keys: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.keys = tuple(keys)
-
-
-class SuiteFileError(DefinitionError):
-    """A suite file cannot be used.
-
-    The message has a line for each problem.
-
-    Attributes:
-        path: the file.
-        problems: line number (or None), field (or None) and message of each problem.
-    """
-
-    def __init__(self, path: Path, problems: Sequence[tuple[int | None, str | None, str]]) -> None:
-        self.path = path
-        self.problems = tuple(problems)
-        lines = []
-        for line, field, message in self.problems:
-            place = f"{path}:{line}" if line is not None else str(path)
-            lines.append(f"{place}: {f'{field}: ' if field else ''}{message}")
-        super().__init__("\n".join(lines))

@@ -16,8 +16,9 @@ WINDOW_SECONDS = 60.0
 class SetProgress:
     """The state of a set at one moment.
 
-    `counts` has the number of tasks by status. `cost` and `tokens` are those of ended and cut-off tasks. `rate` is in
-    tasks per minute, and `seconds_left` is an estimate from it; both are None until a task has ended.
+    `counts` has the number of tasks by status. `cost` and `tokens` are those of ended and cut-off tasks; `unpriced` of
+    them have calls without a known price, and then the cost is a lower bound. `rate` is in tasks per minute, and
+    `seconds_left` is an estimate from it; both are None until a task has ended.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -59,11 +60,21 @@ class SetProgress:
         parts = [f"{self.ended}/{self.tasks} done" + (f" ({ends})" if ends else "")]
         parts += [f"{self.counts['running']} running"] if self.counts.get("running") else []
         parts += [f"{self.rate:,.1f}/min"] if self.rate is not None else []
-        parts += [f"${self.cost:,.4f}"] if self.cost else []
-        parts += [f"{self.unpriced} of unknown cost"] if self.unpriced and self.tokens else []
+        if self.cost or (self.unpriced and self.tokens):
+            parts.append(cost_text(self.cost, self.unpriced and f"{self.unpriced} of unknown cost"))
         parts += [f"{_span(self.seconds_left)} left"] if self.seconds_left and not self.stopping else []
         parts += ["stopping; Ctrl-C again cuts off running tasks"] if self.stopping and not self.is_done else []
         return ", ".join(parts)
+
+
+def cost_text(cost: float | None, unknown: str | int) -> str:
+    """Return a cost as text.
+
+    `unknown` says what has no known price. The cost is then a lower bound.
+    """
+    if unknown:
+        return f"≥ ${cost:,.4f} ({unknown})" if cost else "cost not known"
+    return "cost not known" if cost is None else f"${cost:,.4f}"
 
 
 def progress_of(counts: Iterable[TaskCount]) -> SetProgress:

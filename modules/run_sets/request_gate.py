@@ -16,7 +16,7 @@ from ...traces import Record
 from ...traces.errors import StoreError
 from ..rate_limits import RateLimiter, RequestSlot
 from .outage import through_outage
-from .shared_budget import Held, Place, Room, SharedBudget
+from .shared_budget import Held, Room, SharedBudget
 
 LOOK_SECONDS = 0.1
 """Seconds until a request without enough money asks again."""
@@ -30,8 +30,7 @@ class RunGate:
     """The gate of one run in a set with a cost limit.
 
     `on_empty` cancels the run when no money is left for its request. Calls that pass no gate are booked when their step
-    is committed. For a run that is resumed, `place` is its step in progress, and `booked` the cost of calls that passed
-    a gate in that step before the run was killed.
+    is committed. `before` is the cost in the trace of a run that is resumed.
     """
 
     def __init__(
@@ -40,15 +39,14 @@ class RunGate:
         budget: SharedBudget,
         on_empty: Callable[[], None],
         prices: tuple[float, float] | None = None,
-        place: Place | None = None,
-        booked: float = 0.0,
+        before: float = 0.0,
     ) -> None:
         self._limiter = limiter
         self._budget = budget
         self._on_empty = on_empty
         self._prices = prices
-        self._place = place
-        self._booked = booked
+        self._before = before
+        self._booked = 0.0
 
     @asynccontextmanager
     async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
@@ -73,16 +71,12 @@ class RunGate:
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
-        if record.kind == "header":
-            self._place = Place(record["run_id"], 0, 0.0)
         usage = record.get("usage") if record.kind in ("commit", "end") else None
-        if self._place is None or not usage:
+        if not usage:
             return
         cost = usage.get("cost") or 0.0
-        more = cost - self._place.before - self._booked
-        self._place, self._booked = Place(self._place.run, record.step + 1, cost), 0.0
-        if record.kind == "end":
-            self._budget.ended(self._place.run)
+        more = cost - self._before - self._booked
+        self._before, self._booked = cost, 0.0
         if more > 1e-9:
             self._budget.add(more)
             with suppress(StoreError):  # the next call or step looks again
@@ -110,7 +104,7 @@ class RunGate:
             if (has_failed and not is_known) or (cost is None and bound is not None):
                 await to_thread.run_sync(self._budget.lose, held, bound)
             else:
-                await to_thread.run_sync(self._budget.settle, held, cost, self._place)
+                await to_thread.run_sync(self._budget.settle, held, cost)
                 self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
 
     def _priced(self, usage: Usage | None) -> float | None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import reduce
 from typing import Any
@@ -47,23 +47,13 @@ class Room(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A step of a run, and the cost of the steps before."""
-
-    run: str
-    step: int
-    before: float
-
-
-@dataclass(frozen=True, slots=True)
 class Account:
     """What one worker has spent and holds, in US dollars.
 
     `possible` is the part of `spent` that lost calls may have cost: calls that failed, or whose worker died. `lost`
     counts such calls without a bound, and `lost_under` is the limit at that time. `highest` is the highest cost of a
     call without a bound, and `unpriced` the number of calls of unknown cost. `refused` is the bound of the call that
-    stopped the set, and `at` the time of the last write. `unfinished` has, by run, the step in progress, the run's cost
-    in its trace before that step, and the cost of calls booked since.
+    stopped the set, and `at` the time of the last write.
     """
 
     spent: float = 0.0
@@ -75,7 +65,6 @@ class Account:
     held: Held = ()
     refused: float = 0.0
     at: float = 0.0
-    unfinished: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
 
     def losing(self, bound: float | None, limit: float) -> "Account":
         """Return the account after a call that may have cost its bound."""
@@ -110,8 +99,6 @@ class Ledger:
             owner: Account(**{**each, "held": tuple(each["held"])}).without_stale(now, recorded)
             for owner, each in found.get("accounts", {}).items()
         }
-        if "spent" in found:  # written before workers had accounts
-            accounts[""] = Account(found["spent"], highest=found["dearest"], unpriced=found["unpriced"])
         return cls(recorded if limit is None else limit, accounts, is_priced)
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +194,6 @@ class SharedBudget:
         self._is_priced = is_priced
         self._lock = threading.Lock()
         self._account = Account()
-        self._unfinished: dict[str, tuple[int, float, float]] = {}
         self._is_written = True
         self.queue = anyio.Lock()
         """The order in which the requests of this worker reserve money."""
@@ -227,39 +213,20 @@ class SharedBudget:
                 if self._put(version, ledger, replace(self._account, **held)):
                     return room
 
-    def settle(self, held: Held, cost: float | None, place: Place | None = None) -> None:
-        """Book the cost of a call in place of what it holds.
-
-        `cost` is None if the price is unknown. If the run is killed before the step at `place` is committed, `booked`
-        returns the cost.
-        """
+    def settle(self, held: Held, cost: float | None) -> None:
+        """Book the cost of a call, None if unknown, for what it holds."""
         with self._lock:
             account = self._without(held)
             if cost is None:
                 account = replace(account, unpriced=account.unpriced + 1)
             elif held == (None,):
                 account = replace(account, highest=max(account.highest, cost))
-            if place is not None:
-                booked = _booked(self._unfinished, place) + (cost or 0.0)
-                self._unfinished[place.run] = (place.step, place.before, booked)
             self._change(replace(account, spent=account.spent + (cost or 0.0)))
 
     def lose(self, held: Held, bound: float | None) -> None:
         """Book a call that failed, and may have cost its bound."""
         with self._lock:
             self._change(self._without(held).losing(bound, self._limit))
-
-    def booked(self, place: Place) -> float:
-        """Return the booked cost of a killed run's unfinished step."""
-        with self._lock:
-            found = max(_booked(each.unfinished, place) for each in self.read()[1].accounts.values())
-            if found:
-                self._unfinished[place.run] = (place.step, place.before, found)
-            return found
-
-    def ended(self, run: str) -> None:
-        """Forget the unfinished step of a run with the next write."""
-        self._unfinished.pop(run, None)
 
     def add(self, cost: float) -> None:
         """Book the cost of a run's calls that reserved nothing."""
@@ -282,8 +249,7 @@ class SharedBudget:
         now = self._clock()
         version, document = self._table.document(NAME)
         ledger = Ledger.read(document, now, self._limit, is_priced=self._is_priced)
-        mine = replace(self._account, unfinished=self._unfinished)
-        return version, replace(ledger, accounts={**ledger.accounts, self._owner: mine})
+        return version, replace(ledger, accounts={**ledger.accounts, self._owner: self._account})
 
     def _without(self, held: Held) -> Account:
         left = list(self._account.held)
@@ -306,14 +272,8 @@ class SharedBudget:
 
     def _put(self, version: int, ledger: Ledger, account: Account) -> bool:
         self._is_written = False  # if the store fails, the write may have been made
-        whole = replace(account, at=self._clock(), unfinished=dict(self._unfinished))
-        accounts = {**ledger.accounts, self._owner: whole}
+        accounts = {**ledger.accounts, self._owner: replace(account, at=self._clock())}
         if not self._table.put_document(NAME, replace(ledger, accounts=accounts).to_dict(), version):
             return False
         self._account, self._is_written = account, True
         return True
-
-
-def _booked(unfinished: Mapping[str, tuple[int, float, float]], place: Place) -> float:
-    step, before, booked = unfinished.get(place.run, (place.step, place.before, 0.0))
-    return booked if (step, before) == (place.step, place.before) else 0.0

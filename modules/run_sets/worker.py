@@ -22,7 +22,7 @@ import anyio
 import anyio.from_thread
 from anyio import to_thread
 
-from ...engine import Engine, RunResult, make_redactor
+from ...engine import Engine, RunResult, make_redactor, used_so_far
 from ...tasks import Task
 from ...traces import Trace
 from ...traces.errors import (
@@ -40,19 +40,20 @@ from .alone.own_process import Alone, describe_exit, run_alone
 from .ends import (
     ERRORED,
     FAILED,
+    NOTHING,
     Again,
     earlier_usage,
     figures_of,
     how_again,
     raised_by_machine,
     status_of,
-    usage_so_far,
+    usage_figures,
 )
 from .heartbeat import Heartbeat
 from .outage import through_outage
 from .plan import SetPlan
 from .request_gate import RunGate
-from .shared_budget import Place, SharedBudget
+from .shared_budget import SharedBudget
 from .stop import Stop
 from .table import all_rows
 
@@ -325,7 +326,8 @@ class Worker:
         if result.error is not None and result.error.type == TraceTakenError.__name__:
             return None
         status = status_of(result, self.plan.retry_on)
-        before = await self._ask(partial(earlier_usage, self._store, result.trace)) if _is_fork(result) else None
+        is_retry = result.trace.parent is not None
+        before = await self._ask(partial(earlier_usage, self._store, result.trace)) if is_retry else NOTHING
         figures = figures_of(result, self.plan.code, before)
         if status == ERRORED and lease.attempts < self.plan.limits.attempts:
             return await self._again(lease, figures)
@@ -335,8 +337,8 @@ class Worker:
         store = self._store.under(lease)
         trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
         again = Again.RESUME if trace is None else how_again(trace, self.plan.retry_on)
-        place = _place(trace) if trace is not None and again is Again.RESUME else None
-        gate = None if self._shared_budget is None else await self._gate(self._shared_budget, lease.key, place)
+        before = used_so_far(trace).cost if trace is not None and again is Again.RESUME else 0.0
+        gate = None if self._shared_budget is None else self._gate(self._shared_budget, lease.key, before)
         observers = [*self._options.get("observers", ()), *([] if gate is None else [gate])]
         engine = Engine(self._module, **{**self._options, "traces": store, "observers": observers})
         with use_limiter(gate or self.limiter):
@@ -348,14 +350,13 @@ class Worker:
                 return await engine.afork(trace, trace.step_count - 1)
         raise _NotAgainError(trace)
 
-    async def _gate(self, budget: SharedBudget, key: str, place: Place | None) -> RunGate:
+    def _gate(self, budget: SharedBudget, key: str, before: float) -> RunGate:
         def out_of_money() -> None:
             self._stop.drain()
             if scope := self._running.get(key):
                 scope.cancel()
 
-        booked = 0.0 if place is None else await to_thread.run_sync(budget.booked, place)
-        return RunGate(self.limiter, budget, out_of_money, self.plan.assumed_price, place, booked)
+        return RunGate(self.limiter, budget, out_of_money, self.plan.assumed_price, before)
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
         told = str(error) if isinstance(error, _NotAgainError) else error_line(error)
@@ -379,8 +380,8 @@ class Worker:
         trace = None if lease.run_id is None else await self._ask(partial(_trace, self._store, lease.run_id))
         if trace is None:
             return Figures(error=told, result=result)
-        used = await self._ask(partial(usage_so_far, self._store, trace))
-        return Figures(None, used["cost"], used["tokens"], round(used["seconds"], 6), told, result)
+        used = await self._ask(lambda: earlier_usage(self._store, trace) + used_so_far(trace))
+        return usage_figures(used, told, result)
 
     async def _again(self, lease: Lease, figures: Figures) -> None:
         """Release a task after a pause, for a retry."""
@@ -407,20 +408,6 @@ class Worker:
         """
         with suppress(TraceTakenError):
             await self._ask(partial(end, lease, *rest))
-
-
-def _place(trace: Trace) -> Place:
-    """Return a run's step in progress, and its cost before."""
-    last = next(
-        (each for each in reversed(trace.records) if each.kind in ("commit", "end") and each.get("usage")), None
-    )
-    if last is None:
-        return Place(trace.run_id, 0, 0.0)
-    return Place(trace.run_id, last.step + 1, float(last["usage"].get("cost") or 0.0))
-
-
-def _is_fork(result: RunResult[Any]) -> bool:
-    return (result.trace.header.get("parent") or {}).get("kind") == "fork"
 
 
 class _NotAgainError(RunAbortedError):

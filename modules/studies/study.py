@@ -18,7 +18,6 @@ from ...traces.errors import ExtraMissingError, UsageError
 from ..evaluation import Dataset, EvalResult, Evaluation, Fields
 from ..evaluation.folder import alone, writing
 from ..evaluation.scorers import as_scorers, success_criteria
-from .space import SearchSpace, distributions, search_space_document
 
 TRIALS = "trials.jsonl"
 ABOUT = "study.json"
@@ -120,7 +119,7 @@ class Study:
 
         study = Study(
             task_factory=lambda params: agent.with_(**params).task(),
-            search_space={"max_steps": Int(3, 20), "instructions": ["Be brief.", "Think first."]},
+            search_space={"max_steps": IntDistribution(3, 20), "instructions": ["Be brief.", "Think first."]},
             dataset="rows.jsonl", scorers=[exact_match()], folder="study",
         )
         result = await study.run()
@@ -135,7 +134,7 @@ class Study:
 
     Args:
         task_factory: a function from parameters to a task; see `Evaluation`.
-        search_space: the distribution or choices of each parameter.
+        search_space: for each parameter, one of optuna's distributions, or a list of choices.
         dataset: as for an Evaluation.
         folder: the folder of trials and their runs.
         scorers: as for an Evaluation.
@@ -154,7 +153,7 @@ class Study:
         self,
         *,
         task_factory: Callable[[dict[str, Any]], Any],
-        search_space: SearchSpace,
+        search_space: Mapping[str, Any],
         dataset: Any,
         folder: str | Path,
         scorers: Any = None,
@@ -180,12 +179,7 @@ class Study:
             raise UsageError(f"there is no score {objective!r}; there are {', '.join(dict.fromkeys(scores))}")
         if direction not in ("maximize", "minimize"):
             raise UsageError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
-        try:
-            self._space = distributions(search_space)
-        except ModuleNotFoundError as error:
-            if error.name != "optuna":
-                raise
-            raise ExtraMissingError("a study", "optuna", "study") from None
+        self._space = _distributions(search_space)
         load = Dataset.load if isinstance(dataset, str | Path) else Dataset.of
         self.dataset: Dataset = load(dataset, fields)
         self.task_factory = task_factory
@@ -196,8 +190,10 @@ class Study:
         self.rungs = min(rungs, len(self.dataset))
         self.startup = startup
         self.seed = seed
+        from optuna.distributions import distribution_to_json
+
         self._about = {
-            "search space": search_space_document(self._space),
+            "search space": {name: json.loads(distribution_to_json(each)) for name, each in self._space.items()},
             "objective": objective,
             "direction": direction,
             "hash of the dataset": self.dataset.digest,
@@ -357,6 +353,24 @@ class Study:
                 part.replace(path)
             finally:
                 part.unlink(missing_ok=True)
+
+
+def _distributions(space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return optuna's distributions of a search space."""
+    try:
+        from optuna.distributions import BaseDistribution, CategoricalDistribution
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise ExtraMissingError("a study", "optuna", "study") from None
+    if not isinstance(space, Mapping) or not space or not all(isinstance(name, str) for name in space):
+        raise UsageError(f"search_space must be a mapping of parameters' names to their values, got {space!r:.80}.")
+    found = {}
+    for name, each in space.items():
+        if not isinstance(each, BaseDistribution | list | tuple):
+            raise UsageError(f"search_space[{name!r}] must be a list or a distribution of optuna, got {each!r:.80}.")
+        found[name] = each if isinstance(each, BaseDistribution) else CategoricalDistribution(each)
+    return found
 
 
 def _brief(value: Any) -> str:

@@ -15,7 +15,7 @@ def evaluation_of_file(path: Path) -> tuple[Evaluation, float | None]:
     """Return the evaluation of an EVAL.yaml, and the file's `fail_under`.
 
     A FILE.py named in the file is looked for beside the EVAL.yaml, then in the current folder. Raises `UsageError` for
-    missing code, and `EvaluationFileError` or `DatasetError` for invalid files.
+    missing code, and `TaskFileError` for invalid files.
     """
 
     def load(name: str) -> Any:

@@ -30,14 +30,14 @@ def load_tasks(path: str | Path) -> list[Task]:
         TaskFileError: the file cannot be read, holds no task, or has problems; it lists the problems of all tasks.
     """
     path = Path(path)
-    parse = _PARSERS.get(path.suffix.lower())
+    parse = PARSERS.get(path.suffix.lower())
     if parse is None:
-        raise _refused(path, f"unknown kind of task file: name it {', '.join(sorted(_PARSERS))}")
+        raise _refused(path, f"unknown kind of task file: name it {', '.join(sorted(PARSERS))}")
     tasks: list[Task] = []
     problems: list[FileProblem] = []
     try:
-        for document in parse(_read(path)):
-            for place, value in _entries(document):
+        for document in parse(read_text(path)):
+            for place, value in entries(document):
                 try:
                     tasks.append(_task(value))
                 except ValidationError as error:
@@ -78,7 +78,8 @@ def _task(value: object) -> Task:
     return Task.model_validate(value)
 
 
-def _entries(document: Document) -> Iterator[tuple[json_values.Path, Any]]:
+def entries(document: Document) -> Iterator[tuple[json_values.Path, Any]]:
+    """Yield the path and value of the document or its items."""
     if isinstance(document.value, list):
         yield from (((index,), value) for index, value in enumerate(document.value))
     else:
@@ -101,21 +102,41 @@ def _jsonl(text: str) -> Iterator[Document]:
             yield parse_json(line, number)
 
 
-_PARSERS = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".jsonl": _jsonl}
+PARSERS = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".jsonl": _jsonl}
 
 
-def _read(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise _refused(path, "no such file") from error
-    except OSError as error:
-        raise _refused(path, f"cannot be read: {error.strerror or error}") from error
+def read_text(path: Path) -> str:
+    """Return the text of a file; raises TaskFileError."""
+    return decode_text(path, _bytes(path))
+
+
+def decode_text(path: Path, data: bytes) -> str:
+    """Return UTF-8 bytes as text; raises TaskFileError."""
     try:
         return data.removeprefix(BOM_UTF8).decode()  # "utf-8-sig" would count an error's place without the mark
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise TaskFileError(path, [FileProblem(line, None, "is not UTF-8 text: save the file as UTF-8")]) from error
+
+
+def read_document(path: Path) -> Document:
+    """Return the one document of a YAML file; raises TaskFileError."""
+    try:
+        documents = list(_yaml(read_text(path)))
+    except UnreadableError as error:
+        raise TaskFileError(path, [FileProblem(error.line, error.field, error.message)]) from None
+    if len(documents) != 1:
+        raise _refused(path, f"holds {len(documents)} YAML documents; it must hold one")
+    return documents[0]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise _refused(path, "no such file") from error
+    except (OSError, ValueError) as error:  # a ValueError is of a path with a zero byte
+        raise _refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _refused(path: Path, message: str) -> TaskFileError:

@@ -12,8 +12,9 @@ import anyio
 import pytest
 
 from refold import AgentModule, Decision, Engine, StateSchema, Task
+from refold.errors import TaskFileError
 from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.evaluation import DatasetError, EvaluatedRun, EvaluationError, Row, Score, Scorer
+from refold.modules.evaluation import EvaluatedRun, EvaluationError, Row, Score, Scorer
 from refold.modules.evaluation.benchmarks import (
     cybench,
     cybench_subtasks,
@@ -120,7 +121,7 @@ def test_tau_bench_replays_the_reference_and_reads_python_without_running_it(tmp
     assert not scored(rule, row, "You get 31 back.", {"sold": ["cup"]}).passed
     assert not scored(rule, row, "You get 30 back.", {"sold": ["kettle", "cup"]}).passed
     path.write_text("Task(instruction=open('x').read())")
-    with pytest.raises(DatasetError, match=r"tasks_test\.py:1: not a task of literals"):
+    with pytest.raises(TaskFileError, match=r"tasks_test\.py:1: not a task of literals"):
         load_benchmark("tau_bench", path)
 
 
@@ -134,7 +135,7 @@ def test_cybench_scores_the_flag_and_the_share_of_subtasks(tmp_path: Path) -> No
     assert scored(cybench(), row, " flag{jam}\n").passed
     assert not scored(cybench(), row, "flag{jam} or flag{ham}").passed
     assert scored(cybench_subtasks(), row, '["a.txt", "no"]').value == 0.5
-    with pytest.raises(DatasetError, match=r"no metadata/metadata\.json"):
+    with pytest.raises(TaskFileError, match=r"no metadata/metadata\.json"):
         load_benchmark("cybench", folder)
 
 
@@ -341,7 +342,7 @@ def test_tau_bench_scores_an_agents_calls(item: str) -> None:
 def test_a_file_of_another_benchmark_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"task_id": "1", "Question": "?"}\n')
-    with pytest.raises(DatasetError, match=r"x\.jsonl:1: prompt: this column is missing"):
+    with pytest.raises(TaskFileError, match=r"x\.jsonl:1: prompt: this column is missing"):
         load_benchmark("human_eval", path)
     with pytest.raises(EvaluationError, match="no format 'gaja'"):
         load_benchmark("gaja", path)

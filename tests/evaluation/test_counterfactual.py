@@ -165,3 +165,25 @@ def test_a_call_that_was_killed_at_its_beginning_spoils_no_folder(tmp_path: Path
         (new / name).unlink()
     with pytest.raises(EvaluationError, match=r"is not the folder of an evaluation"):
         anyio.run(replay_one_at_a_time, tmp_path, New())
+
+
+def test_a_function_with_other_code_is_called_again(tmp_path: Path) -> None:
+    """Its name and arguments are the same, so verifying the runs alone would find nothing."""
+    for name, word in (("first", "yes"), ("second", "no")):
+        source = f"def help(n): return '{word}'\n\n\ndef answer(n): return help(n)\n"
+        (tmp_path / f"{name}_answers.py").write_text(source)
+    code = (
+        "import anyio, first_answers, second_answers\n"
+        "from refold.modules.evaluation import Evaluation, exact_match\n"
+        "from refold.modules.evaluation.counterfactual import replay_evaluation\n"
+        "from refold.modules.evaluation.function_task import FunctionTask\n"
+        "rows = [{'id': f't{n}', 'goal': str(n), 'n': n, 'target': 'yes'} for n in range(3)]\n"
+        "fields = {'objective': 'goal', 'target': 'target', 'inputs': ['n']}\n"
+        "options = {'dataset': rows, 'fields': fields, 'scorers': exact_match(), 'folder': 'a'}\n"
+        "Evaluation(task=first_answers.answer, **options).run_sync()\n"
+        "new = FunctionTask(second_answers.answer)\n"
+        "found = anyio.run(lambda: replay_evaluation('a', new, 'b', scorers=exact_match()))\n"
+        "print(found.counts, found.changed, found.before.pass_rate, found.after.pass_rate)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "{'anew': 3} ('effect help', 'effect answer') 1.0 0.0\n"

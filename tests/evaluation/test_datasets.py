@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from refold.errors import UsageError
-from refold.modules.evaluation import Dataset, DatasetError
+from refold.errors import TaskFileError, UsageError
+from refold.modules.evaluation import Dataset
 from refold.tasks import Task
 
 ROWS = [{"id": "a", "question": "one?", "answer": "1"}, {"id": "b", "question": "two?", "answer": "2"}]
@@ -42,7 +42,7 @@ def test_every_format_gives_the_same_rows_and_the_same_digest(tmp_path: Path, na
 def test_values_of_csv_stay_text_and_quoted_lines_keep_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('id,question,answer\na,"one\nline?",007\nb,two?\n')
-    with pytest.raises(DatasetError, match=r"rows\.csv:4: has 2 values where the first line names 3 columns"):
+    with pytest.raises(TaskFileError, match=r"rows\.csv:4: has 2 values where the first line names 3 columns"):
         Dataset.load(path)
     path.write_text('id,question,answer\na,"one\nline?",007\n')
     assert Dataset.load(path).rows[0].target == "007"
@@ -62,7 +62,7 @@ def test_values_of_csv_stay_text_and_quoted_lines_keep_their_numbers(tmp_path: P
 def test_a_wrong_row_is_told_with_file_and_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(TaskFileError, match=said):
         Dataset.load(path)
 
 
@@ -78,7 +78,7 @@ def test_fields_map_columns_to_a_task() -> None:
     )
     assert "hint" not in row.columns
     assert "gold" not in json.dumps(row.task.to_dict())
-    with pytest.raises(DatasetError, match=r"row 1: there is no column 'golt'; did you mean 'gold'\?"):
+    with pytest.raises(TaskFileError, match=r"row 1: there is no column 'golt'; did you mean 'gold'\?"):
         Dataset.of(rows, {"objective": "text", "target": "golt"})
     with pytest.raises(UsageError, match="no field 'targets'; did you mean 'target'"):
         Dataset.of(rows, {"targets": "gold"})
@@ -92,7 +92,7 @@ def test_ids_that_are_no_file_names_stay_apart() -> None:
 
 
 def test_values_that_are_not_json_are_refused_with_their_place() -> None:
-    with pytest.raises(DatasetError, match=r"row 2: extra\.when\[0\]: a object is not a JSON value"):
+    with pytest.raises(TaskFileError, match=r"row 2: extra\.when\[0\]: a object is not a JSON value"):
         Dataset.of(["x", {"input": "y", "extra": {"when": [object()]}}])
 
 
@@ -107,10 +107,10 @@ def test_hugging_face_rows_are_read_offline(tmp_path: Path, monkeypatch: pytest.
 def test_a_problem_that_many_rows_have_is_told_once(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("input,want\n" + "a,b\n" * 50)
-    with pytest.raises(DatasetError) as raised:
+    with pytest.raises(TaskFileError) as raised:
         Dataset.load(path, {"target": "wnt"})
     assert str(raised.value) == f"{path}:2: there is no column 'wnt'; did you mean 'want'? (so in 50 rows)"
-    with pytest.raises(DatasetError) as raised:
+    with pytest.raises(TaskFileError) as raised:
         Dataset.of([{"objective": ""}, {"objective": "x"}, {"objective": ""}])
     assert str(raised.value).count("must not be empty") == 1
 
@@ -119,7 +119,7 @@ def test_text_that_is_not_utf_8_is_told_with_its_line_also_after_a_mark(tmp_path
     path = tmp_path / "rows.csv"
     for mark in (b"", b"\xef\xbb\xbf"):
         path.write_bytes(mark + b"input\na\n\xe9\n")
-        with pytest.raises(DatasetError, match=r"rows.csv:3: is not UTF-8 text"):
+        with pytest.raises(TaskFileError, match=r"rows.csv:3: is not UTF-8 text"):
             Dataset.load(path)
 
 
@@ -139,7 +139,7 @@ CYCLE["again"] = CYCLE
     ],
 )
 def test_values_that_cannot_be_written_are_refused_before_a_run(columns: dict[str, Any], said: str) -> None:
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(TaskFileError, match=said):
         Dataset.of([{**ROWS[0], **columns}])
 
 
@@ -174,7 +174,7 @@ def test_a_packed_file_that_is_broken_is_told(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
     packed = gzip.compress(os.urandom(2000))
     path.write_bytes(packed[:10] + b"\xff" * 30 + packed[40:])
-    with pytest.raises(DatasetError, match="cannot be read"):
+    with pytest.raises(TaskFileError, match="cannot be read"):
         Dataset.load(path)
-    with pytest.raises(DatasetError, match="cannot be read: embedded null byte"):
+    with pytest.raises(TaskFileError, match="cannot be read: embedded null byte"):
         Dataset.load("a\0b.jsonl")

@@ -61,9 +61,8 @@ def called(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, Any]:
 
 
 def test_an_evaluation_file_runs_gates_compares_and_replays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, doc = called(capsys, "run", "EVAL.yaml", "--html", "r.html", "--csv", "r.csv")
+    code, doc = called(capsys, "run", "EVAL.yaml", "--csv", "r.csv")
     assert (code, doc["pass_rate"]["mean"], doc["groups"]["kind"]["can"]["pass_rate"]["mean"]) == (0, 0.5, 1.0)
-    assert (folder / "r.html").read_text().startswith("<!doctype html>")
     assert len((folder / "r.csv").read_text().splitlines()) == 3
     assert called(capsys, "run", "EVAL.yaml", "--fail-under", "0.5")[0] == 0
     assert called(capsys, "run", "EVAL.yaml", "--fail-under", "0.51")[0] == 1
@@ -91,12 +90,12 @@ def test_an_evaluation_file_runs_gates_compares_and_replays(folder: Path, capsys
 def test_one_report_may_go_to_stdout_which_then_has_nothing_else(
     folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    assert cli(["eval", "run", "EVAL.yaml", "--csv", "-", "--html", "r.html"]) == 0
+    assert cli(["eval", "run", "EVAL.yaml", "--csv", "-"]) == 0
     out = capfdbinary.readouterr().out
     assert cli(["eval", "report", "runs/hands", "--csv", "r.csv"]) == 0
     assert out == (folder / "r.csv").read_bytes()
     capfdbinary.readouterr()
-    for second in (["--html", "-"], ["--json"]):
+    for second in (["--inspect", "-"], ["--json"]):
         assert cli(["eval", "report", "runs/hands", "--csv", "-", *second]) == 2
         assert b"only one report can be written to stdout" in b"".join(capfdbinary.readouterr())
     assert not (folder / "-").exists()
@@ -279,18 +278,17 @@ def test_the_same_error_of_a_scorer_is_told_once(folder: Path, capsys: pytest.Ca
 def test_a_report_that_does_not_fit_leaves_the_old_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import resource
 
-    cli(["eval", "run", "EVAL.yaml", "--out", "out", "--html", "report.html", "--csv", "report.csv"])
-    before = {name: Path(name).read_bytes() for name in ("report.html", "report.csv")}
+    cli(["eval", "run", "EVAL.yaml", "--out", "out", "--csv", "report.csv"])
+    before = Path("report.csv").read_bytes()
     capsys.readouterr()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for name, option in (("report.html", "--html"), ("report.csv", "--csv")):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
-        try:
-            code = cli(["eval", "report", "out", option, name])
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert (code, f"{name} cannot be written: File too large" in capsys.readouterr().err) == (2, True)
-        assert Path(name).read_bytes() == before[name]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        code = cli(["eval", "report", "out", "--csv", "report.csv"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (code, "report.csv cannot be written: File too large" in capsys.readouterr().err) == (2, True)
+    assert Path("report.csv").read_bytes() == before
     assert not list(folder.glob(".*.part"))
 
 

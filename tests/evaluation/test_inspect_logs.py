@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from components import component
 
+from refold.errors import TaskFileError
 from refold.modules.agent import Agent, FunctionGenerator, tool
-from refold.modules.evaluation import DatasetError, EvalResult, Evaluation, exact_match, success_criteria
+from refold.modules.evaluation import EvalResult, Evaluation, exact_match, success_criteria
 from refold.modules.evaluation.inspect_logs import inspect_log, read_inspect_samples
 from refold.modules.examples.game_of_24 import GameOf24
 
@@ -59,7 +60,7 @@ def test_the_samples_of_a_log_are_a_dataset(result: EvalResult, tmp_path: Path) 
     ]
     assert found.rows[0].columns["kind"] == "x"
     path.write_bytes(b"no zip")
-    with pytest.raises(DatasetError, match="not a log of Inspect"):
+    with pytest.raises(TaskFileError, match="not a log of Inspect"):
         read_inspect_samples(path)
 
 
@@ -163,5 +164,5 @@ def test_inspect_itself_reads_the_log(result: EvalResult, tmp_path: Path) -> Non
         sample = next(each for each in packed.infolist() if each.filename.startswith("samples/"))
     middle = sample.header_offset + 60 + sample.compress_size // 2
     again.write_bytes(data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :])
-    with pytest.raises(DatasetError, match="not a log of Inspect"):
+    with pytest.raises(TaskFileError, match="not a log of Inspect"):
         read_inspect_samples(again)

@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
+from refold import effect
 from refold.cli import cli
 from refold.modules.agent import Agent, AgentJudge, FunctionGenerator, tool
+from refold.modules.agent.events import ToolEnd
+from refold.modules.agent.hooks import hook
+from refold.modules.agent.reactions import Fail
 from refold.modules.evaluation import EvalResult, Evaluation, JudgeScorer, called_tool, exact_match
 from refold.modules.evaluation.comparison import diff_results
+from refold.modules.evaluation.csv_report import csv_report
 from refold.modules.evaluation.inspect_logs import inspect_log
-from refold.modules.evaluation.reports import html_report
+from refold.traces import Trace
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost_usd": 0.5}
 
@@ -83,7 +88,7 @@ def test_a_partly_unknown_price_is_a_lower_bound(tmp_path: Path, capsys: pytest.
     assert (none.cost, none.spent.unpriced, str(none.spent)) == (None, 3, "cost not known")
     both = EvalResult([*part.samples, *none.samples])
     assert (both.cost, both.spent.unpriced) == (1.0, 4)
-    assert "≥ $1.0000 (1 call without a price)" in html_report(part)
+    assert csv_report(part).splitlines()[1].split(",")[9:11] == ["1.0", "1"]
     assert cli(["eval", "report", str(tmp_path / "part")]) == 0
     assert "≥ $1.0000 (1 call without a price)" in capsys.readouterr().out
     assert cli(["eval", "report", str(tmp_path / "part"), "--json"]) == 0
@@ -186,14 +191,66 @@ def test_the_verdict_is_the_primary_endpoint_and_its_scorer_the_same_hypothesis(
     assert list(results[0].estimates) == ["passed"]  # a report has the column once
 
 
-def test_an_inspect_log_of_a_retried_run_has_each_call_that_counts(tmp_path: Path) -> None:
+@tool
+@effect(idempotent=True)
+def peek(x: str) -> str:
+    """Looks, and may look again."""
+    return x
+
+
+def test_a_scorer_reads_a_trace_of_all_attempts_of_a_run_that_was_forked(tmp_path: Path) -> None:
+    """The step that a hook has failed is committed, so its task is retried from the state before."""
+    failed, seen = [0], list[Any]()
+
+    @hook(ToolEnd)
+    def once(event: ToolEnd) -> Any:
+        failed[0] += 1
+        return Fail(error=ConnectionError("away")) if failed[0] == 2 else None
+
+    def brain(messages: Sequence[Any], params: Any) -> Any:
+        looked = sum(each.role == "tool" for each in messages)
+        return {"calls": [{"peek": {"x": "a"}}], "usage": USAGE} if looked < 3 else {"text": "ok", "usage": USAGE}
+
+    def read(trace: Trace) -> bool:
+        seen.append(trace)
+        return sum(record.kind == "commit" for record in trace.records) == len(trace.steps)
+
+    agent = Agent(name="a", model=FunctionGenerator(brain), tools=[peek], hooks=[once])
+    rows = [{"id": "r", "goal": "g", "target": "ok"}]
+    found = Evaluation(
+        task=agent.task(), dataset=rows, scorers=[called_tool("peek", at_least=3, at_most=3), read], folder=tmp_path
+    ).run_sync()
+    (sample,) = found.samples
+    (trace,) = seen
+    assert len(list((tmp_path / "runs").glob("*.trace.jsonl"))) == 2
+    assert (sample.passed, sample.steps, sample.cost, trace.end["usage"]["cost"]) == (True, 4, 2.5, 2.5)
+    assert [trace.state(step)["current_step"] for step in range(trace.step_count + 1)] == [0, 1, 2, 3, 4]
+    assert trace.final_state["final_result"] == "ok"
+
+
+def test_a_set_shows_a_partly_unknown_price_as_a_lower_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(tmp_path, 0, priced=lambda call: call != 2)
+    assert cli(["set", "show", str(tmp_path / "runs")]) == 0
+    shown = capsys.readouterr().out
+    assert "≥ $1.0000 (1 of unknown cost)" in shown
+    assert "≥ 1.0000" in shown
+    assert cli(["set", "show", str(tmp_path / "runs"), "--json"]) == 0
+    doc = json.loads(capsys.readouterr().out)
+    assert (doc["cost"], doc["unpriced"], doc["rows"][0]["cost"], doc["rows"][0]["unpriced"]) == (1.0, 1, 1.0, 1)
+    assert (doc["tokens"], doc["rows"][0]["tokens"]) == (330, 330)
+
+
+def test_an_inspect_log_of_a_retried_run_has_each_call_also_those_that_failed(tmp_path: Path) -> None:
     import io
     import zipfile
 
     with zipfile.ZipFile(io.BytesIO(inspect_log(evaluated(tmp_path, 2)))) as log:
         sample = json.loads(log.read(log.namelist()[0]))
     calls = [each for each in sample["events"] if each["event"] == "model"]
-    assert [("error" in each) for each in calls] == [False, False, False]
+    assert [("error" in each) for each in calls] == [False, False, True, True, False]
+    assert "network" in calls[2]["error"]
     assert sum(each["output"].get("usage", {}).get("total_cost", 0) for each in calls) == 1.5
     assert sample["model_usage"] == {
         "function:brain": {"input_tokens": 300, "output_tokens": 30, "total_tokens": 330, "total_cost": 1.5}

@@ -13,7 +13,6 @@ from warm_python import warm_python
 
 from refold.cli.entry import cli
 from refold.errors import RefoldError, TaskFileError
-from refold.modules.run_sets.errors import SuiteFileError
 from refold.modules.run_sets.suite import load_suite
 
 SUITE = """\
@@ -31,8 +30,8 @@ budget: {max_steps: 60}
     [
         ("", "must be a mapping|holds 0 YAML documents"),
         ("- 1", "must be a mapping with `module` or `agent`"),
-        ("module: a:B\nagent: c:d\ntasks: [x]", r":2: names both module and agent"),
-        ("tasks: [x]", "names neither module and agent"),
+        ("module: a:B\nagent: c:d\ntasks: [x]", r":2: agent: names both module and agent"),
+        ("tasks: [x]", "names neither module nor agent"),
         ("module: a:B\ntasks: [x]\nlimit:\n  concurrency: 3", r":3: limit: unknown field; did you mean 'limits'"),
         (
             "module: a:B\ntasks: [x]\nlimits:\n  concurency: 3",
@@ -51,7 +50,7 @@ budget: {max_steps: 60}
 def test_problems_of_a_suite_are_told_with_their_line(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(text)
-    with pytest.raises((SuiteFileError, TaskFileError), match=told):
+    with pytest.raises(TaskFileError, match=told):
         load_suite(path)
 
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from set_lab.servers import place
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
-from refold.engine import Usage as RunUsage
+from refold.engine import RunUsage, used_so_far
+from refold.engine import Usage as CallUsage
 from refold.errors import StoreError
 from refold.modules.agent import Agent, GenerateParams, ScriptedGenerator, tool
 from refold.modules.agent.chat.messages import Message
@@ -29,11 +30,10 @@ from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
 from refold.modules.run_sets import SetResult, outage, run_set
-from refold.modules.run_sets.ends import usage_so_far
+from refold.modules.run_sets.ends import earlier_usage
 from refold.modules.run_sets.request_gate import RunGate
-from refold.modules.run_sets.shared_budget import Held, Ledger, Place, Room, SharedBudget
+from refold.modules.run_sets.shared_budget import Held, Ledger, Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
-from refold.modules.run_sets.worker import _place
 from refold.traces import Record
 from refold.traces.stores import TaskTable, open_store
 from refold.traces.stores.sql.tasks import SqlTasks
@@ -264,8 +264,7 @@ def test_a_run_that_names_itself_as_its_source_is_counted_once(tmp_path: Path) -
     docs = read_docs(path)
     docs[0]["parent"] = {"kind": "fork", "run": docs[0]["run_id"], "step": 0, "hash": "0" * 32, "path": ""}
     write_docs(path, docs)
-    used = usage_so_far(open_store(str(tmp_path)), Trace.load(path))
-    assert (used["steps"], used["tokens"]) == (0, docs[-1]["usage"]["tokens_in"] + docs[-1]["usage"]["tokens_out"])
+    assert earlier_usage(open_store(str(tmp_path)), Trace.load(path)) == RunUsage()
 
 
 class Killed(KeyboardInterrupt):
@@ -299,14 +298,11 @@ def test_a_call_before_a_kill_is_booked_once_though_its_step_is_committed_later(
     last = max(number for number, line in enumerate(lines) if b'"usage"' in line and b'"kind":"outcome"' in line)
     path.write_bytes(b"".join(lines[: last + 1]))
     module.ends = False
-    place = _place(Trace.load(path))
-    gate = RunGate(limiter, after, lambda: None, None, place, after.booked(place))
+    gate = RunGate(limiter, after, lambda: None, None, used_so_far(Trace.load(path)).cost)
     with use_limiter(gate):
         result = engine(gate).resume(path)
     assert result.usage.cost == 6 * PRICE
     assert ledger_of(store.tasks("s")).spent == 6 * PRICE
-    after.add(0.0)
-    assert not ledger_of(store.tasks("s")).accounts["second"].unfinished
 
 
 def record(kind: str, step: int, **members: Any) -> Record:
@@ -321,8 +317,8 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
     writes, written = anyio.Event(), threading.Event()
 
     class Slow(SharedBudget):
-        def settle(self, held: Held, cost: float | None, place: Place | None = None) -> None:
-            super().settle(held, cost, place)
+        def settle(self, held: Held, cost: float | None) -> None:
+            super().settle(held, cost)
             anyio.from_thread.run_sync(writes.set)
             written.wait()
 
@@ -389,19 +385,10 @@ def test_a_store_that_stays_away_from_the_money_is_no_failure_of_the_run(
     assert run_set(Talking(), [task], tmp_path, limits={"max_cost_usd": 100.0}, executor="inline").is_completed
 
 
-def test_a_call_of_a_run_that_was_resumed_after_its_end_is_remembered(tmp_path: Path) -> None:
-    money = SharedBudget(open_store(tmp_path / "set").tasks("s"), "worker", 100.0)
-    ended, resumed = Place("run", 0, 0.0), Place("run", 1, PRICE)
-    money.settle((), PRICE, ended)
-    money.ended("run")
-    money.settle((), PRICE, resumed)
-    assert (money.booked(ended), money.booked(resumed)) == (0.0, PRICE)
-
-
 @effect(idempotent=True)
 async def grown(cost: float, bound: float | None) -> bool:
     """A call of one's own, with or without a bound."""
-    async with request_slot(at_most=None if bound is None else RunUsage(cost=bound)) as slot:
+    async with request_slot(at_most=None if bound is None else CallUsage(cost=bound)) as slot:
         await anyio.sleep(0.01)
         PAID.append(cost)
         if cost < 0:
@@ -474,7 +461,7 @@ class Nested(Growing):
 
 @effect(idempotent=True)
 async def around(cost: float, bound: float | None) -> bool:
-    async with request_slot(at_most=None if bound is None else RunUsage(cost=bound)) as slot:
+    async with request_slot(at_most=None if bound is None else CallUsage(cost=bound)) as slot:
         PAID.append(cost)
         slot.used(1, cost)
         return bool(await perform(grown, cost, bound))
@@ -541,8 +528,8 @@ class Priced(FunctionGenerator):
         self.fails = fails
         self.params = GenerateParams(timeout=0.05 if fails == "timeout" else None)
 
-    async def at_most(self, tokens_in: int, params: GenerateParams) -> RunUsage:
-        return RunUsage(tokens_in, 30, 0.3)
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> CallUsage:
+        return CallUsage(tokens_in, 30, 0.3)
 
     async def answer(self, messages: Any, params: Any) -> Generation:
         PAID.append(0.3)

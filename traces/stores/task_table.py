@@ -92,8 +92,8 @@ class TaskRow:
 class TaskCount:
     """The number of tasks with one status, and their sums.
 
-    `scored` is the number of tasks with a score. A task of unknown cost adds nothing to the cost, and one to
-    `unpriced`. `changed` is the time of the last change, in seconds since the epoch.
+    `scored` is the number of tasks with a score. `unpriced` tasks have calls without a known price, which add nothing
+    to the cost. `changed` is the time of the last change, in seconds since the epoch.
     """
 
     status: str

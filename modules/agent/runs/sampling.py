@@ -6,12 +6,12 @@ The runs of a goal are children of one run, so that they share its budget and it
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import anyio
 
-from ....engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child
+from ....engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child, used_so_far
 from ....tasks import Task, as_task
 from ....traces import Trace
 from ....traces.errors import ExternalError
@@ -19,7 +19,7 @@ from ....traces.file.children import children_of
 from ..trajectory.converters import trajectory_to_jsonl_record
 from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
-from .options import engine_for
+from .options import budget_of_fork, engine_for
 from .run import entered, forked
 
 Reward: TypeAlias = Callable[[Trajectory], Any | Awaitable[Any]]
@@ -129,19 +129,53 @@ async def sample_forks(
 ) -> Samples:
     """Fork a run several times; see `Agent.sample_forks`."""
     _check(n, concurrency)
-    source = trace if isinstance(trace, Trace) else Trace.load(trace)
+    engine = agent.make_engine()
+    source = engine.load(trace)
     limiter = anyio.CapacityLimiter(concurrency or n)
+    shares = _Shares(budget_of_fork(agent.engine, engine.budget, source, agent.max_steps), n)
     found: dict[int, Trajectory] = {}
 
     async def one(number: int) -> None:
         async with limiter:
-            found[number] = await forked(agent, source, at, None, budget=None)
+            if (budget := shares.next()) is not None:
+                found[number] = await forked(agent, source, at, None, budget=budget)
+                shares.give_back(budget, found[number].trace)
 
     async with anyio.create_task_group() as group:
         for number in range(n):
             group.start_soon(one, number)
-    trajectories = [found[number] for number in range(n)]
+    trajectories = [found[number] for number in sorted(found)]
     return Samples(trajectories, await _rewards(reward, trajectories), f"{source.run_id}@{at}")
+
+
+class _Shares:
+    """The tokens and the cost of one budget, for several runs.
+
+    Each run gets an equal share of what is left, so that all together never use more.
+    """
+
+    def __init__(self, budget: RuntimeBudget, runs: int) -> None:
+        self._budget, self._runs = budget, runs
+        self._tokens, self._cost = budget.max_tokens, budget.max_cost_usd
+
+    def next(self) -> RuntimeBudget | None:
+        """Return the budget of the next run; None without any left."""
+        tokens = None if self._tokens is None else self._tokens // self._runs
+        cost = None if self._cost is None else self._cost / self._runs
+        self._runs -= 1
+        if (tokens is not None and tokens < 1) or (cost is not None and cost <= 0):
+            return None
+        self._add(-(tokens or 0), -(cost or 0.0))
+        return replace(self._budget, max_tokens=tokens, max_cost_usd=cost)
+
+    def give_back(self, budget: RuntimeBudget, trace: Trace) -> None:
+        """Settle the share of a run that has ended, by its usage."""
+        used = used_so_far(trace)
+        self._add((budget.max_tokens or 0) - used.tokens, (budget.max_cost_usd or 0.0) - used.cost)
+
+    def _add(self, tokens: int, cost: float) -> None:
+        self._tokens = None if self._tokens is None else self._tokens + tokens
+        self._cost = None if self._cost is None else self._cost + cost
 
 
 async def _rewards(reward: Reward | None, trajectories: Sequence[Trajectory]) -> list[float | None]:

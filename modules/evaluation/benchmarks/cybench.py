@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ....tasks.errors import FileProblem
+from ....tasks.errors import FileProblem, TaskFileError
 from ..datasets import Row
-from ..errors import DatasetError, EvaluationError
+from ..errors import EvaluationError
 from ..scorers import Score, Scorer
 from .rows import row_of
 
@@ -19,7 +19,7 @@ def load_cybench(path: Path) -> list[Row]:
 
     The objective is the hard prompt. The target is the flag, the answer of the last subtask. The column `subtasks` has
     the questions with their answers, and `folder` the task's folder. The user starts the containers. Raises
-    DatasetError for metadata that cannot be read, and for a folder without metadata.
+    TaskFileError for metadata that cannot be read, and for a folder without metadata.
     """
     rows: list[Row] = []
     problems: list[FileProblem] = []
@@ -37,7 +37,7 @@ def load_cybench(path: Path) -> list[Row]:
         columns |= {"subtasks": subtasks, "folder": str(folder)}
         rows.append(row_of(folder.relative_to(path).as_posix(), prompt, flag, columns))
     if problems or not rows:
-        raise DatasetError(path, problems or [FileProblem(None, None, "no metadata/metadata.json below this folder")])
+        raise TaskFileError(path, problems or [FileProblem(None, None, "no metadata/metadata.json below this folder")])
     return rows
 
 

@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from ....tasks import Task
-from ....tasks.errors import FileProblem
+from ....tasks.errors import FileProblem, TaskFileError
 from ..datasets import Row
 from ..datasets.dataset import file_name
 from ..datasets.files import PlacedRow
-from ..errors import DatasetError
 
 
 def required(path: Path, placed: Sequence[PlacedRow], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return rows as mappings that have all required columns.
 
-    Raises DatasetError with the line of each row that lacks a column or is not a mapping.
+    Raises TaskFileError with the line of each row that lacks a column or is not a mapping.
     """
     problems: list[FileProblem] = []
     rows: list[dict[str, Any]] = []
@@ -28,7 +27,7 @@ def required(path: Path, placed: Sequence[PlacedRow], columns: Sequence[str]) ->
             problems.append(FileProblem(line, missing[0], "this column is missing: is it another benchmark's file?"))
         rows.append(dict(row))
     if problems:
-        raise DatasetError(path, problems)
+        raise TaskFileError(path, problems)
     return rows
 
 

@@ -11,10 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ....tasks.errors import FileProblem
+from ....tasks.errors import FileProblem, TaskFileError
 from ....traces import Step
 from ..datasets import Row
-from ..errors import DatasetError
 from ..scorers import Score, Scorer
 from .rows import row_of
 
@@ -30,7 +29,7 @@ def load_tau_bench(path: Path) -> list[Row]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8-sig"))
     except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
-        raise DatasetError(path, [FileProblem(None, None, f"cannot be read as Python: {error}")]) from None
+        raise TaskFileError(path, [FileProblem(None, None, f"cannot be read as Python: {error}")]) from None
     rows: list[Row] = []
     problems: list[FileProblem] = []
     for call in _calls(tree, "Task"):
@@ -42,7 +41,7 @@ def load_tau_bench(path: Path) -> list[Row]:
         except (ValueError, KeyError) as error:
             problems.append(FileProblem(call.lineno, None, f"not a task of literals: {error}"))
     if problems or not rows:
-        raise DatasetError(path, problems or [FileProblem(None, None, "holds no Task(...)")])
+        raise TaskFileError(path, problems or [FileProblem(None, None, "holds no Task(...)")])
     return rows
 
 

@@ -12,12 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....tasks import Task
-from ....tasks.errors import FileProblem
+from ....tasks.errors import FileProblem, TaskFileError
 from ....tasks.files.json_values import DEEPEST
 from ....tasks.issues import located_issues
 from ....tasks.task_id import id_problem
 from ....traces.errors import ExtraMissingError
-from ..errors import DatasetError
 from .fields import Fields
 from .files import PlacedRow, read_rows
 
@@ -66,7 +65,7 @@ class Dataset:
     def load(cls, path: str | Path, fields: Fields | Mapping[str, Any] | None = None, **options: Any) -> "Dataset":
         """Return the dataset of a JSONL, JSON, CSV or YAML file.
 
-        The file may be compressed with gzip. `options` are those of `of`. Raises DatasetError with file and line of
+        The file may be compressed with gzip. `options` are those of `of`. Raises TaskFileError with file and line of
         every problem.
         """
         path = Path(path)
@@ -153,9 +152,9 @@ def _made(
         seen.setdefault(row.task.id, (number, line))
         rows.append(row)
     if problems:
-        raise DatasetError(source, _together(problems))
+        raise TaskFileError(source, _together(problems))
     if not rows:
-        raise DatasetError(source, [FileProblem(None, None, "holds no row")])
+        raise TaskFileError(source, [FileProblem(None, None, "holds no row")])
     return Dataset(tuple(rows), name)
 
 

@@ -4,15 +4,14 @@ import csv
 import gzip
 import io
 import zlib
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ....tasks.errors import FileProblem
-from ....tasks.files.document import Document, UnreadableError
+from ....tasks.errors import FileProblem, TaskFileError
+from ....tasks.files.document import UnreadableError
 from ....tasks.files.json_documents import parse_json
-from ..errors import DatasetError
+from ....tasks.files.task_files import PARSERS, decode_text, entries, read_text
 
 PlacedRow = tuple[int | None, Any]
 """The 1-based line of a row, and the row."""
@@ -21,49 +20,22 @@ PlacedRow = tuple[int | None, Any]
 def read_rows(path: Path) -> list[PlacedRow]:
     """Return the rows of a file by its suffix; `.gz` is unpacked.
 
-    Values of a CSV file stay text: "007" is not 7. Raises DatasetError with all lines that cannot be read.
+    Values of a CSV file stay text: "007" is not 7. Raises TaskFileError with the lines that cannot be read.
     """
-    name = path.name.lower().removesuffix(".gz")
-    suffix = "." + name.rpartition(".")[2]
-    read = _READERS.get(suffix)
-    if read is None:
-        raise _refused(path, f"unknown kind of dataset: name it {', '.join(_READERS)}, or these with .gz")
-    text = _text(path)
+    is_packed = path.name.lower().endswith(".gz")
+    suffix = "." + path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix != ".csv" and suffix not in PARSERS:
+        raise _refused(path, f"unknown kind of dataset: name it .csv, {', '.join(PARSERS)}, or these with .gz")
+    text = decode_text(path, _unpacked(path)) if is_packed else read_text(path)
+    if suffix == ".csv":
+        return list(_csv(text, path))
     try:
-        return list(read(text, path))
+        if suffix == ".jsonl":  # without a second pass for the lines
+            lines = enumerate(text.split("\n"), start=1)
+            return [(number, parse_json(line, number).value) for number, line in lines if line.strip(" \t\r")]
+        return [(document.line_of(at), row) for document in PARSERS[suffix](text) for at, row in entries(document)]
     except UnreadableError as error:
-        raise DatasetError(path, [FileProblem(error.line, error.field, error.message)]) from None
-
-
-def _jsonl(text: str, path: Path) -> Iterator[PlacedRow]:
-    problems: list[FileProblem] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip(" \t\r"):
-            continue
-        try:
-            yield number, parse_json(line, number).value
-        except UnreadableError as error:
-            problems.append(FileProblem(error.line, error.field, error.message))
-    if problems:
-        raise DatasetError(path, problems)
-
-
-def _json(text: str, path: Path) -> Iterator[PlacedRow]:
-    yield from _of_document(parse_json(text))
-
-
-def _yaml(text: str, path: Path) -> Iterator[PlacedRow]:
-    from ....tasks.files.yaml_documents import parse_yaml
-
-    for document in parse_yaml(text):
-        yield from _of_document(document)
-
-
-def _of_document(document: Document) -> Iterator[PlacedRow]:
-    if isinstance(document.value, list):
-        yield from ((document.line_of((index,)), row) for index, row in enumerate(document.value))
-    else:
-        yield 1, document.value
+        raise TaskFileError(path, [FileProblem(error.line, error.field, error.message)]) from None
 
 
 def _csv(text: str, path: Path) -> Iterator[PlacedRow]:
@@ -88,7 +60,7 @@ def _csv(text: str, path: Path) -> Iterator[PlacedRow]:
     except csv.Error as error:
         problems.append(FileProblem(reader.line_num, None, f"not valid CSV: {error}"))
     if problems:
-        raise DatasetError(path, problems)
+        raise TaskFileError(path, problems)
 
 
 def _bad_columns(columns: list[str]) -> list[FileProblem]:
@@ -97,32 +69,22 @@ def _bad_columns(columns: list[str]) -> list[FileProblem]:
     return found + ([FileProblem(1, None, "a column has no name")] if "" in columns and "" not in twice else [])
 
 
-_READERS = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".yaml": _yaml, ".yml": _yaml}
-
 _MOST_BYTES = 2 << 30
-"""The most bytes of a dataset, which is read whole; the limit applies to the decompressed size."""
+"""The most bytes of an unpacked dataset, which is read whole."""
 
 
-def _text(path: Path) -> str:
+def _unpacked(path: Path) -> bytes:
     try:
-        if path.name.lower().endswith(".gz"):
-            with gzip.open(path, "rb") as file:
-                data = file.read(_MOST_BYTES + 1)
-            if len(data) > _MOST_BYTES:
-                raise _refused(path, f"decompresses to more than {_MOST_BYTES >> 30} GiB")
-        else:
-            data = path.read_bytes()
+        with gzip.open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise _refused(path, "no such file") from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # a ValueError is of a path with a zero byte
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise _refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        return data.removeprefix(BOM_UTF8).decode()  # "utf-8-sig" counts the place of an error without the mark
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        problem = FileProblem(line, None, "is not UTF-8 text: save the file as UTF-8")
-        raise DatasetError(path, [problem]) from None
+    if len(data) > _MOST_BYTES:
+        raise _refused(path, f"decompresses to more than {_MOST_BYTES >> 30} GiB")
+    return data
 
 
-def _refused(path: Path, message: str) -> DatasetError:
-    return DatasetError(path, [FileProblem(None, None, message)])
+def _refused(path: Path, message: str) -> TaskFileError:
+    return TaskFileError(path, [FileProblem(None, None, message)])

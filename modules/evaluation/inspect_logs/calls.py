@@ -7,6 +7,7 @@ from typing import Any
 
 from ....traces import Effect, Step, Trace
 from ....traces.errors import RefoldError
+from ....traces.step import gather_effects
 from ...agent.chat.json_forms import message_from
 
 GENERATE = "generate"
@@ -70,9 +71,17 @@ def arguments_of(given: Any) -> dict[str, Any]:
 
 
 def effects_of(step: Step) -> Iterator[Effect]:
-    """Yield all calls of a step, outer ones first."""
-    for effect in step.effects:
-        yield from effect.walk()
+    """Yield all calls of a step, outer ones first.
+
+    Model calls that failed, and were made again, come last.
+    """
+    found = [each for effect in step.effects for each in effect.walk()]
+    yield from found
+    seen = {each.seq for each in found}
+    outcomes = {record["intent"]: record for record in step.records if record.kind == "outcome"}
+    for record in step.records:
+        if record.kind == "intent" and record["name"] == GENERATE and record.seq not in seen:
+            yield from gather_effects([record, *filter(None, [outcomes.get(record.seq)])])
 
 
 def model_event(trace: Trace, step: Step, effect: Effect, pool: Pool) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from ....tasks import Task
-from ....tasks.errors import FileProblem
+from ....tasks.errors import FileProblem, TaskFileError
 from ....traces.errors import ExtraMissingError
 from ..datasets import Dataset
-from ..errors import DatasetError
 
 _MOST_BYTES = 1 << 30
 _ZSTD = 93
@@ -28,7 +27,7 @@ def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Datas
     conversation is one text, each message with its role. Choices are added to the objective, as letters. Metadata and
     choices are columns; metadata with the name of a task's field has `metadata_` before its name. Logs that Inspect
     writes are compressed with zstd, which needs Python 3.14, or the package zstandard (`refold[inspect]`). Nothing in a
-    log is run. Raises DatasetError for a file that is not a log.
+    log is run. Raises TaskFileError for a file that is not a log.
     """
     path = Path(path)
     documents = _documents(path)
@@ -117,5 +116,5 @@ def _unpacked(path: Path, log: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes
     return data
 
 
-def _refused(path: Path, message: str) -> DatasetError:
-    return DatasetError(path, [FileProblem(None, None, message)])
+def _refused(path: Path, message: str) -> TaskFileError:
+    return TaskFileError(path, [FileProblem(None, None, message)])

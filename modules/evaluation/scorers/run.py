@@ -1,15 +1,17 @@
 """An ended run as scorers see it."""
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ....engine import RunUsage, used_so_far
 from ....tasks import Task
 from ....traces import Step, Trace
 from ....traces.errors import TraceError
+from ...run_sets.ends import NOTHING
 
 if TYPE_CHECKING:
     from ...agent import Trajectory
@@ -32,17 +34,58 @@ class JudgeBudget:
     left: float | None = None
 
 
+class WholeTrace(Trace):
+    """The attempts at a run as one trace.
+
+    Steps, records and states are those on the path to the run's end, and the end has the usage of all attempts. A step
+    and a record keep the numbers that they have in their own files.
+    """
+
+    def __init__(self, sources: Sequence[Trace], last: Trace, used: RunUsage) -> None:
+        vars(self).update(vars(last), ending=last.ending, history=last.history)
+        self._last, self._used = last, used
+        start, parts = 0, [(0, sources[0])]
+        for fork in (*sources[1:], last):
+            start += (fork.parent or {})["step"]
+            parts = [*(part for part in parts if part[0] < start), (start, fork)]
+        ends = [*(first for first, _ in parts[1:]), None]
+        self._parts = [(first, end and end - first, each) for (first, each), end in zip(parts, ends, strict=True)]
+        path = [record for _, end, each in self._parts for record in each.records if end is None or record.step < end]
+        vars(self)["steps"] = [step for _, end, each in self._parts for step in each.steps[:end]]
+        vars(self)["records"] = [path[0], *(record for record in path[1:] if record.kind != "header")]
+        vars(self)["step_count"] = len(self.steps)
+
+    def state(self, step: int, cls: Any = None) -> Any:
+        """Return the state at the beginning of a step, as `Trace.state` does."""
+        first, _, part = next(each for each in reversed(self._parts) if each[0] <= max(step, 0))
+        return part.state(step - first, cls)
+
+    @property
+    def final_state(self) -> dict[str, Any]:
+        """The state at the end."""
+        return self._last.final_state
+
+    @property
+    def unfinished(self) -> Step | None:
+        """The step in progress at the end, or None."""
+        return self._last.unfinished
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """The members of the end record; `usage` is that of all attempts."""
+        end = self._last.end
+        return {**end, "usage": {**self._used.to_dict(), "steps": len(self.steps)}} if end else end
+
+
 class EvaluatedRun:
     """One recorded run of one row; everything is read from its trace.
 
     Attributes:
-        trace: the run's Trace.
+        trace: the run's Trace; a WholeTrace if the run was retried.
         row: the row of the dataset.
         repeat: the number of the repeat, from 1.
         folder: the evaluation's folder, where judges keep their answers, or None.
-        sources: the traces that `trace` continues, the first one first: earlier attempts at the task, or the recorded
-            run of a counterfactual.
-        earlier: the usage of the earlier attempts, which belongs to the run's usage.
+        used: the usage of the run, with its earlier attempts.
         judging: what judges may still spend.
         judgements: the usage of each judgement of this run, by the judgement's run.
     """
@@ -54,36 +97,30 @@ class EvaluatedRun:
         repeat: int = 1,
         folder: Path | None = None,
         sources: Sequence[Trace] = (),
-        earlier: Sequence[Mapping[str, Any]] = (),
+        earlier: RunUsage = NOTHING,
         judging: "JudgeBudget | None" = None,
     ) -> None:
-        self.trace = trace
+        """Take a run and the traces that it continues, oldest first.
+
+        The `sources` are earlier attempts at the task, with the usage `earlier`, or the recorded run of a
+        counterfactual.
+        """
+        self._last = trace
+        self._end = deepcopy(trace.end)  # before a scorer has the trace
+        self.used = earlier + used_so_far(trace) if trace.records else earlier
+        self.trace = WholeTrace(sources, trace, self.used) if sources else trace
         self.row = row
         self.repeat = repeat
         self.folder = folder
-        self.sources = sources
-        self.earlier = earlier
         self.judging = judging or JudgeBudget()
         self.judgements: dict[str, Mapping[str, Any]] = {}
 
     def for_scorer(self) -> "EvaluatedRun":
-        """Return the run with a state, end and row of its own.
-
-        So what one scorer changes in them, or in the trace's end, no other scorer and no other sample sees.
-        """
-        row = self.row
-        own = replace(
-            row, task=row.task.model_copy(deep=True), target=deepcopy(row.target), columns=deepcopy(row.columns)
-        )
-        made = EvaluatedRun(self.trace, own, self.repeat, self.folder, self.sources, self.earlier, self.judging)
-        made._end = self._end
-        made.judgements = self.judgements
+        """Return the run with a row that no other scorer sees."""
+        row, made = self.row, copy(self)
+        task = row.task.model_copy(deep=True)
+        made.row = replace(row, task=task, target=deepcopy(row.target), columns=deepcopy(row.columns))
         return made
-
-    @cached_property
-    def _end(self) -> Mapping[str, Any]:
-        """The trace's end, from before any scorer had the trace."""
-        return deepcopy(self.trace.end)
 
     @property
     def run(self) -> "EvaluatedRun":
@@ -95,7 +132,7 @@ class EvaluatedRun:
         """The Trajectory of an Agent's run; raises TraceError for another module's."""
         from ...agent import Trajectory
 
-        return Trajectory.of(self.trace)
+        return Trajectory.of(self._last)
 
     @property
     def task_output(self) -> Any:
@@ -110,19 +147,10 @@ class EvaluatedRun:
         """The final state, as a JSON document; {} if there is none."""
         return self.trace.final_state if self.trace.first_state is not None else {}
 
-    @cached_property
+    @property
     def steps(self) -> Sequence[Step]:
-        """The committed steps of the whole run.
-
-        A fork's steps start with its source's steps up to the fork.
-        """
-        if not self.sources:
-            return self.trace.steps
-        found, start = list(self.sources[0].steps), 0
-        for fork in (*self.sources[1:], self.trace):
-            start += (fork.parent or {})["step"]
-            found[start:] = fork.steps
-        return found
+        """The committed steps of the whole run."""
+        return self.trace.steps
 
     @property
     def status(self) -> str:
@@ -150,21 +178,8 @@ class EvaluatedRun:
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """Tokens, cost and seconds of the whole run, with its earlier attempts.
-
-        `steps` is the number of `steps`.
-        """
-        found = self._end.get("usage")
-        own: dict[str, Any] = dict(deepcopy(found)) if isinstance(found, Mapping) else {}
-        if not self.earlier:
-            return own
-        names = {name: value for each in self.earlier for name, value in each.items()} | own
-        whole = {
-            name: sum(each.get(name) or 0 for each in (*self.earlier, own))
-            for name, value in names.items()
-            if isinstance(value, int | float)
-        }
-        return {**own, **whole, "steps": len(self.steps)}
+        """Tokens, cost and seconds of the whole run, with its earlier attempts."""
+        return replace(self.used, steps=len(self.steps)).to_dict()
 
     @property
     def task(self) -> Task:

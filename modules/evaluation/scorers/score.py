@@ -1,12 +1,14 @@
 """A score: a number, and whether it passes."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from types import NoneType
 from typing import Any
+
+LARGEST = 1e100
+"""The largest size of a score, so that sums of scores are finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Score:
             raise TypeError(f"`passed` of a score must be True, False or None, got {passed!r:.80}")
         if reason is not None and not isinstance(reason, str):
             raise TypeError(f"the reason of a score must be text, got {reason!r:.80}")
-        if not math.isfinite(value):
-            raise ValueError(f"a score must be a finite number, got {value!r}")
+        if not abs(float(value)) <= LARGEST:
+            raise ValueError(f"A score must be a finite number of at most {LARGEST:g}, got {value!r}.")
         object.__setattr__(self, "value", float(value))
         object.__setattr__(self, "passed", None if passed is None else bool(passed))
         object.__setattr__(self, "reason", reason or "")

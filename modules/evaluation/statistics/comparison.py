@@ -9,7 +9,6 @@ from fractions import Fraction
 from random import Random
 
 from ....traces.errors import UsageError
-from .scale import exponent_of, scaled
 
 _ENUMERATED = 16
 """The most pairs that differ for which all signs (65,536) are enumerated; for more, signs are drawn."""
@@ -40,8 +39,6 @@ def paired_permutation(
     """
     if len(first) != len(second):
         raise UsageError(f"pairs must be of the same tasks, got {len(first)} and {len(second)} values")
-    exponent = exponent_of([*first, *second])
-    first, second = scaled(first, exponent), scaled(second, exponent)
     differences = [a - b for a, b in zip(first, second, strict=True) if a != b]
     if not differences:
         return 1.0

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ....traces.errors import UsageError
-from .scale import exponent_of, scaled
 
 
 def pass_at_k(runs: int, passed: int, k: int) -> float | None:
@@ -42,23 +41,6 @@ def mean_pass_hat_k(counts: Sequence[tuple[int, int]], k: int) -> float | None:
     Returns None if a task has fewer than k runs, or there is no task.
     """
     return _mean([pass_hat_k(runs, passed, k) for runs, passed in counts])
-
-
-def clustered_error(groups: Sequence[Sequence[float]]) -> float:
-    """Return the standard error of the mean, clustered by task.
-
-    The mean is over all runs, and `groups` has the scores of each task's repeats. It is the sandwich estimator with the
-    correction G / (G - 1) for G tasks (Liang and Zeger 1986, doi:10.1093/biomet/73.1.13; Miller 2024, arXiv:2411.00640,
-    for evaluations). Raises UsageError for fewer than two tasks with runs.
-    """
-    exponent = exponent_of([value for group in groups for value in group])
-    clusters = [scaled(group, exponent) for group in groups if group]
-    n = sum(map(len, clusters))
-    if len(clusters) < 2:
-        raise UsageError(f"a clustered error needs at least two tasks with runs, got {len(clusters)}")
-    mean = math.fsum(value for group in clusters for value in group) / n
-    squares = math.fsum(math.fsum(value - mean for value in group) ** 2 for group in clusters)
-    return math.ldexp(math.sqrt(squares * len(clusters) / (len(clusters) - 1)) / n, exponent)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

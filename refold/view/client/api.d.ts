@@ -291,7 +291,7 @@ export interface RunSet {
   score: number | null // the mean of the tasks that have one
   scored: number
   cost: number
-  unpriced: number // tasks whose cost is not known
+  unpriced: number // tasks with calls of unknown cost: then the cost is a lower bound
   tokens: number
   changed: number | null
   note?: string | null // what was spent beyond its limit; only of the set whose page it is
@@ -303,7 +303,7 @@ export interface SetTask {
   attempts: number
   run: string | null // the id of its run, if the trace is in what is viewed
   group: string, model: string
-  score: number | null, cost: number | null, tokens: number, seconds: number | null, steps: number | null
+  score: number | null, cost: number | null, unpriced: number, tokens: number, seconds: number | null, steps: number | null
   error: string | null
   result: string | null // its answer, or what it waits for
   changed: number | null
@@ -316,7 +316,7 @@ export interface EvaluationFigures {
   name: string
   runs: number, tasks: number
   passed: number, failed: number, none: number // runs; none: without a verdict
-  cost: number | null // null: a price is not known
+  cost: number | null, unpriced: number // of so many calls no price is known: then the cost is a lower bound, or null
   tokens: number, seconds: number
   scores: ScoreEstimate[]
 }
@@ -341,7 +341,7 @@ export interface EvaluationSample {
   scores: Record<string, { value: number, passed: boolean | null, reason: string | null }>
   errors: Record<string, string> // what a scorer raised
   output: string | null, error: string | null
-  steps: number, tokens: number, cost: number | null, seconds: number
+  steps: number, tokens: number, cost: number | null, unpriced: number, seconds: number
 }
 export interface EvaluationDiff {
   a: EvaluationFigures, b: EvaluationFigures

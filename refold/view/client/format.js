@@ -36,6 +36,12 @@ export const partOf = (shown, size) => `${count(shown)} of ${plural(size, "chara
 /** @param {number | null | undefined} value - US dollars; nothing for 0 */
 export const cost = (value) => (value ? `$${value.toFixed(value < 0.01 ? 4 : 2)}` : "")
 
+/**
+ * The cost of calls of which some may have no known price: then it is a lower bound.
+ * @param {{ cost: number | null, unpriced?: number }} found
+ */
+export const costBound = ({ cost: value, unpriced }) => (unpriced ? (value ? `≥ ${cost(value)}` : "not known") : cost(value))
+
 /** @param {number | null | undefined} value */
 export function bytes(value) {
   if (value == null) return ""

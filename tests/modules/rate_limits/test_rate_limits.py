@@ -14,7 +14,7 @@ from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.generators.errors import RateLimitedError
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.journaled import generate
-from refold.modules.rate_limits import Pace, RateLimiter, Report, current_limiter, request_slot, use_limiter
+from refold.modules.rate_limits import RateLimiter, current_limiter, request_slot, use_limiter
 
 
 class Server:
@@ -61,7 +61,7 @@ def loaded(server: Server, seconds: float, limiter: Callable[[VirtualLoop], Rate
 
 @pytest.mark.parametrize(
     ("limit", "burst", "tells"),
-    [(50, 0.2, True), (50, 10, False), (7, 0.2, False), (2, 0.5, True)],
+    [(50, 0.2, True), (50, 10, False), (7, 0.2, False), (2, 0.5, True), (1, 1, True)],
 )
 def test_a_hidden_limit_is_found_within_a_minute_and_hardly_ever_overstepped(
     limit: float, burst: float, tells: bool
@@ -127,16 +127,19 @@ def test_waiters_take_up_a_new_pace_at_once() -> None:
     assert run_virtually(work) < 1.2
 
 
-def test_a_pace_is_cut_once_for_requests_that_were_sent_before_the_cut() -> None:
-    pace = Pace.start(0.0).after(Report(1.0, accepted=10, limited=True)).after(Report(1.5, accepted=6, refused=1))
-    assert pace.phase == "searching"
-    assert pace.ceiling == pytest.approx(16 / 1.5)
-    assert pace.after(Report(1.6, refused=9)).rate == pace.rate
-    assert Pace.from_dict(pace.to_dict()) == pace
+def test_a_rate_is_cut_once_for_requests_that_were_sent_before_the_cut_and_grows_only_for_those_who_wait() -> None:
+    async def work(loop: VirtualLoop) -> list[float]:
+        limiter, rates = RateLimiter(clock=loop.time), []
+        rates.append(limiter.rate)
+        await asyncio.sleep(60)  # nobody waits
+        rates.append(limiter.rate)
+        async with limiter.request() as one, limiter.request() as other:
+            one.refused()
+            other.refused()
+        rates.append(limiter.rate)
+        return rates
 
-
-def test_a_pace_that_nobody_waits_for_does_not_grow() -> None:
-    assert Pace.start(0.0).after(Report(60.0, accepted=5)).rate == Pace.start(0.0).rate
+    assert run_virtually(work) == [4.0, 4.0, pytest.approx(2.0, rel=0.2)]
 
 
 @pytest.mark.parametrize("wrong", [{"requests_per_minute": 0}, {"tokens_per_minute": float("inf")}])

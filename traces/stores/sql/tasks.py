@@ -20,6 +20,8 @@ _KINDS = (
     *(int, int | float | None, str | None, str | None, str, int | float),
 )
 """The types of these columns."""
+UNPRICED = f"(cost IS NULL AND status NOT IN ('{QUEUED}', '{RUNNING}') OR substr(result, 1, 12) = '{{\"unpriced\":')"
+"""Whether a price of a task's calls is unknown; its cost is then a lower bound, or unknown."""
 _FIGURES = "score = ?, cost = ?, tokens = ?, seconds = ?, error = ?, result = ?"
 _BATCH = 1000
 
@@ -197,7 +199,7 @@ class SqlTasks:
         """Return sums by status; see `TaskTable`."""
         found = self._database.rows(
             "SELECT status, COUNT(*), COUNT(score), COALESCE(SUM(score), 0), COALESCE(SUM(cost), 0), "
-            f"SUM(CASE WHEN cost IS NULL AND status NOT IN ('{QUEUED}', '{RUNNING}') THEN 1 ELSE 0 END), "
+            f"SUM(CASE WHEN {UNPRICED} THEN 1 ELSE 0 END), "
             "COALESCE(SUM(tokens), 0), MAX(changed) FROM tasks WHERE set_id = ? GROUP BY status ORDER BY status",
             [self._set_id],
         )

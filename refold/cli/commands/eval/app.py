@@ -15,7 +15,6 @@ Traces = Annotated[
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an evaluation.")]
 By = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Group by a column of the rows. Repeatable.")]
-Html = Annotated[Path | None, o.option("Write the report as HTML; - is stdout.", metavar="FILE")]
 Csv = Annotated[Path | None, o.option("Write a line for each run; - is stdout.", metavar="FILE")]
 Inspect = Annotated[Path | None, o.option("Write a log of Inspect, .eval; - is stdout.", metavar="FILE")]
 
@@ -39,7 +38,6 @@ def run(
     processes: o.Processes = None,
     concurrency: o.Concurrency = None,
     by: By = None,
-    html: Html = None,
     csv: Csv = None,
     inspect: Inspect = None,
     changed: Annotated[
@@ -59,7 +57,7 @@ def run(
     """
     from .run import Outputs, run_file
 
-    outputs = Outputs(tuple(by or ()), html, csv, inspect, quiet, json)
+    outputs = Outputs(tuple(by or ()), csv, inspect, quiet, json)
     instead = {
         "folder": None if out is None else str(out),
         "repeats": repeats,
@@ -75,7 +73,6 @@ def run(
 def report(
     folder: Folder,
     by: By = None,
-    html: Html = None,
     csv: Csv = None,
     inspect: Inspect = None,
     traces: Traces = None,
@@ -85,7 +82,7 @@ def report(
     """Report a finished evaluation; no run starts, and no code is imported."""
     from .run import Outputs, report_folder
 
-    return report_folder(folder, Outputs(tuple(by or ()), html, csv, inspect, False, json), traces)
+    return report_folder(folder, Outputs(tuple(by or ()), csv, inspect, False, json), traces)
 
 
 @eval_app.command("diff")

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ....modules.evaluation import EvalResult
+from ....modules.evaluation.csv_report import csv_report
 from ....modules.evaluation.eval_file import evaluation_of, load_evaluation
-from ....modules.evaluation.reports import csv_report, html_report
 from ....modules.evaluation.result import Spent, no_column
 from ....modules.evaluation.sample import Sample
 from ....traces.export.files import export_file
@@ -30,24 +30,23 @@ _STDOUT = Path("-")
 class Outputs:
     """The reports to make.
 
-    Of `html`, `csv`, `inspect` and JSON, one at most goes to stdout, whose path is `-`.
+    Of `csv`, `inspect` and JSON, one at most goes to stdout, whose path is `-`.
     """
 
     by: tuple[str, ...] = ()
-    html: Path | None = None
     csv: Path | None = None
     inspect: Path | None = None
     quiet: bool = False
     as_json: bool = False
 
     def __post_init__(self) -> None:
-        if [self.html, self.csv, self.inspect].count(_STDOUT) + self.as_json > 1:
+        if [self.csv, self.inspect].count(_STDOUT) + self.as_json > 1:
             raise InputError("only one report can be written to stdout; name files for the others")
 
     @property
     def to_stdout(self) -> bool:
         """Whether stdout has a report, and so nothing else."""
-        return self.as_json or _STDOUT in (self.html, self.csv, self.inspect)
+        return self.as_json or _STDOUT in (self.csv, self.inspect)
 
 
 def run_file(
@@ -128,8 +127,6 @@ def exit_code(result: EvalResult, threshold: float | None) -> int:
 
 def report(result: EvalResult, outputs: Outputs, code: int) -> None:
     """Write the reports, and print the table or JSON."""
-    if outputs.html is not None:
-        _write(outputs.html, html_report(result, outputs.by).encode())
     if outputs.csv is not None:
         _write(outputs.csv, csv_report(result).encode())
     if outputs.inspect is not None:

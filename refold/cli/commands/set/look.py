@@ -166,11 +166,18 @@ def _cells(row: TaskRow) -> list[Text]:
         Text(_score(figures.score)),
         Text(str(result.get("steps", ""))),
         Text(f"{figures.tokens:,}" if figures.tokens else ""),
-        Text(f"{figures.cost:.4f}" if figures.cost else ""),
+        Text(_cost(figures.cost, result.get("unpriced"))),
         Text(seconds_text(figures.seconds) if figures.seconds is not None else ""),
         Text(clean(row.run_id or "")),
         Text(brief(str(detail), 80 if is_terminal() else _UNCUT)),
     ]
+
+
+def _cost(cost: float | None, unpriced: object) -> str:
+    """Return a task's cost; a lower bound has its sign."""
+    if not cost:
+        return "not known" if unpriced else ""
+    return f"{'≥ ' if unpriced else ''}{cost:.4f}"
 
 
 def _score(score: float | None) -> str:

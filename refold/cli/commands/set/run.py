@@ -61,7 +61,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
     runner = executor_of(executor, processes)
     mute = quiet or as_json
     with stdout_to_stderr() if mute else nullcontext():
-        module = _module(suite.target, wanted, elsewhere=processes > 1 or executor == "ray")
+        module = _module(suite.module or "", wanted, elsewhere=processes > 1 or executor == "ray")
         with _Shown(quiet, as_json) as shown:
             result = run_set(
                 module,

@@ -202,7 +202,8 @@ def _figures(result: "EvalResult") -> Json:
         "passed": sum(_verdict(each) is True for each in result.samples),
         "failed": sum(_verdict(each) is False for each in result.samples),
         "none": sum(_verdict(each) is None for each in result.samples),
-        "cost": None if result.spent.unpriced else result.cost,
+        "cost": result.cost,
+        "unpriced": result.spent.unpriced,
         "tokens": result.tokens,
         "seconds": result.seconds,
     }
@@ -270,7 +271,8 @@ def _sample(folder: Folder, sample: Any) -> Json:
         "error": _cut(sample.error),
         "steps": sample.steps,
         "tokens": sample.tokens,
-        "cost": None if sample.unpriced else sample.cost,
+        "cost": sample.cost,
+        "unpriced": sample.unpriced,
         "seconds": sample.seconds,
     }
 

@@ -111,6 +111,7 @@ def _task(folder: Folder, task: TaskRow) -> Json:
         "model": task.model[:_SHOWN],
         "score": figures.score,
         "cost": figures.cost,
+        "unpriced": unpriced if type(unpriced := result.get("unpriced")) is int else 0,
         "tokens": figures.tokens,
         "seconds": figures.seconds,
         "steps": steps if type(steps) is int else None,

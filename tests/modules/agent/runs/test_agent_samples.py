@@ -70,6 +70,15 @@ def test_a_group_of_forks_has_one_beginning() -> None:
     assert all((each.trace.parent or {})["run"] == source.run_id for each in found)
 
 
+@pytest.mark.parametrize(("concurrency", "limit", "answers"), [(4, 2.0, 4), (1, 0.9, 2), (1, 1.5, 3)])
+def test_a_group_of_forks_shares_one_budget(concurrency: int, limit: float, answers: int) -> None:
+    source = agent_of().run_sync("go").trace
+    agent = agent_of(engine={"budget": {"max_cost_usd": limit}})
+    found = anyio.run(lambda: agent.sample_forks(source, 4, at=1, concurrency=concurrency))
+    assert [each.answer is not None for each in found] == [True] * answers  # the others have not begun
+    assert sum(each.trace.end["usage"]["cost"] for each in found) < limit + 0.5  # a price is known after its call
+
+
 def test_rewards_tools_and_groups_reach_the_dataset(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     found = sampled(agent_of(), 2, reward=lambda trajectory: 0.5)

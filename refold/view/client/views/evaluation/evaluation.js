@@ -1,7 +1,7 @@
 /** One evaluation: its scores with intervals, its groups, and its samples, each with the way to its run. */
 
 import { html, useCallback, useEffect, useState } from "../../vendor/preact.js"
-import { cost, count, seconds } from "../../format.js"
+import { costBound, count, seconds } from "../../format.js"
 import { visible } from "../../text.js"
 import { Loading, Problem } from "../states/say.js"
 import { addressOfEvaluation, Facts, Interval, intervalText, scoreText, Verdicts } from "./figures.js"
@@ -91,7 +91,7 @@ function Groups({ page, pick }) {
           const found = group.scores.find((each) => each.score === score)
           return html`<td class="num nowrap" data-label=${visible(score)}>${scoreText(found?.mean)}${found && found.low !== null && html` <span class="dim">${intervalText(found)}</span>`}</td>`
         })}
-        <td class="ev-drawn">${group.scores[0] && html`<${Interval} found=${group.scores[0]} />`}</td><td class="num" data-label="runs">${count(group.runs)}</td><td class="num nowrap" data-label="time">${seconds(group.seconds)}</td><td class="num" data-label="cost">${group.cost === null ? "not known" : cost(group.cost)}</td>
+        <td class="ev-drawn">${group.scores[0] && html`<${Interval} found=${group.scores[0]} />`}</td><td class="num" data-label="runs">${count(group.runs)}</td><td class="num nowrap" data-label="time">${seconds(group.seconds)}</td><td class="num" data-label="cost">${costBound(group)}</td>
       </tr>`)}</tbody>
     </table></div>
     ${page.groups_total > page.groups.length && html`<p class="dim">${count(page.groups_total - page.groups.length)} more groups.</p>`}`}

@@ -1,7 +1,7 @@
 /** The figures of evaluations: a mean with its interval in words and drawn, and the facts beside it. */
 
 import { html } from "../../vendor/preact.js"
-import { cost, count, plural, seconds, shortCount } from "../../format.js"
+import { costBound, count, plural, seconds, shortCount } from "../../format.js"
 
 /**
  * @typedef {import("../../api.d.ts").EvaluationFigures} EvaluationFigures
@@ -38,6 +38,6 @@ export function Verdicts({ figures }) {
 /** @param {{ figures: EvaluationFigures }} props */
 export const Facts = ({ figures }) =>
   html`<span class="nowrap">${figures.runs === figures.tasks ? plural(figures.runs, "run") : `${plural(figures.runs, "run")} of ${plural(figures.tasks, "task")}`}</span>
-    <span class="nowrap">${figures.cost === null ? "cost not known" : cost(figures.cost) || "no cost"}</span>
+    <span class="nowrap">${figures.cost === null ? "cost not known" : costBound(figures) || "no cost"}</span>
     ${figures.tokens > 0 && html`<span class="nowrap">${shortCount(figures.tokens)} tokens</span>`}
     <span class="nowrap">${seconds(figures.seconds)} of work</span>`

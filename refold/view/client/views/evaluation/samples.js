@@ -1,7 +1,7 @@
 /** The samples of an evaluation: verdict, scores, answer, and the way to the run. */
 
 import { html } from "../../vendor/preact.js"
-import { cost, count, seconds, shortCount } from "../../format.js"
+import { costBound, count, seconds, shortCount } from "../../format.js"
 import { oneLine, visible } from "../../text.js"
 import { Say } from "../states/say.js"
 import { scoreText } from "./figures.js"
@@ -47,7 +47,7 @@ function Line({ sample, scorers, repeated }) {
     <td class="num" data-label="steps">${count(sample.steps)}</td>
     <td class="num" data-label="time">${seconds(sample.seconds)}</td>
     <td class="num" data-label="tokens">${shortCount(sample.tokens || null)}</td>
-    <td class="num" data-label="cost">${sample.cost === null ? "not known" : cost(sample.cost)}</td>
+    <td class="num" data-label="cost">${costBound(sample)}</td>
   </tr>`
 }
 

@@ -1,7 +1,7 @@
 /** One set of runs: how it stands, and its tasks, each with the way to its run. */
 
 import { html, useCallback, useEffect, useRef, useState } from "../../vendor/preact.js"
-import { ago, cost, count, plural, seconds, shortCount } from "../../format.js"
+import { ago, costBound, count, plural, seconds, shortCount } from "../../format.js"
 import { oneLine, visible } from "../../text.js"
 import { Status } from "../../components/status.js"
 import { Loading, Problem, Say } from "../states/say.js"
@@ -65,7 +65,7 @@ export function SetOfRuns({ source, id, params, setParams }) {
       <span>${count(ended(set))} of ${plural(set.tasks, "task")} ended</span>
       ${set.score !== null && html`<span>mean score ${scoreText(set.score)}${set.scored < set.tasks ? html` <span class="dim">of ${count(set.scored)}</span>` : ""}</span>`}
       ${set.tokens > 0 && html`<span>${shortCount(set.tokens)} tokens</span>`}
-      ${set.cost > 0 && html`<span>${cost(set.cost)}${set.unpriced > 0 ? html` <span class="dim">and ${plural(set.unpriced, "task")} of unknown cost</span>` : ""}</span>`}
+      ${set.cost > 0 && html`<span>${costBound(set)}${set.unpriced > 0 ? html` <span class="dim">(${plural(set.unpriced, "task")} of unknown cost)</span>` : ""}</span>`}
       ${set.changed !== null && html`<span class="dim">changed ${ago(set.changed)}</span>`}
     </p>
     <div class="seg" role="group" aria-label="Status">
@@ -95,6 +95,6 @@ function Line({ task, grouped }) {
     <td class="num" data-label="steps">${count(task.steps)}</td>
     <td class="num" data-label="time">${seconds(task.seconds)}</td>
     <td class="num" data-label="tokens">${shortCount(task.tokens || null)}</td>
-    <td class="num" data-label="cost">${cost(task.cost)}</td>
+    <td class="num" data-label="cost">${costBound(task)}</td>
   </tr>`
 }

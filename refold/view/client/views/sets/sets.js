@@ -1,7 +1,7 @@
 /** The sets of the folder, above the list of its runs. */
 
 import { html } from "../../vendor/preact.js"
-import { cost, count, plural, shortCount } from "../../format.js"
+import { costBound, count, plural, shortCount } from "../../format.js"
 import { oneLine } from "../../text.js"
 import { Bar, ended, Legend } from "./bar.js"
 import { Cards } from "./cards.js"
@@ -21,7 +21,7 @@ export function Sets({ sets }) {
     <${Cards} noun="set" cards=${sets.map((set) => html`<a class="set-card" href=${addressOfSet(set.id)} key=${set.id}>
       <span class="row"><b class="cut" dir="auto">${oneLine(set.id)}</b><span class="dim nowrap">${count(ended(set))} of ${plural(set.tasks, "task")}</span></span>
       <${Bar} set=${set} />
-      <span class="row dim wide"><${Legend} set=${set} /><span class="grow"></span>${set.score !== null && html`<span class="nowrap">score ${scoreText(set.score)}</span>`}${set.tokens > 0 && html`<span class="nowrap">${shortCount(set.tokens)} tokens</span>`}${set.cost > 0 && html`<span class="nowrap">${cost(set.cost)}</span>`}</span>
+      <span class="row dim wide"><${Legend} set=${set} /><span class="grow"></span>${set.score !== null && html`<span class="nowrap">score ${scoreText(set.score)}</span>`}${set.tokens > 0 && html`<span class="nowrap">${shortCount(set.tokens)} tokens</span>`}${set.cost > 0 && html`<span class="nowrap">${costBound(set)}</span>`}</span>
     </a>`)} />
   </section>`
 }

@@ -1,12 +1,15 @@
-"""The samples as CSV."""
+"""The samples of a result as CSV."""
 
 import csv
 import io
 from typing import Any
 
-from ..result import EvalResult
+from .result import EvalResult
 
-_COLUMNS = ("id", "repeat", "run_id", "status", "passed", "output", "error", "steps", "tokens", "cost", "seconds")
+_COLUMNS = (
+    *("id", "repeat", "run_id", "status", "passed", "output", "error"),
+    *("steps", "tokens", "cost", "unpriced", "seconds"),
+)
 
 
 def csv_report(result: EvalResult) -> str:
