@@ -214,7 +214,7 @@ class SharedBudget:
                     return room
 
     def settle(self, held: Held, cost: float | None) -> None:
-        """Book the cost of a call, None if unknown, for what it holds."""
+        """Book a call's cost, None if unknown, for what it holds."""
         with self._lock:
             account = self._without(held)
             if cost is None:

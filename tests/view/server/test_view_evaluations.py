@@ -155,7 +155,7 @@ def test_an_evaluation_with_figures_beyond_all_sums_takes_no_other_with_it(tmp_p
     made(tmp_path / "a", 4)
     folder = tmp_path / "b"
     made(folder, 4)
-    scores = [{"exact": Score(value)} for value in (1e308, -1e308, 1e308, -1e308)]
+    scores = [{"exact": Score(value)} for value in (1e100, -1e100, 1e100, -1e100)]
     samples = [
         Sample(f"t{n}", 1, f"t{n}", None, "completed", scores=each, passed=True, cost=1e308)
         for n, each in enumerate(scores)
