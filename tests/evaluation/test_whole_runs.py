@@ -224,7 +224,7 @@ def test_a_scorer_reads_a_trace_of_all_attempts_of_a_run_that_was_forked(tmp_pat
     (trace,) = seen
     assert len(list((tmp_path / "runs").glob("*.trace.jsonl"))) == 2
     assert (sample.passed, sample.steps, sample.cost, trace.end["usage"]["cost"]) == (True, 4, 2.5, 2.5)
-    assert [trace.state(step)["current_step"] for step in range(trace.step_count + 1)] == [0, 1, 2, 3, 4]
+    assert [trace.state(step)["current_step"] for step in (*range(trace.step_count + 1), -1)] == [0, 1, 2, 3, 4, 4]
     assert trace.final_state["final_result"] == "ok"
 
 

@@ -42,7 +42,7 @@ class WholeTrace(Trace):
     """
 
     def __init__(self, sources: Sequence[Trace], last: Trace, used: RunUsage) -> None:
-        vars(self).update(vars(last), ending=last.ending, history=last.history)
+        vars(self).update(vars(last))
         self._last, self._used = last, used
         start, parts = 0, [(0, sources[0])]
         for fork in (*sources[1:], last):
@@ -57,7 +57,10 @@ class WholeTrace(Trace):
 
     def state(self, step: int, cls: Any = None) -> Any:
         """Return the state at the beginning of a step, as `Trace.state` does."""
-        first, _, part = next(each for each in reversed(self._parts) if each[0] <= max(step, 0))
+        if not -self.step_count - 2 < step <= self.step_count:
+            raise IndexError(f"the trace has states 0 to {self.step_count}, not {step}")
+        step += self.step_count + 1 if step < 0 else 0
+        first, _, part = next(each for each in reversed(self._parts) if each[0] <= step)
         return part.state(step - first, cls)
 
     @property
