@@ -230,7 +230,7 @@ def test_a_printed_result_has_its_scores_and_the_most_frequent_error(tmp_path: P
     assert head.startswith("EvalResult dataset: 2 samples, pass rate 0.500")
     assert [line.split(" [")[0] for line in scores] == ["  passed: 0.500"]
     assert error.startswith("1 of 2 runs failed: EffectError: TypeError: one")
-    assert error.endswith("argument is missing (step 0, decide)")
+    assert error.endswith("argument is missing")
     assert "\x1b" not in error
     assert command == f"to see it: refold trace show {result.samples[0].run_id} --traces {tmp_path}/e/runs"
 
