@@ -116,6 +116,21 @@ def test_a_file_that_is_no_trace_is_told_as_such_and_left_alone(tmp_path: Path, 
         TraceFile(named).header()
 
 
+def test_long_lines_are_read_from_a_file_in_reads_that_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refold.traces.index.trace_file.CHUNK", 64)
+    path = tmp_path / "r.trace.jsonl"
+    lines = [b"short", b"x" * 100_000, b"", b"y" * 64, b"torn"]
+    path.write_bytes(b"\n".join(lines))
+    file = TraceFile(path)
+    reads: list[int] = []
+    read = file.read
+    monkeypatch.setattr(file, "read", lambda start, stop: reads.append(stop - start) or read(start, stop))
+    assert [line for _, line in file.lines(0)] == lines[:-1]
+    assert [at for at, _ in file.lines(6)] == [6, 100_007, 100_008]
+    assert sum(reads) < 2 * 2.5 * 100_000
+    file.close()
+
+
 def test_a_corrupt_header_leaves_nothing_to_keep(tmp_path: Path, write_run: WriteRun) -> None:
     path = tmp_path / "r.trace.jsonl"
     data = bytearray(write_run(path).data)

@@ -69,20 +69,11 @@ class TraceFile:
 
     def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield the complete lines from byte `start`, without newlines, with their offsets."""
-        end = self.size if stop is None else stop
-        rest = b""
-        while start < end:
-            check_wanted()
-            chunk = self.read(start, min(end, start + CHUNK))
-            if not chunk:
-                break
-            offset, data = start - len(rest), rest + chunk
-            start += len(chunk)
+        for offset, block in self.blocks(start, self.size if stop is None else stop):
             first = 0
-            while (newline := data.find(b"\n", first)) >= 0:
-                yield offset + first, data[first:newline]
+            while (newline := block.find(b"\n", first)) >= 0:
+                yield offset + first, block[first:newline]
                 first = newline + 1
-            rest = data[first:]
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
         """Yield a range's complete lines in blocks, with offsets.

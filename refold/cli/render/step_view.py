@@ -11,6 +11,8 @@ from .phrases import effect_text
 from .text import LONG, SHORT, call_text, clean, cut, seconds_text, value_text
 
 MARKS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
+MOST_CHANGES = 1_000
+"""The changes of a step that are shown, unless all of it is."""
 
 
 def step_json(step: Step) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def step_json(step: Step) -> dict[str, Any]:
 
 
 def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]:
-    """Yield a step as lines, with long values cut unless `full`.
+    """Yield a step as lines, with long values and lists cut unless `full`.
 
     `hint` says how to see all of a cut value.
     """
@@ -50,8 +52,11 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
             yield Text(f"    {clean(event['name'])}  {cut(value_text(event['data']), limit, hint)}")
     if step.committed:
         yield Text("changes", "bold")
-        for change in step.changes:
+        shown_changes = step.changes if limit is None else step.changes[:MOST_CHANGES]
+        for change in shown_changes:
             yield from change_lines(change, limit, hint)
+        if more := len(step.changes) - len(shown_changes):
+            yield Text(f"  … {more:,} more changes{'; ' if hint else ''}{hint}", "dim")
 
 
 def time_text(step: Step) -> str:

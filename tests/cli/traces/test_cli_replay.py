@@ -1,11 +1,15 @@
 """`refold replay`: the steps that it prints, for people and for scripts."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from refold import AgentModule, Decision, Engine, Observation, StateSchema
+from refold.cli.render.step_view import MOST_CHANGES
 
 Command = Callable[..., Any]
 
@@ -58,6 +62,29 @@ def test_long_values_are_cut_unless_told(refold: Command) -> None:
     refold("run", "agents:Counter", "x" * 1000)
     assert "x… (600 more characters; --full shows all)" in refold("replay").out
     assert "x" * 1000 in refold("replay", "--full").out
+
+
+def test_many_changes_are_cut_unless_told(refold: Command, lab: Path) -> None:
+    class Many(StateSchema):
+        items: list[int] = []
+
+    class Filling(AgentModule[Many]):
+        def init_state(self, task: str) -> Many:
+            return Many()
+
+        def decide(self, state: Many) -> Decision:
+            return Decision.final("done")
+
+        def reduce(self, state: Many, decision: Decision, observation: Observation) -> None:
+            state.items += range(MOST_CHANGES + 500)
+
+    trace = Engine(Filling(), traces=lab / "runs").run("fill").trace.path
+    cut, full = refold("replay", trace).out, refold("replay", trace, "--full").out
+    assert f"+ /items/{MOST_CHANGES - 2}  " in cut
+    assert f"+ /items/{MOST_CHANGES + 1}  " not in cut
+    assert re.search("… 50[0-9] more changes; --full shows all", cut)
+    assert f"+ /items/{MOST_CHANGES + 499}  " in full
+    assert "more changes" not in full
 
 
 def test_a_trace_that_ended_before_anything_was_done(refold: Command, trace: Path) -> None:
