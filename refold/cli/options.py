@@ -37,7 +37,7 @@ def runs_named(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def trace_argument(help: str, metavar: str = "TRACE") -> Any:
-    """Return an argument that names a trace, for which the shell completes run ids."""
+    """Return an argument that names a trace; shells complete run ids."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, autocompletion=runs_named)
 
 

@@ -17,10 +17,9 @@ from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, confirm
 from ..input.find_trace import TracePlace, find_run, load_trace
 from ..input.values import strict_json
-from ..render.output import write_json
 from .resume import runner_of
 from .resume_and_fork import Fork, Going, Resume, budget_over
-from .run import Manner, folder, hushed, tell, watched
+from .run import Manner, folder, hushed, tell_end, watched
 
 
 def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> int:
@@ -57,10 +56,7 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
         except KeyboardInterrupt:
             print()
             return INTERRUPTED
-    if manner.as_json:
-        write_json(summary.to_dict())
-    tell(summary, manner)
-    return summary.exit_code or 0
+    return tell_end(summary, manner)
 
 
 def read_edits(given: Sequence[str]) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from ...traces.stores import RunRef
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, check_module, confirm, module_rows, pending_rows, trusted_folders
 from ..input.module_import import as_module, is_agent, load_module, thing_at
-from ..render.output import write_json
 from ..render.summary import Summary
 from ..render.text import clean
 from .resume_and_fork import Going, Resume, budget_over
-from .run import Manner, hushed, tell
+from .run import Manner, hushed, tell_end
 
 if TYPE_CHECKING:
     from ..agent.build import Made
@@ -29,12 +28,7 @@ def resume_trace(path: Path | RunRef, module: str | None, wanted: Resume, manner
     if trace.status == "completed" and wanted.value is UNANSWERED:
         if not manner.as_json:
             print("refold: this run has completed already; there is nothing to resume", file=sys.stderr)
-        summary = Summary.of_trace(trace)
-        summary.exit_code = 0
-        if manner.as_json:
-            write_json(summary.to_dict())
-        tell(summary, manner)
-        return 0
+        return tell_end(replace(Summary.of_trace(trace), exit_code=0), manner)
 
     def ask(rows: Sequence[Row]) -> None:
         confirm(trace, "resume", [*rows, *pending_rows(trace)], yes=wanted.yes, manner=manner)
@@ -52,10 +46,7 @@ def resume_trace(path: Path | RunRef, module: str | None, wanted: Resume, manner
     except KeyboardInterrupt:
         print()
         return INTERRUPTED
-    if manner.as_json:
-        write_json(summary.to_dict())
-    tell(summary, manner)
-    return summary.exit_code or 0
+    return tell_end(summary, manner)
 
 
 def refuse_arguments(trace: Trace) -> None:

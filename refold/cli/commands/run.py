@@ -139,6 +139,14 @@ def tell(summary: Summary, manner: Manner) -> None:
         print("refold: --traceback shows all of the error", file=sys.stderr)
 
 
+def tell_end(summary: Summary, manner: Manner) -> int:
+    """Report how a command's only run ended; return the exit code."""
+    if manner.as_json:
+        write_json(summary.to_dict())
+    tell(summary, manner)
+    return summary.exit_code or 0
+
+
 def hushed(manner: Manner) -> contextlib.AbstractContextManager[None]:
     """Return a context that keeps stdout free for a machine's output.
 

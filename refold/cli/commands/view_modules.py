@@ -1,8 +1,8 @@
 """Actions of `refold view`, with code loaded as by other commands."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from ..input.module_import import as_module, is_agent, thing_at
 from .resume import runner_of
 
 if TYPE_CHECKING:
-    from ...modules.agent import Agent
     from ..agent.build import Made
 
 Observer = Callable[[Record], None]
@@ -86,50 +85,19 @@ class CommandModules:
 
     def runner(self, trace: Trace, *, verifying: bool = False) -> Runner:
         """Load the code for a run."""
-        found = runner_of(trace, self.named, self._trust, verifying=verifying)
-        return ModuleRunner(found) if isinstance(found, AgentModule) else AgentRunner(found)
+        return LoadedRunner(runner_of(trace, self.named, self._trust, verifying=verifying))
 
 
-class ModuleRunner:
-    """Carries out actions on the runs of a module."""
+class LoadedRunner:
+    """Carries out actions on the runs of a module or an Agent."""
 
-    def __init__(self, module: AgentModule[Any]) -> None:
-        self._module = module
-
-    def resume(self, path: Path, answers: Mapping[str, Any], without_files: bool, observer: Observer) -> None:
-        """Resume a run."""
-        engine = Engine(self._module, observers=(observer,))
-        engine.resume(path, dict(answers) if answers else UNANSWERED, without_files=without_files)
-
-    def fork(
-        self,
-        trace: Trace,
-        home: Path,
-        at: int,
-        edits: Mapping[str, Any],
-        reuse: bool,
-        without_files: bool,
-        observer: Observer,
-    ) -> None:
-        """Fork a run."""
-        engine = Engine(self._module, traces=home, observers=(observer,))
-        engine.fork(trace, at, edits or None, reuse_effects=reuse, without_files=without_files)
-
-    def verify(self, trace: Trace) -> list[Divergence]:
-        """Verify a run."""
-        return Engine(self._module).verify(trace)
-
-
-class AgentRunner:
-    """Carries out actions on the runs of an Agent."""
-
-    def __init__(self, made: "Made") -> None:
-        self._made = made
+    def __init__(self, found: "AgentModule[Any] | Made") -> None:
+        self._found = found
 
     def resume(self, path: Path, answers: Mapping[str, Any], without_files: bool, observer: Observer) -> None:
         """Resume a run."""
         value = dict(answers) if answers else UNANSWERED
-        self._do(lambda agent: agent.resume(path, value, without_files=without_files), {"observers": (observer,)})
+        self._do("resume", (path, value), {"without_files": without_files}, observers=(observer,))
 
     def fork(
         self,
@@ -142,26 +110,20 @@ class AgentRunner:
         observer: Observer,
     ) -> None:
         """Fork a run."""
-        options = {"observers": (observer,), "traces": home}
-        self._do(
-            lambda agent: agent.fork(trace, at, edits or None, reuse_effects=reuse, without_files=without_files),
-            options,
-        )
+        options = {"reuse_effects": reuse, "without_files": without_files}
+        self._do("fork", (trace, at, edits or None), options, observers=(observer,), traces=home)
 
     def verify(self, trace: Trace) -> list[Divergence]:
         """Verify a run."""
-        return Engine(self._made.agent.module()).verify(trace)
+        found = self._found
+        return Engine(found if isinstance(found, AgentModule) else found.agent.module()).verify(trace)
 
-    def _do(self, work: "Callable[[Agent], Awaitable[Any]]", options: dict[str, Any]) -> None:
-        from ..agent.chat.session import entered
-
-        made = self._made
-        options["workspace"] = made.config.path(made.config.workspace)
-        agent = made.agent.with_(engine={**(made.agent.engine or {}), **options})
-
-        async def run() -> None:
-            async with entered(agent):
-                await work(agent)
-
-        with made.scene():
-            anyio.run(run)
+    def _do(self, action: str, given: tuple[Any, ...], options: dict[str, Any], **engine: Any) -> None:
+        found = self._found
+        if isinstance(found, AgentModule):
+            getattr(Engine(found, **engine), action)(*given, **options)
+            return
+        engine["workspace"] = found.config.path(found.config.workspace)
+        agent = found.agent.with_(engine={**(found.agent.engine or {}), **engine})
+        with found.scene():
+            anyio.run(partial(getattr(agent, action), *given, **options))

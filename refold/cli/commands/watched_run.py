@@ -62,17 +62,26 @@ class WatchedFolder:
         self.url = None if isinstance(place, Path) else place.store.url
         self._mirror = place if isinstance(place, Mirror) else None
         self._clock = clock
-        self._runs: dict[Path, _WatchedRun] = {}
+        self._seen: dict[Path, tuple[tuple[int, int] | None, Standing]] = {}
 
     def look(self) -> list[Standing]:
         """Return the standing of each run: running, then waiting, then newest."""
         if self._mirror is not None:
             self._mirror.refresh()
-        paths = sorted(self.folder.glob("*" + SUFFIX))
-        self._runs = {path: self._runs.get(path) or _WatchedRun(path) for path in paths}
         now = self._clock()
-        found = [run.look(now) for run in self._runs.values()]
-        return sorted(found, key=_order)
+        self._seen = {path: self._look(path, now) for path in sorted(self.folder.glob("*" + SUFFIX))}
+        return sorted((standing for _, standing in self._seen.values()), key=_order)
+
+    def _look(self, path: Path, now: float) -> tuple[tuple[int, int] | None, Standing]:
+        try:
+            stat = os.stat(path)
+            stamp = (stat.st_size, stat.st_mtime_ns)
+        except OSError:
+            stamp = None
+        before = self._seen.get(path)
+        if before is not None and stamp is not None and before[0] == stamp and before[1].status != "running":
+            return before
+        return stamp, _read(path, now)
 
 
 def _order(each: Standing) -> tuple[int, float, str]:
@@ -80,38 +89,22 @@ def _order(each: Standing) -> tuple[int, float, str]:
     return rank, -(each.row.started), each.row.run_id
 
 
-class _WatchedRun:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen: tuple[int, int] | None = None
-        self._last: Standing | None = None
-
-    def look(self, now: float) -> Standing:
-        try:
-            stat = os.stat(self._path)
-            seen = (stat.st_size, stat.st_mtime_ns)
-        except OSError:
-            seen = None
-        if self._last is None or seen is None or seen != self._seen or self._last.status == "running":
-            self._seen, self._last = seen, self._read(now)
-        return self._last
-
-    def _read(self, now: float) -> Standing:
-        row = read_row(self._path)
-        status = row.standing
-        progress = _tail_progress(self._path) if row.problem is None else None
-        if progress is None:
-            return Standing(row, self._path, status, "", None, None, None)
-        running = status == "running"
-        return Standing(
-            row,
-            self._path,
-            status,
-            progress.doing() if running or status == "waiting" else "",
-            progress.tokens,
-            None if progress.unpriced and not progress.cost else progress.cost,
-            progress.seconds(now if running else progress.last_at),
-        )
+def _read(path: Path, now: float) -> Standing:
+    row = read_row(path)
+    status = row.standing
+    progress = _tail_progress(path) if row.problem is None else None
+    if progress is None:
+        return Standing(row, path, status, "", None, None, None)
+    running = status == "running"
+    return Standing(
+        row,
+        path,
+        status,
+        progress.doing() if running or status == "waiting" else "",
+        progress.tokens,
+        None if progress.unpriced and not progress.cost else progress.cost,
+        progress.seconds(now if running else progress.last_at),
+    )
 
 
 def _tail_progress(path: Path) -> Progress | None:

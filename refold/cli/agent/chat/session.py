@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
@@ -27,6 +27,7 @@ from ....engine import UNANSWERED, RunResult, WaitRequest
 from ....modules.agent import Agent, Trajectory
 from ....modules.agent.generators import listening
 from ....modules.agent.runs.options import AgentOptions
+from ....modules.agent.runs.run import entered
 from ....traces import Trace
 from ...exit_codes import exit_code
 from ...input.questions import ask_person
@@ -111,7 +112,7 @@ class Session:
             stack.enter_context(self.made.scene())  # first, so that a bad workspace is reported before anything starts
             stack.enter_context(_terminable())
             self._portal = stack.enter_context(start_blocking_portal())
-            stack.enter_context(self._portal.wrap_async_context_manager(entered(self.agent)))
+            stack.enter_context(self._portal.wrap_async_context_manager(entered(self.agent.tools)))
             self._stack = stack.pop_all()
         return self
 
@@ -214,19 +215,6 @@ class Session:
 
         assert self._portal is not None
         self._portal.start_task_soon(cancel)
-
-
-@asynccontextmanager
-async def entered(agent: Agent) -> Any:
-    """Enter an agent's tools that are context managers.
-
-    The runs inside enter them again, which nests.
-    """
-    async with AsyncExitStack() as stack:
-        for item in agent.tools:
-            if hasattr(type(item), "__aenter__") and hasattr(type(item), "__aexit__"):
-                await stack.enter_async_context(item)
-        yield
 
 
 def _turn(state: _Work, stop: int) -> Turn:

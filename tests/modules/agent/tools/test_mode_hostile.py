@@ -290,35 +290,6 @@ def test_xml_without_a_schema_is_read_by_its_form() -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", list(TEXT_MODES))
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{" * 20_000,
-        '{"name":"find","arguments":' * 5_000,
-        "[f(" * 10_000,
-        "[find(q=" * 5_000,
-        '<tool-call name="find">' * 3_000,
-        '<tool-call name="find">{"q":"' * 3_000,
-        '<rg-tool-call name="find">' * 2_000,
-        "<rg-tool-call name='find'>" + "<a>" * 5_000,
-        "<rg-tool-call " + "a " * 20_000,
-        "[find(q=" + "[" * 500 + "]" * 500 + ")]",
-        "<rg-tool-call name='find'>" + "<a>" * 3_000 + "</a>" * 3_000 + "</rg-tool-call>",
-        "```" * 10_000,
-    ],
-    ids=lambda text: text[:14],
-)
-def test_no_text_takes_for_ever(mode: ToolMode, text: str) -> None:
-    assert read(mode, text).calls == ()
-
-
-@pytest.mark.parametrize("piece", ["{", '{"name": "x", ', '{"arguments": ', '{"a":', "{ go(); }\n"])
-def test_a_long_text_of_half_objects_is_read_in_one_pass(piece: str) -> None:
-    reading = read("json", piece * (300_000 // len(piece)))
-    assert (reading.calls, reading.problems) == ((), ())
-
-
 def test_a_call_behind_objects_that_are_none_is_found() -> None:
     reading = read("json", '{ go(); }\n{"a": go}\n{}\n{"name": 1}' + OBJECT + "{ }")
     assert found(reading) == [("note", {"text": "x"})]

@@ -80,6 +80,7 @@ PIECES = (
     *("<", "<a>", "<!--", "<!-- -->", "<![CDATA[", "]]>", "```", "```a\n", "&#1", "&", "[", "[ ", "[a(", "[a('"),
     *("[a(a=1)", "a(a=1),", "{", "{ ", '{"', '{"name":', '{"name":"find",', '{"arguments":{', "{name:", "{}", "# \n"),
     *("<tool-call>", "<tool-call ", "<tool-call name=", '<tool-call name="find">', "<tool-call>{", '<tool-call>["'),
+    *('<tool-call name="find">{"q":"', "[find(q=", '{"name":"find","arguments":'),
     *("<rg-tool-call>", "<rg-tool-call name='find'>", "<rg-tool-call name='find'><a>", "</rg-tool-call>"),
     *("token", '"token', '"token" ', '"token":"', "--token ", "--a-", "eyJaaaaaaaaaa-", "eyJaaaaaaaaaa.", "sk-"),
     *("<reason>", "<reason></reason>", "<summary>", "<passing>", "<thinking>", "<think></think>"),

@@ -6,13 +6,10 @@ import sys
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
-
 from refold import AgentModule, Decision, Engine, Observation, StateSchema
 from refold.modules.agent import AgentInput, Config, Stop, Toolset, tool, tool_context, tool_method
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.modes import TEXT_MODES, ToolMode, prompt_for, read_answer
 from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
 
 
@@ -124,47 +121,6 @@ def test_b14_a_call_of_an_unknown_tool_is_answered_by_a_tools_message_with_its_i
     [message] = run([find], ToolCall.of("c9", "fnd", {"q": "x"})).messages
     assert (message.role, message.tool_call_id) == ("tool", "c9")
     assert "did you mean 'find'?" in message.content
-
-
-@pytest.mark.parametrize("mode", TEXT_MODES)
-def test_b16_markup_in_arguments_negative_numbers_and_quotes_are_read(mode: ToolMode) -> None:
-    arguments = {"text": 'a < b & c > "d"', "n": -1, "list": [-2.5]}
-    written = TEXT_MODES[mode].write([ToolCall.of("c1", "note", arguments), ToolCall.of("c2", "note", arguments)])
-    reading = TEXT_MODES[mode].read(f"before {written} after")
-    assert [json.loads(c.arguments) for c in reading.calls] == [arguments, arguments]
-    assert reading.text.split() == ["before", "after"]
-
-
-def test_b16_arguments_as_a_string_and_history_as_valid_json() -> None:
-    [found] = TEXT_MODES["json"].read('{"name": "f", "arguments": "{\\"a\\": \\"b\\"}"}').calls
-    assert json.loads(found.arguments) == {"a": "b"}
-    quoted = ToolCall.of("c1", "f", {"a": 'say "hi"'})
-    assert json.loads(TEXT_MODES["json"].write([quoted])) == {"name": "f", "arguments": {"a": 'say "hi"'}}
-
-
-def test_b16_xml_changes_no_stored_message_and_tells_the_name_that_is_called() -> None:
-    @tool
-    def find(q: str) -> str:
-        return q
-
-    find.namespace = ("shop",)
-    stored = [
-        Message("assistant", "", tool_calls=[call("shop__find", q="tea")]),
-        Message("tool", "x", tool_call_id="c1"),
-    ]
-    before = [m.to_dict() for m in stored]
-    prompt = prompt_for("xml", stored, [find.definition])
-    assert [m.to_dict() for m in stored] == before
-    assert '<rg-tool name="shop__find">' in prompt.messages[0].content
-    [read] = read_answer("xml", prompt.messages[1]).message.tool_calls or []
-    assert read.name == find.wire_name
-
-
-def test_b16_a_call_that_cannot_be_read_does_not_end_the_run_unheard() -> None:
-    said = Message("assistant", '<tool-call>{"name": "find", "arguments": {"q": tea}}</tool-call>')
-    answer = read_answer("json-with-tag", said)
-    assert answer.problems
-    assert answer.message is said
 
 
 async def test_b17_what_a_tool_puts_into_metadata_is_json_or_an_error_that_is_told() -> None:
