@@ -75,11 +75,11 @@ def why_guarded(root: Path, path: str) -> str | None:
     return None
 
 
-def guarded_folders(root: Path) -> dict[Path, str | None]:
-    """Return the existing guarded paths of a workspace.
+def guarded_folders(root: Path, *, targets: bool = True) -> dict[Path, str | None]:
+    """Return the existing guarded paths of a workspace; of a link, the value is its target.
 
-    They are folders, and files that are run, or that point to a repository elsewhere. Of a link, the value is its
-    target, which is guarded as well.
+    They are folders, and files that are run, or that point to a repository elsewhere. With `targets`, the paths to
+    which links and such files point are guarded as well.
     """
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in marked_folders(root, _is_marked).items():
@@ -87,7 +87,8 @@ def guarded_folders(root: Path) -> dict[Path, str | None]:
             plain, path = plain_name(name), folder / name
             if plain == ".git" or plain in _RUN_BY_OTHERS:
                 found.add(path)
-                found.update(each for each in _led_to(path) if each != root and each.is_relative_to(root))
+                led_to = _led_to(path) if targets else ()
+                found.update(each for each in led_to if each != root and each.is_relative_to(root))
             elif plain == ".refold" and (path / "capabilities").is_dir():
                 found.add(path / "capabilities")
         if folder != root and _is_git_directory(names):
@@ -119,7 +120,8 @@ def open_up(path: Path, writable: Sequence[Path]) -> None:
         if any(folder.is_relative_to(each) for each in writable) and folder.is_dir() and not folder.is_symlink():
             mode = stat.S_IMODE(folder.stat().st_mode)
             if mode & stat.S_IRWXU != stat.S_IRWXU:
-                folder.chmod(mode | stat.S_IRWXU)
+                with suppress(PermissionError):  # another user's
+                    folder.chmod(mode | stat.S_IRWXU)
 
 
 def plain_name(name: str) -> str:

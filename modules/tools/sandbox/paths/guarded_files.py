@@ -44,7 +44,7 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
     try:
         yield guards
     finally:
-        made = dict(guarded_folders(root).items() - before.items()) if workspace.guard else {}
+        made = dict(guarded_folders(root, targets=False).items() - before.items()) if workspace.guard else {}
         guards.notes += [
             f"[{path.relative_to(root)} would be run as code outside the sandbox, and was made unusable; call again "
             "with outside=true if you need it, and say why. Workspace(root, guard=False) lets tools make it]"

@@ -117,6 +117,11 @@ async def test_what_a_command_makes_that_others_would_run_is_made_unusable(place
     for text in ("git init -q .", "git init -q deep/er", "git init -q --bare b", "git init -q --separate-git-dir s w"):
         done = await sandbox.exec(["sh", "-c", f"{text}; echo done"])
         assert "would be run as code" in done.output
+    (place / "src").mkdir()
+    for text in ("ln -s ../src l/.git", "ln -s ../src l/.idea", "echo gitdir: ../src > l/.git"):
+        assert "would be run as code" in (await sandbox.exec(["sh", "-c", f"mkdir -p l; {text}"])).output, text
+        assert (place / "src").is_dir(), "what it points to is left alone"
+        assert all(".set-aside-" in each.name for each in (place / "l").iterdir())
     closed = "mkdir -p c/.git/hooks; echo x > c/.git/hooks/post-commit; chmod 555 c/.git c; echo done"
     for text in ("mkdir vs; ln -s vs .vscode; echo done", "echo x > e; ln -s e .envrc", closed):
         assert "would be run as code" in (await sandbox.exec(["sh", "-c", text])).output, text
