@@ -24,7 +24,7 @@ def behind_alias(annotation: Any) -> Any:
     """
     alias = get_origin(annotation) or annotation
     value = alias.__value__
-    return ForwardRef(value) if isinstance(value, str) else _filled(value, _given(alias, get_args(annotation)))
+    return ForwardRef(value) if isinstance(value, str) else _filled(value, _type_arguments(alias, get_args(annotation)))
 
 
 def without_alias(annotation: Any) -> Any:
@@ -36,20 +36,20 @@ def without_alias(annotation: Any) -> Any:
     return annotation
 
 
-def _given(alias: Any, args: tuple[Any, ...]) -> dict[Any, Any]:
+def _type_arguments(alias: Any, args: tuple[Any, ...]) -> dict[Any, Any]:
     return dict(zip(alias.__type_params__, args, strict=False))
 
 
-def _filled(annotation: Any, given: Mapping[Any, Any]) -> Any:
+def _filled(annotation: Any, provided: Mapping[Any, Any]) -> Any:
     """Return an annotation with types in place of type parameters."""
     if isinstance(annotation, TypeVar):
-        return given.get(annotation, annotation)
+        return provided.get(annotation, annotation)
     generic = getattr(annotation, "__pydantic_generic_metadata__", {})
     origin = generic.get("origin") or get_origin(annotation)
     args = generic.get("args") or get_args(annotation)
-    if not given or not args or origin is Literal:
+    if not provided or not args or origin is Literal:
         return annotation
     if origin is Annotated:
-        return Annotated[(_filled(args[0], given), *args[1:])]
-    filled = tuple(_filled(each, given) for each in args)
+        return Annotated[(_filled(args[0], provided), *args[1:])]
+    filled = tuple(_filled(each, provided) for each in args)
     return Union[filled] if origin is types.UnionType else origin[filled]  # noqa: UP007 - of a tuple of types

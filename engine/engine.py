@@ -277,8 +277,8 @@ class Engine(Generic[S]):
             folder = trace.place.store
         elif folder is None and trace.path is not None:
             folder = trace.path.parent
-        wanted, module = replace(self._options(), without_files=without_files), self.module
-        plan = plan_of_fork(module, trace, at, None, budget, wanted, folder, reuse_effects=True, answers=answers)
+        expected, module = replace(self._options(), without_files=without_files), self.module
+        plan = plan_of_fork(module, trace, at, None, budget, expected, folder, reuse_effects=True, answers=answers)
         return await execute(plan)
 
     def fork(
@@ -335,9 +335,9 @@ class Engine(Generic[S]):
             StateValueError, StateError: the state, edited or not, does not fit the module's class.
         """
         budget, loaded = options.budget(budget), self.load(trace)
-        wanted, home = replace(self._options(), without_files=without_files), self.traces
+        expected, home = replace(self._options(), without_files=without_files), self.traces
         how: dict[str, Any] = {"reuse_effects": reuse_effects, "live_calls": live_calls}
-        plan = plan_of_fork(self.module, loaded, at, edit, budget, wanted, home, **how)
+        plan = plan_of_fork(self.module, loaded, at, edit, budget, expected, home, **how)
         return await execute(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:

@@ -125,7 +125,7 @@ class Module(Generic[S]):
         """
         return None
 
-    def told_result(self, name: str, result: Any) -> Any:
+    def recorded_result(self, name: str, result: Any) -> Any:
         """Return the recorded form of `result` in an answer `{"ran": result}`.
 
         This is the result itself, unless the module's tools wrap their results. An override raises ValueError, with the
@@ -142,16 +142,16 @@ class MakesModule(Protocol[MadeS]):
         ...
 
 
-def module_of(given: "Module[S] | MakesModule[S]") -> Module[S]:
+def module_of(provided: "Module[S] | MakesModule[S]") -> Module[S]:
     """Return a module as it is, or an Agent's module.
 
     Raises UsageError for anything else.
     """
-    make = None if isinstance(given, type | Module) else getattr(given, "module", None)
-    found: Any = make() if callable(make) else given
+    make = None if isinstance(provided, type | Module) else getattr(provided, "module", None)
+    found: Any = make() if callable(make) else provided
     if isinstance(found, Module):
         return found
-    kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    kind = f"the class {provided.__name__}" if isinstance(provided, type) else f"a {type(provided).__name__}"
     raise UsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 
 
@@ -169,11 +169,11 @@ def refuse_while_importing() -> None:
 def _differing(cls: type[Module[Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     signature = inspect.signature(cls.__init__)
     try:
-        given = signature.bind_partial(None, *args, **kwargs).arguments
+        provided = signature.bind_partial(None, *args, **kwargs).arguments
     except TypeError:
         return ()  # the constructor is called next, and refuses them
-    names = list(given)[1:]  # without `self`
-    return tuple(name for name in names if not _same(given[name], signature.parameters[name].default))
+    names = list(provided)[1:]  # without `self`
+    return tuple(name for name in names if not _same(provided[name], signature.parameters[name].default))
 
 
 def _same(value: Any, default: Any) -> bool:

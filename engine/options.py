@@ -44,77 +44,80 @@ class EngineOptions(CommonOptions, total=False):
     budget: RuntimeBudget | None
 
 
-def checked(name: str, given: T, fits: bool, wanted: str) -> T:
+def checked(name: str, argument: T, fits: bool, expected: str) -> T:
     """Return the value of an option that fits; otherwise raise UsageError."""
     if fits:
-        return given
-    if isinstance(given, type):
-        shown = f"the class {given.__name__}; write {given.__name__}(...)"
+        return argument
+    if isinstance(argument, type):
+        shown = f"the class {argument.__name__}; write {argument.__name__}(...)"
     else:
-        shown = without_password(f"{given!r:.80}")
-    raise UsageError(f"{name} must be {wanted}, got {shown}")
+        shown = without_password(f"{argument!r:.80}")
+    raise UsageError(f"{name} must be {expected}, got {shown}")
 
 
-def has(given: Any, *methods: str) -> bool:
-    """Return whether `given` is an object, not a class, with these methods."""
-    return not isinstance(given, type) and all(callable(getattr(given, each, None)) for each in methods)
+def has(argument: Any, *methods: str) -> bool:
+    """Return whether `argument` is an object, not a class, with these methods."""
+    return not isinstance(argument, type) and all(callable(getattr(argument, each, None)) for each in methods)
 
 
-def several(name: str, given: Any) -> tuple[Any, ...]:
+def several(name: str, argument: Any) -> tuple[Any, ...]:
     """Return the items of a list."""
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        return tuple(given)
-    raise UsageError(f"{name} must be a list, got {given!r:.80}; write {name}=[...]")
+    if isinstance(argument, Iterable) and not isinstance(argument, str):
+        return tuple(argument)
+    raise UsageError(f"{name} must be a list, got {argument!r:.80}; write {name}=[...]")
 
 
-def stop_criteria(given: Any) -> tuple[StopCriteria, ...]:
+def stop_criteria(argument: Any) -> tuple[StopCriteria, ...]:
     """Return the stop criteria."""
-    wanted = "a list of stop criteria, such as MaxStepsCriteria(20)"
-    return tuple(checked("stop", each, has(each, "should_stop"), wanted) for each in several("stop", given))
+    expected = "a list of stop criteria, such as MaxStepsCriteria(20)"
+    return tuple(checked("stop", each, has(each, "should_stop"), expected) for each in several("stop", argument))
 
 
-def observers(given: Any) -> tuple[Observer, ...]:
+def observers(argument: Any) -> tuple[Observer, ...]:
     """Return the functions that are called with each record."""
-    wanted = "a list of functions of a Record"
-    return tuple(checked("observers", each, callable(each), wanted) for each in several("observers", given))
+    expected = "a list of functions of a Record"
+    return tuple(checked("observers", each, callable(each), expected) for each in several("observers", argument))
 
 
-def budget(given: RuntimeBudget | None) -> RuntimeBudget | None:
+def budget(argument: RuntimeBudget | None) -> RuntimeBudget | None:
     """Return the budget of a run; a TaskBudget is refused."""
-    fits = given is None or isinstance(given, RuntimeBudget)
-    wanted = "a RuntimeBudget, such as RuntimeBudget(max_steps=50); a TaskBudget belongs to a Task"
-    return checked("budget", given, fits, wanted)
+    fits = argument is None or isinstance(argument, RuntimeBudget)
+    expected = "a RuntimeBudget, such as RuntimeBudget(max_steps=50); a TaskBudget belongs to a Task"
+    return checked("budget", argument, fits, expected)
 
 
-def durability(given: Any) -> Durability:
+def durability(argument: Any) -> Durability:
     """Return the durability of records."""
-    return cast(Durability, checked("durability", given, given in get_args(Durability), "'process', 'power' or 'none'"))
-
-
-def redactor(given: Any) -> Redactor | None:
-    """Return the redactor of a run; errors show no secret."""
-    if isinstance(given, bool | Redactor | Mapping):
-        return make_redactor(given)
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        values = list(given)
-        if all(isinstance(each, str) for each in values):
-            return make_redactor(values)
-    raise UsageError(
-        f"redact must be True, False, a list of secret texts, or a mapping of names to them, got {type(given).__name__}"
+    return cast(
+        Durability, checked("durability", argument, argument in get_args(Durability), "'process', 'power' or 'none'")
     )
 
 
-def home(given: Any) -> TraceHome:
+def redactor(argument: Any) -> Redactor | None:
+    """Return the redactor of a run; errors show no secret."""
+    if isinstance(argument, bool | Redactor | Mapping):
+        return make_redactor(argument)
+    if isinstance(argument, Iterable) and not isinstance(argument, str | bytes):
+        values = list(argument)
+        if all(isinstance(each, str) for each in values):
+            return make_redactor(values)
+    raise UsageError(
+        "redact must be True, False, a list of secret texts, or a mapping of names to them, "
+        f"got {type(argument).__name__}"
+    )
+
+
+def home(argument: Any) -> TraceHome:
     """Return the folder or store for traces."""
-    if isinstance(given, str) and is_url(given):
-        return open_store(given)
-    if given is None or isinstance(given, Path | str):
-        return None if given is None else Path(given)
-    wanted = "the path of a folder, a store, or the URL of one"
-    return cast(TraceStore, checked("traces", given, has(given, "create", "under"), wanted))
+    if isinstance(argument, str) and is_url(argument):
+        return open_store(argument)
+    if argument is None or isinstance(argument, Path | str):
+        return None if argument is None else Path(argument)
+    expected = "the path of a folder, a store, or the URL of one"
+    return cast(TraceStore, checked("traces", argument, has(argument, "create", "under"), expected))
 
 
-def workspace(given: Any) -> Path | None:
+def workspace(argument: Any) -> Path | None:
     """Return the path of a workspace, or None."""
-    checked("workspace", given, given is None or isinstance(given, Path | str), "the path of a folder")
-    return None if given is None else Path(given)
+    checked("workspace", argument, argument is None or isinstance(argument, Path | str), "the path of a folder")
+    return None if argument is None else Path(argument)

@@ -182,12 +182,12 @@ class RunResult(Generic[S]):
         why = str(self.error) if self.error is not None else str(self.stop_reason)
         if self.error is None and self.waiting:
             why = "; ".join(str(request.prompt or request.kind) for request in self.waiting)
-        said = f": {why}" if self.status is not RunStatus.cancelled else ""
+        reason = f": {why}" if self.status is not RunStatus.cancelled else ""
         place = self.trace.path or self.trace.place
         where = f"; trace {place}" if place is not None else ""
         if place is not None:
             where += remedy(self.status, None if self.error is None else self.error.to_dict(), self.steps)
-        return f"run {self.run_id} {predicate(self.status)}{said}{where}"
+        return f"run {self.run_id} {predicate(self.status)}{reason}{where}"
 
     @property
     def live_from(self) -> dict[str, Any] | None:
@@ -201,7 +201,7 @@ class RunResult(Generic[S]):
 
 def live_from(trace: Trace) -> dict[str, Any] | None:
     """See RunResult.live_from."""
-    data = next((event["data"] for event in told_live(trace)), None)
+    data = next((event["data"] for event in live_events(trace)), None)
     return None if data is None else {**data, "args": trace.value(data["args"])}
 
 
@@ -226,7 +226,7 @@ def has_ended(trace: Trace) -> bool:
     return not (trace.status == RunStatus.stopped and trace.stop_reason in BUDGETS)
 
 
-def told_live(trace: Trace) -> Iterator[Record]:
+def live_events(trace: Trace) -> Iterator[Record]:
     """Yield the `live_from` events; a true `reused` ends all reuse."""
     if "reuse_effects" in (trace.header.get("parent") or {}):
         for record in trace.records:

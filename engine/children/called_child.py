@@ -47,7 +47,7 @@ class Place:
 class CalledChild(ChildRun):
     """A child run that a call has started.
 
-    It works in the call (`bring_for`) or, after `start`, in a task of its own. Its `label` is such as
+    It works in the call (`run_for`) or, after `start`, in a task of its own. Its `label` is such as
     `2.helper-1f3a9c2b04`. If `recorded`, an earlier attempt has recorded its start. Raises UsageError outside of
     the event loop of `run`, and for tools that the child cannot have.
     """
@@ -88,10 +88,10 @@ class CalledChild(ChildRun):
         super().__init__(run, at_work, plan, link, {"run": run_id, "child": name}, recorded)
         self.step = place.step
 
-    async def bring_for(self, call: Call) -> RunResult:
+    async def run_for(self, call: Call) -> RunResult:
         """Run the child to its end for a waiting call."""
         with self.awaiting(call):
-            return await self.bring()
+            return await self.run_to_end()
 
     @contextmanager
     def awaiting(self, call: Call) -> Iterator[None]:

@@ -82,7 +82,7 @@ async def run_child(
 
     async def work() -> dict[str, Any]:
         assert child is not None
-        run, job = child.run, Job(partial(child.bring_for, call), child.run.context.copy())
+        run, job = child.run, Job(partial(child.run_for, call), child.run.context.copy())
         call.waits_by(run.waits.waited)
         call.on_left(partial(run.waits.in_loop, job.cancel))
         return ChildResult.of(await job.run(), value).to_dict()

@@ -115,12 +115,12 @@ class CandidateChild(ChildRun):
         plan = replace(plan, candidate=candidate, state=point.state)
         super().__init__(run, at_work, plan, link, {"run": run_id}, run_id in earlier.opened)
 
-    async def bring_in(self, environment: Environment | None) -> ChildEnd:
+    async def run_in(self, environment: Environment | None) -> ChildEnd:
         """Run the candidate in this environment, at most to its limit."""
         candidate = self.plan.candidate
         assert candidate is not None
         self.plan = replace(self.plan, candidate=replace(candidate, environment=environment))
-        result = await self.bring()
+        result = await self.run_to_end()
         runner, reason = self.runner, result.stop_reason
         error = str(result.error or reason) if result.status is RunStatus.failed else None
         if runner is None:
@@ -152,8 +152,8 @@ class CandidateChild(ChildRun):
     def _belongs(self, trace: Trace) -> bool:
         origin, hash_ = self._family().relative(self.point.run_id), (trace.parent or {}).get("hash")
         first = next((record["decision"] for record in trace.records if record.kind == "decide"), None)
-        wanted = orjson.loads(dump(self.decision.with_ids(0).to_dict()))
-        known = first in (None, wanted) and any(record.hash == hash_ for record in origin.records)
+        expected = orjson.loads(dump(self.decision.with_ids(0).to_dict()))
+        known = first in (None, expected) and any(record.hash == hash_ for record in origin.records)
         return known and is_linked(trace, self.link)
 
     def _runs_again(self, trace: Trace) -> bool:

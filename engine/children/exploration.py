@@ -26,7 +26,7 @@ import anyio
 from orjson import dumps
 
 from ...traces.errors import UsageError
-from ..concurrency.tasks import several, the_one_of
+from ..concurrency.tasks import main_error, several
 from ..effects.budget import EndedFromAbove
 from ..effects.context import Frame
 from ..effects.spec import is_async
@@ -95,7 +95,7 @@ class Exploration:
                 if run.stopping is not None:  # a score may have swallowed the error of a used-up budget
                     self._cut_off()
         except BaseException as raised:  # noqa: BLE001 - all but the end of a budget is raised again
-            error = the_one_of([raised])
+            error = main_error([raised])
             if isinstance(error, BudgetExceededError) and not isinstance(error, EndedFromAbove):
                 run.note_stop(error)
                 self._cut_off()
@@ -127,16 +127,18 @@ class Exploration:
             raise UsageError(f"children run for a whole number of steps, at least 1, got {steps!r}")
         if self._cut is not None:
             raise _Cut
-        asked = None if candidates is None else list(candidates)
+        requested = None if candidates is None else list(candidates)
         self._check_known(*nodes)
-        wanted = [(node, n) for node in nodes for n in (range(len(node.candidates)) if asked is None else asked)]
-        for node, number in wanted:
+        expected = [
+            (node, n) for node in nodes for n in (range(len(node.candidates)) if requested is None else requested)
+        ]
+        for node, number in expected:
             if not 0 <= number < len(node.candidates):
                 raise UsageError(
                     f"the node at {node.place!r} has no candidate {number!r}; "
                     f"it has {len(node.candidates)}, numbered from 0"
                 )
-        fresh = {_below(node, n): (node, n) for node, n in wanted if _below(node, n) not in self._growing}
+        fresh = {_below(node, n): (node, n) for node, n in expected if _below(node, n) not in self._growing}
         self._growing.update({place: anyio.Event() for place in fresh})
         try:
             if fresh:
@@ -144,7 +146,7 @@ class Exploration:
         finally:
             for place in fresh:
                 self._growing[place].set()  # also if no child was started, so that other callers do not wait for one
-        places = [_below(node, number) for node, number in wanted]
+        places = [_below(node, number) for node, number in expected]
         for place in places:
             if place not in self._nodes:
                 await self._growing[place].wait()  # another task grows this node
@@ -159,16 +161,16 @@ class Exploration:
         def take(place: str, value: float) -> None:
             self._nodes[place].score = value
 
-        asked = {node.place: (node.state,) for node in nodes if node.score is None and node.lost is None}
-        await self._ask(score, asked, take)
+        requested = {node.place: (node.state,) for node in nodes if node.score is None and node.lost is None}
+        await self._ask(score, requested, take)
         return [score_of(node) for node in nodes]
 
     async def weigh(self, node: Node, score: CandidateScore) -> list[float]:
         """See Branch.weigh."""
         self._check_known(node)
-        asked = {_below(node, n): (node.state, each) for n, each in enumerate(node.candidates)}
-        await self._ask(score, asked, self._weights.__setitem__)
-        return [self._weights[place] for place in asked]
+        requested = {_below(node, n): (node.state, each) for n, each in enumerate(node.candidates)}
+        await self._ask(score, requested, self._weights.__setitem__)
+        return [self._weights[place] for place in requested]
 
     async def _ask(self, score: Any, asked: Mapping[str, tuple[Any, ...]], take: Callable[[str, float], None]) -> None:
         """Call `score` for each place, and let `take` receive its number."""
@@ -217,7 +219,7 @@ class Exploration:
             if not set(ids) <= self._earlier.opened:
                 opened = {"place": node.place, "run": node.run_id, "children": ids}
                 run.write("branch", run.step, {"opened": opened})
-        await several([partial(self._bring, node, child) for node, child in runs], self._concurrency)
+        await several([partial(self._run_child, node, child) for node, child in runs], self._concurrency)
         for node, child in runs:
             self._follow(_below(node, child.number), child.run_id)
         if self._cut is not None:
@@ -231,14 +233,14 @@ class Exploration:
             args = {"place": place, **{name: went[name] for name in ("step", "phase", "name")}}
             run.reuse.end(run.step, "branch", run_id, dumps(args), went["why"])
 
-    async def _bring(self, node: Node, child: CandidateChild) -> None:
+    async def _run_child(self, node: Node, child: CandidateChild) -> None:
         """Run one child and add its end to the tree."""
         place = _below(node, child.number)
         try:
             async with self._room:
                 if self._cut is not None:
                     return
-                end = await child.bring_in(await self._worlds.fork(node.place, place))
+                end = await child.run_in(await self._worlds.fork(node.place, place))
             if end.cut is not None:
                 self._cut = self._cut or end.cut
                 return

@@ -98,7 +98,7 @@ class ChildRun:
         self._shown = shown
         self._recorded = recorded
 
-    async def bring(self) -> RunResult:
+    async def run_to_end(self) -> RunResult:
         """Run the child to its end, and forward its requests."""
         result = await self.advance()
         while result.waiting:
@@ -113,20 +113,20 @@ class ChildRun:
                 return await self._drive(self._new_plan())
             self.started.set()
             if has_ended(trace) and not self._runs_again(trace):
-                return self._told(result_of(trace, self.plan.module))
-            return self._told(await self._drive(await self._resumed({})))
+                return self._expire_shown(result_of(trace, self.plan.module))
+            return self._expire_shown(await self._drive(await self._resumed({})))
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
         """Resume a waiting child with `answers`, until it ends or waits again."""
         expired = [name for name, answer in answers.items() if answer is _EXPIRED]
-        given = {name: answer for name, answer in answers.items() if answer is not _EXPIRED}
+        provided = {name: answer for name, answer in answers.items() if answer is not _EXPIRED}
         with self._attempt():
-            return self._told(await self._drive(await self._resumed(given, expired)))
+            return self._expire_shown(await self._drive(await self._resumed(provided, expired)))
 
     def _attempt(self) -> AbstractContextManager[None]:
         return self.run.waits.child_at_work()
 
-    def _told(self, result: RunResult) -> RunResult:
+    def _expire_shown(self, result: RunResult) -> RunResult:
         """Close requests that the parent shows and that have expired."""
         waits = self.run.waits
         shown = [each for each in waits.open_requests() if each.details.get("run") == self.run_id]
@@ -145,26 +145,28 @@ class ChildRun:
         refusals: dict[str, list[str]] = {each.id: [] for each in requests}
         with self._attempt():
             while True:
-                asked = {_again(each.id, len(refusals[each.id])): each for each in requests}
-                shown = {name: {"refused": refusals[each.id][-1]} for name, each in asked.items() if refusals[each.id]}
-                given = await self._asked([replace(each, id=name) for name, each in asked.items()], shown)
+                requested = {_again(each.id, len(refusals[each.id])): each for each in requests}
+                shown = {
+                    name: {"refused": refusals[each.id][-1]} for name, each in requested.items() if refusals[each.id]
+                }
+                provided = await self._ask_each([replace(each, id=name) for name, each in requested.items()], shown)
                 answers = dict[str, Any]()
-                for name, answer in given.items():
-                    if answer is _EXPIRED or (problem := self._problem({asked[name].id: answer})) is None:
-                        answers[asked[name].id] = answer
+                for name, answer in provided.items():
+                    if answer is _EXPIRED or (problem := self._problem({requested[name].id: answer})) is None:
+                        answers[requested[name].id] = answer
                     else:
-                        refusals[asked[name].id].append(problem)
+                        refusals[requested[name].id].append(problem)
                 if answers:
                     return answers
 
-    async def _asked(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
-        run, given = self.run, dict[str, Any]()
+    async def _ask_each(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
+        run, provided = self.run, dict[str, Any]()
 
         async def ask(request: WaitRequest) -> None:
             details = {**request.details, **self._shown, **shown.get(request.id, {})}
-            asked = replace(request, details=details)
-            value = await run.waits.answer(asked, self.awaited_by)  # without handlers: the child has tried them
-            given[request.id] = _EXPIRED if request.id in run.waits.expired else value
+            requested = replace(request, details=details)
+            value = await run.waits.answer(requested, self.awaited_by)  # without handlers: the child has tried them
+            provided[request.id] = _EXPIRED if request.id in run.waits.expired else value
             group.cancel_scope.cancel()
 
         known = [each for each in requests if each.id in run.waits.answers]
@@ -172,7 +174,7 @@ class ChildRun:
             async with anyio.create_task_group() as group:
                 for request in known or requests:
                     group.start_soon(ask, request)
-        return given
+        return provided
 
     def _problem(self, answers: dict[str, Any]) -> str | None:
         """Return why the child refuses these answers, or None."""
@@ -229,8 +231,8 @@ class ChildRun:
         parent = self.run.writer.trace()
         shown = [name for each in parent.records for name in _shown_for(each, self.run_id)]
         waits = [each for each in trace.records if each.kind == "wait"] if trace is not None else []
-        asked = [request["id"] for each in waits for request in each["requests"]]
-        known = {_again(name, number) for name in asked for number in range(len(shown))}
+        requested = [request["id"] for each in waits for request in each["requests"]]
+        known = {_again(name, number) for name in requested for number in range(len(shown))}
         if not known.issuperset(shown):
             place = None if trace is None else trace.path or trace.place
             lost = "its trace is missing" if place is None else f"its trace is an older one: {place}"
@@ -297,9 +299,9 @@ class ChildRun:
     def _diverged(self, error: DivergenceError, *, called: bool = False) -> DivergenceError:
         """Report changed code of the child, or of one `called` by it."""
         found = [replace(each, run=each.run or self.run_id) for each in error.divergences]
-        told = DivergenceError(found, fork_at=self.step)
-        self.run.diverges_below(told, ends=self.ends_with_child and not called)
-        return told
+        reported = DivergenceError(found, fork_at=self.step)
+        self.run.diverges_below(reported, ends=self.ends_with_child and not called)
+        return reported
 
     # what differs between the kinds of children
 

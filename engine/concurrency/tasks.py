@@ -174,12 +174,12 @@ async def several(jobs: Sequence[Callable[[], Awaitable[None]]], concurrency: in
         for _ in range(min(len(jobs), concurrency)):
             group.start_soon(worker)
     if errors:
-        error = the_one_of(errors)
+        error = main_error(errors)
         raise error from error.__cause__
     await checkpoint_if_cancelled()
 
 
-def the_one_of(errors: Iterable[BaseException]) -> BaseException:
+def main_error(errors: Iterable[BaseException]) -> BaseException:
     """Return the most important of several errors, with groups unpacked.
 
     Errors that are no Exception (such as KeyboardInterrupt) come first, cancellations last; of equals, the first
@@ -187,8 +187,8 @@ def the_one_of(errors: Iterable[BaseException]) -> BaseException:
     """
     found = [leaf for error in errors for leaf in _leaves(error)]
     cancelled = anyio.get_cancelled_exc_class()
-    told = [each for each in found if not isinstance(each, cancelled)] or found
-    return next((each for each in told if not isinstance(each, Exception)), told[0])
+    reported = [each for each in found if not isinstance(each, cancelled)] or found
+    return next((each for each in reported if not isinstance(each, Exception)), reported[0])
 
 
 class EngineExit(BaseException):

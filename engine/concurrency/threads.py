@@ -100,9 +100,9 @@ def _awaitable(error: BaseException) -> BaseException:
     """
     if not isinstance(error, StopIteration | GeneratorExit):
         return error
-    told = RuntimeError(f"{type(error).__name__} left a sync function")
-    told.__cause__ = error
-    return told
+    wrapped = RuntimeError(f"{type(error).__name__} left a sync function")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 class Job(_Call, asyncio.Future[Any]):

@@ -202,14 +202,14 @@ class RuntimeBudget:
         return document if self.assumed_price is None else {**document, "assumed_price": [*self.assumed_price]}
 
 
-def _price(given: Any) -> tuple[float, float]:
+def _price(provided: Any) -> tuple[float, float]:
     """Check and return a price for tokens in and out; raises ValueError."""
-    numbers = list(given) if isinstance(given, list | tuple) else []
+    numbers = list(provided) if isinstance(provided, list | tuple) else []
     good = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 <= n < math.inf for n in numbers)
     if len(numbers) != 2 or not good:
         raise ValueError(
             "assumed_price is two numbers of at least 0, US dollars per million tokens in and out, "
-            f"such as (3, 15); got {given!r}"
+            f"such as (3, 15); got {provided!r}"
         )
     return float(numbers[0]), float(numbers[1])
 
@@ -280,13 +280,13 @@ class Account:
             return True
         if not self._reserve_own(tokens):
             return False
-        given = False
+        provided = False
         try:
-            given = self._parent is None or self._parent.reserve(tokens)
+            provided = self._parent is None or self._parent.reserve(tokens)
         finally:
-            if not given:
+            if not provided:
                 self._give_back(tokens)
-        return given
+        return provided
 
     def _reserve_own(self, tokens: int) -> bool:
         limit = self.budget.max_tokens

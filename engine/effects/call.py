@@ -222,7 +222,7 @@ class Call:
         """Let `stop` end the work if the enclosing hook ends first."""
         self.when_left = stop
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the reservation and charges of a suspended run's call."""
         self.run.account.settle(self.reserved, None, self)
         self.reserved, self.charged = 0, None
@@ -431,8 +431,8 @@ def carry_out_here(
     finally:
         error = None  # its traceback refers to this frame
         reset_frame(token)
-    held, data, _ = call.finish(value)
-    return held, data
+    result, data, _ = call.finish(value)
+    return result, data
 
 
 def _is_cut_off(error: BaseException) -> bool:

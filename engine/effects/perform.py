@@ -49,8 +49,8 @@ async def perform(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if frame is None:
         return await fn(*args, **kwargs) if is_async(fn) else await in_thread(functools.partial(fn, *args), kwargs)
     spec = spec_of(fn)
-    held, data, _ = await outcome_of(frame.host.begin(frame, spec, spec.named(args, kwargs)), fn, args, kwargs)
-    return typed(spec, data, held)
+    result, data, _ = await outcome_of(frame.host.begin(frame, spec, spec.named(args, kwargs)), fn, args, kwargs)
+    return typed(spec, data, result)
 
 
 async def perform_as(
@@ -83,8 +83,8 @@ async def perform_as(
         value = body() if is_async(body) else await in_thread(body, {})
         return await value if inspect.isawaitable(value) else value
     spec = spec_as(name, Marks(idempotent, timeout, usage, tokens), is_async(body), returns)
-    held, data, _ = await outcome_of(frame.host.begin(frame, spec, dict(request)), body, (), {})
-    return typed(spec, data, held)
+    result, data, _ = await outcome_of(frame.host.begin(frame, spec, dict(request)), body, (), {})
+    return typed(spec, data, result)
 
 
 def in_run() -> bool:
@@ -126,8 +126,8 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if call.order is not None and not in_event_loop():
         with waits_in_thread():
             call.order.turn_in_thread()
-    held, data = carry_out_here(call, fn, args, kwargs)
-    return cast(R, typed(spec, data, held))
+    result, data = carry_out_here(call, fn, args, kwargs)
+    return cast(R, typed(spec, data, result))
 
 
 def now() -> datetime:

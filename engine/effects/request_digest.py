@@ -3,7 +3,7 @@
 Arguments take two forms:
 
     form    (`json_form`)   plain JSON values, but frozen parts of a state stay as they are; its digest is recorded
-    shown   (`Asked.data`)  what the intent carries; a part of the committed state becomes a pointer
+    shown   (`RequestForm.data`)  what the intent carries; a part of the committed state becomes a pointer
 
 An agent passes its whole conversation to the model in every step. The digest is taken from the value, and long frozen
 lists and models keep theirs, so that hashing costs little. The pointer keeps the conversation from being written once a
@@ -231,7 +231,7 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
 
 
 @dataclass(slots=True)
-class Asked:
+class RequestForm:
     """A request: an effect's arguments as written, and their digest.
 
     `clear` is the digest of the arguments before redaction, and `form` their value before redaction. Both are needed
@@ -246,9 +246,9 @@ class Asked:
     form: Mapping[str, Any]
 
 
-def asked_for(
+def request_form(
     name: str, args: Mapping[str, Any], prefix: bytes, refs: StateRefs, redactor: Redactor | None, learn: Learn
-) -> Asked:
+) -> RequestForm:
     """Return the request of a call inside the call that `prefix` identifies."""
     form = json_form(args, learn)
     shown = {name: value if type(value) in PLAIN else _shown(value, refs) for name, value in form.items()}
@@ -258,7 +258,7 @@ def asked_for(
     if redactor is not None and not redactor.is_idle and (clean := redactor.json(data)) is not data:
         shown = orjson.loads(clean)
         digest = request_digest(prefix, name, {key: read_form(value, refs.state) for key, value in shown.items()})
-    return Asked(name, clean, digest, clear, form)
+    return RequestForm(name, clean, digest, clear, form)
 
 
 def request_digest(prefix: bytes, name: str, args: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import PydanticUserError
 
 from ...traces.errors import DefinitionError, UsageError
-from ..concurrency.tasks import is_cancelled, stray, the_one_of
+from ..concurrency.tasks import is_cancelled, main_error, stray
 from ..errors import EffectError
 from ..loop.decision import Action, ActionResult, Decision, Observation, made
 from ..state.model import json_value
@@ -96,7 +96,7 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
         for task in tasks:  # something may have cancelled it before its first step
             task.close()
     if errors:
-        error = the_one_of(errors)
+        error = main_error(errors)
         raise error from error.__cause__
     await checkpoint_if_cancelled()
     return [results.get(i) or _cancelled_alone(call) for i, call in enumerate(begun)]

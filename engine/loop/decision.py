@@ -205,11 +205,11 @@ class Decision:
         The actions run at the same time, or one after the other if `parallel` is false. Their results keep the order
         of the actions.
         """
-        given = (actions,) if isinstance(actions, Action) else actions
-        plain = type(given) is tuple or type(given) is list  # isinstance with an ABC costs as much as the rest
-        if not plain and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
+        provided = (actions,) if isinstance(actions, Action) else actions
+        plain = type(provided) is tuple or type(provided) is list  # isinstance with an ABC costs as much as the rest
+        if not plain and (isinstance(provided, str | Mapping) or not isinstance(provided, Iterable)):
             raise UsageError(f"act() takes actions, got {type_name(actions)}; write Decision.act([Action(...)])")
-        taken = tuple(given)
+        taken = tuple(provided)
         decision = object.__new__(cls)
         members = {"mode": "act", "actions": taken, "rationale": rationale, "meta": meta, "parallel": parallel}
         object.__setattr__(decision, "__dict__", members)

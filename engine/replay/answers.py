@@ -88,33 +88,33 @@ class Answers:
         step = self.trace.unfinished
         effects = step.effects if step is not None else ()
         answers = self.answers = {name: answer for name, (_, answer) in answers_in(step).items()}
-        self.requests = _asked(step)
+        self.requests = _requests_in(step)
         open_now = {r.id: r for r in [*self._left(effects)[1], *self.requests] if r.id not in answers}
         late = [name for name in expired if name in open_now]
-        given = self._clean(_given(value, request, open_now, self.trace.run_id))
-        given = {name: self._checked(open_now[name], answer) for name, answer in given.items()}
+        provided = self._clean(_answers_by_request(value, request, open_now, self.trace.run_id))
+        provided = {name: self._checked(open_now[name], answer) for name, answer in provided.items()}
         if late:
             self._write("input", {"answers": dict.fromkeys(late), "expired": late})
             answers |= dict.fromkeys(late)
-        if given:
-            self._write("input", {"answers": given})
-            answers |= given
+        if provided:
+            self._write("input", {"answers": provided})
+            answers |= provided
         for effect in each_effect(effects):
-            told = outcome_told(answers.get(self._fate(effect)))
-            if told is not None and (effect.open or effect.cancelled):
-                self._write("outcome", {"intent": effect.seq, **told})
+            reported = outcome_from_answer(answers.get(self._fate(effect)))
+            if reported is not None and (effect.open or effect.cancelled):
+                self._write("outcome", {"intent": effect.seq, **reported})
         return self._left(effects)
 
     def _left(self, effects: tuple[Effect, ...]) -> tuple[frozenset[int], list[WaitRequest]]:
         """Return the intents to run again, and the unanswered requests about intents."""
-        told = [(effect.seq, self.answers.get(self._fate(effect))) for effect in each_effect(effects)]
-        again = frozenset(seq for seq, answer in told if isinstance(answer, Mapping) and "retry" in answer)
-        asked = [self._request(effect) for effect in unknown(effects, again)]
-        return again, [request for request in asked if request.id not in self.answers]
+        reported = [(effect.seq, self.answers.get(self._fate(effect))) for effect in each_effect(effects)]
+        again = frozenset(seq for seq, answer in reported if isinstance(answer, Mapping) and "retry" in answer)
+        requested = [self._request(effect) for effect in unknown(effects, again)]
+        return again, [request for request in requested if request.id not in self.answers]
 
-    def _clean(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _clean(self, provided: dict[str, Any]) -> dict[str, Any]:
         try:
-            exact = {name: json_result(answer, None, "the answer") for name, answer in given.items()}
+            exact = {name: json_result(answer, None, "the answer") for name, answer in provided.items()}
         except StateValueError as error:
             raise WaitAnsweredError(f"the answer cannot be written as JSON: {error}") from None
         cleaned: dict[str, Any] = thaw(exact if self._redactor is None else self._redactor.value(exact))
@@ -154,7 +154,7 @@ class Answers:
         spec = spec_of(fn, details["name"])
         result = answer["ran"]
         try:
-            result = self._module.told_result(details["name"], result)
+            result = self._module.recorded_result(details["name"], result)
             problem = spec.mistyped(result)
             if spec.returns is not None:
                 spec.returns.validate_json(orjson.dumps(result))
@@ -197,30 +197,32 @@ def fate_id(run_id: str, step: int, effect: Effect) -> str:
     return blake2b(place.encode(), digest_size=8).hexdigest()
 
 
-def _given(value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str) -> dict[str, Any]:
+def _answers_by_request(
+    value: Any, request: str | None, open_now: Mapping[str, WaitRequest], run_id: str
+) -> dict[str, Any]:
     """Return the answers in `value` by request; raises WaitAnsweredError."""
     if value is UNANSWERED:
         return {}
     if not open_now:
         raise WaitAnsweredError(f"run {run_id} has no open request; resume it without a value")
     if request is not None:
-        given = {request: value}
+        provided = {request: value}
     elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
-        given = dict(value)
+        provided = dict(value)
     elif len(open_now) == 1:
-        given = {next(iter(open_now)): value}
+        provided = {next(iter(open_now)): value}
     else:
         raise WaitAnsweredError(
             f"run {run_id} waits for {len(open_now)} answers; say which with request= (--request on the command line), "
             f"one of {', '.join(open_now)}"
         )
-    for name in given:
+    for name in provided:
         if name not in open_now:
             raise WaitAnsweredError(f"no request {name!r} is open in run {run_id}; open: {', '.join(open_now)}")
-    return given
+    return provided
 
 
-def outcome_told(answer: Any) -> dict[str, Any] | None:
+def outcome_from_answer(answer: Any) -> dict[str, Any] | None:
     """Return an unknown effect's outcome by its answer; None to run again."""
     if not isinstance(answer, Mapping) or "retry" in answer:
         return None
@@ -250,7 +252,7 @@ def expired_in(step: Step | None) -> frozenset[str]:
     return frozenset(name for record in records for name in record.get("expired") or ())
 
 
-def _asked(step: Step | None) -> list[WaitRequest]:
+def _requests_in(step: Step | None) -> list[WaitRequest]:
     """Return a step's requests, except those about the run's own effects."""
     found: dict[str, WaitRequest] = {}
     for record in step.records if step is not None else ():

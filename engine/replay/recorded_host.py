@@ -10,7 +10,7 @@ from ...traces.errors import DivergenceError
 from ..effects.call import Call
 from ..effects.context import Frame
 from ..effects.journal.journal import Journal, Match, Request
-from ..effects.request_digest import Learn, StateRefs, asked_for
+from ..effects.request_digest import Learn, StateRefs, request_form
 from ..effects.spec import EffectSpec
 from ..state.model import StateSchema
 from .divergence import Divergence
@@ -47,11 +47,11 @@ class ServedRun:
 
     def begin(self, frame: Frame, spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Call:
         """Look up the recorded outcome of a call, or raise DivergenceError."""
-        asked = asked_for(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
-        request = Request.of(frame, asked, self._refs.state)
+        requested = request_form(spec.name, args or {}, frame.prefix, self._refs, None, self.learn)
+        request = Request.of(frame, requested, self._refs.state)
         entry = self.journal.find(request, self.learn)
         if entry is None or (entry.recorded.outcome is None and not entry.effect.cancelled):
-            self._refuse(frame, spec.name, orjson.loads(asked.data), request.within)
+            self._refuse(frame, spec.name, orjson.loads(requested.data), request.within)
         call = Call(None, frame, spec, request.taken_as(entry.match), "", {})
         call.take(self.journal.outcome(entry) or entry.recorded, entry.give, entry)
         return call

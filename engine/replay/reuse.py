@@ -10,8 +10,8 @@ This answers "what would have happened if ...": only what follows from the edit 
     the call's name is one of `live_calls`          make the call live; other calls are reused all the same
     neither                                         make the call live, and end reuse: all later requests are live too
 
-The fork writes a `live_from` event at the first live call and at the end of reuse (`Tell`). Child runs and candidates
-reuse the outcomes of the child at the same place in the source (`Reuse.child`).
+The fork writes a `live_from` event at the first live call and at the end of reuse (`ReportLive`). Child runs and
+candidates reuse the outcomes of the child at the same place in the source (`Reuse.child`).
 """
 
 import re
@@ -35,12 +35,12 @@ from ..effects.call import LAST, Recorded
 from ..effects.journal.journal import Entry, Journal, Request, is_entered_again
 from ..effects.journal.redacted_match import fits
 from ..effects.request_digest import Learn, part_at, pointers
-from ..result import WaitRequest, has_ended, told_live
+from ..result import WaitRequest, has_ended, live_events
 from ..state.digest import value_digest
-from .answers import answers_in, each_effect, fate_id, outcome_told
+from .answers import answers_in, each_effect, fate_id, outcome_from_answer
 
 T = TypeVar("T")
-Tell = Callable[[int, str, str, bytes, str, bool], None]
+ReportLive = Callable[[int, str, str, bytes, str, bool], None]
 """Writes that a request is live: step, phase, effect name, arguments as JSON, why, and whether this ends reuse."""
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _SURROGATE = re.compile("[\\ud800-\\udfff]")
@@ -87,11 +87,11 @@ class _RecordedStep:
         self,
         run_id: str = "",
         step: Step | None = None,
-        given: Mapping[str, Any] = _NONE,
+        provided: Mapping[str, Any] = _NONE,
         value: Callable[[Any], Any] = lambda result: result,
         is_open: Callable[[str], bool] = lambda child: False,
     ) -> None:
-        # `given` has answers for a fork's unfinished step; `is_open` says whether a background child had not ended
+        # `provided` has answers for a fork's unfinished step; `is_open` says whether a background child had not ended
         effects, records = (step.effects, step.records) if step is not None else ((), ())
         starts = [child for record in records for child in children_of(record)]
         opened = {start.record.seq for start in starts if start.kind == "background" and is_open(start.run_id)}
@@ -103,7 +103,7 @@ class _RecordedStep:
         """Outcomes that a person has reported for unknown effects, or answers to an `ask`, by intent."""
         self.open: dict[int, str] = {}
         """Why a call without an outcome cannot be reused, by intent; `""` if the call waits for one inside it."""
-        self.answers = {**{name: (None, answer) for name, answer in given.items()}, **answers_in(step)}
+        self.answers = {**{name: (None, answer) for name, answer in provided.items()}, **answers_in(step)}
         """The answers by request, each with the number of its record, or None."""
         requests = [each for record in records if record.kind == "wait" for each in record["requests"]]
         self.waits = [each for each in requests if each["kind"] == "wait" and "run" not in each["details"]]
@@ -112,9 +112,9 @@ class _RecordedStep:
             if step is None or not (effect.open or effect.cancelled):
                 continue
             seq, request = effect.seq, effect.key[:16]
-            told = outcome_told(self.answers.get(fate_id(run_id, step.index, effect), (None, None))[1])
-            if told is not None:
-                self.settled[seq] = Recorded(seq, None, told.get("result"), told.get("error"), LAST)
+            events = outcome_from_answer(self.answers.get(fate_id(run_id, step.index, effect), (None, None))[1])
+            if events is not None:
+                self.settled[seq] = Recorded(seq, None, events.get("result"), events.get("error"), LAST)
             elif effect.name != ASK:
                 self.open[seq] = "" if is_entered_again(effect) else _NOT_ENDED
             elif request in self.answers:
@@ -139,7 +139,7 @@ class Reuse:
 
     If the source's trace no longer exists (None), `missing` says so, and nothing is reused. A trace or blob that is
     damaged ends the run instead: `take` and `answer` raise its TraceError, since a call whose outcome cannot be read
-    has happened. `given` has answers for the source's unfinished step, by request. Calls with a name in `live_calls`
+    has happened. `provided` has answers for the source's unfinished step, by request. Calls with a name in `live_calls`
     are made live, and do not end reuse.
     """
 
@@ -148,7 +148,7 @@ class Reuse:
         source: Trace | None,
         run_id: str,
         at: int,
-        given: Mapping[str, Any] = _NONE,
+        provided: Mapping[str, Any] = _NONE,
         missing: str = "",
         damaged: TraceError | None = None,
         live_calls: Collection[str] = (),
@@ -157,8 +157,8 @@ class Reuse:
         self.at = at
         self.source = source
         self._live_calls = live_calls
-        self._tell: Tell | None = None
-        self._given = given
+        self._report: ReportLive | None = None
+        self._given = provided
         self._missing = missing
         self._damaged = damaged
         self._step = -1
@@ -185,13 +185,13 @@ class Reuse:
             reuse = cls(None, run, step, missing=str(error), live_calls=live)
         except TraceError as error:
             reuse = cls(None, run, step, damaged=error, live_calls=live)
-        told = list(told_live(trace))
-        reuse.live_from, reuse.live = told[0]["data"] if told else None, any(event["reused"] for event in told)
+        events = list(live_events(trace))
+        reuse.live_from, reuse.live = events[0]["data"] if events else None, any(event["reused"] for event in events)
         return reuse
 
-    def tell_by(self, tell: Tell) -> None:
+    def report_to(self, tell: ReportLive) -> None:
         """Report live requests to `tell` from here on."""
-        self._tell = tell
+        self._report = tell
 
     def link(self, home: "Path | RunRef | None") -> dict[str, Any]:
         """Return the header's link to the source; see `link_to`."""
@@ -200,10 +200,10 @@ class Reuse:
 
     def take(self, step: int, request: Request, learn: Learn) -> tuple[Entry, Recorded] | None:
         """Return the recorded call and outcome for a request, or None."""
-        asked = request.asked
+        requested = request.asked
         return self._looked_up(
             lambda: self._found(step, request, learn),
-            lambda: (step, request.phase, asked.name, asked.data or orjson.dumps(asked.form)),
+            lambda: (step, request.phase, requested.name, requested.data or orjson.dumps(requested.form)),
         )
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
@@ -260,8 +260,8 @@ class Reuse:
                 self._say(step, phase, name, args, why, True)
 
     def _say(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-        if self._tell is not None and (ends or self.live_from is None):
-            self._tell(step, phase, name, args, why, ends)
+        if self._report is not None and (ends or self.live_from is None):
+            self._report(step, phase, name, args, why, ends)
         self.live = self.live or ends
         self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
 
@@ -302,9 +302,9 @@ class Reuse:
     def _answered(self, step: int, request: WaitRequest) -> tuple[tuple[Any] | None, str, bool]:
         self._enter(step)
         recorded = self._recorded
-        for asked in recorded.waits:
-            if fits([asked["prompt"], asked["schema"]], [request.prompt, request.schema]):
-                if (known := recorded.answers.get(asked["id"])) is not None:
+        for requested in recorded.waits:
+            if fits([requested["prompt"], requested["schema"]], [request.prompt, request.schema]):
+                if (known := recorded.answers.get(requested["id"])) is not None:
                     return (known[1],), "", recorded.committed
                 return None, _NOT_ANSWERED, recorded.committed
         return None, self._missing or _NOT_ASKED, True
@@ -315,8 +315,8 @@ class Reuse:
             return
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
-        given = self._given if index == count else _NONE
-        self._recorded = _RecordedStep(self.run_id, recorded, given, source.value, self._goes_on_live)
+        provided = self._given if index == count else _NONE
+        self._recorded = _RecordedStep(self.run_id, recorded, provided, source.value, self._goes_on_live)
         self._step = step
 
     def _goes_on_live(self, run_id: str) -> bool:

@@ -249,8 +249,8 @@ class _Verification:
         if self.host.missing is not None:  # compared with the recorded request that it replaces: a changed prompt
             recorded, actual = self.host.nearest or recorded, self.host.missing
         elif last and fits(recorded, actual) and (left := self.host.journal.left(phase)):
-            asked = [{"effect": effect.name, "args": effect.args} for effect in left]
-            self.found.append(Divergence(step, phase, asked, "no such effect was requested"))
+            requested = [{"effect": effect.name, "args": effect.args} for effect in left]
+            self.found.append(Divergence(step, phase, requested, "no such effect was requested"))
             return
         if not fits(recorded, actual):
             self._differs(step, phase, recorded, actual)

@@ -85,7 +85,7 @@ mark_async(ask)
 async def _answer(prompt: str, schema: Any, seconds: float | None, details: Any, on_wait: OnWait | None) -> Any:
     question = _Question(prompt, schema, seconds, details, on_wait)
     while True:
-        answer = question.typed(await _asked(question))
+        answer = question.typed(await _wait_for_answer(question))
         if answer is not UNANSWERED:
             return answer
 
@@ -120,7 +120,7 @@ class _Asking(Coroutine[Any, Any, Any]):
         self._answering.close()
 
 
-async def _asked(question: "_Question") -> Any:
+async def _wait_for_answer(question: "_Question") -> Any:
     """Ask once, and return the answer as JSON."""
     call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
@@ -168,12 +168,12 @@ def ask_sync(
     """
     question = _Question(prompt, schema, seconds, details, on_wait)
     while True:
-        answer = question.typed(_asked_sync(question))
+        answer = question.typed(_wait_for_answer_sync(question))
         if answer is not UNANSWERED:
             return answer
 
 
-def _asked_sync(question: "_Question") -> Any:
+def _wait_for_answer_sync(question: "_Question") -> Any:
     call = question.frame.host.begin(question.frame, _SPEC, question.named)
     if call.recorded is not None:
         question.frame.host.turn_in_thread(call)
@@ -181,13 +181,13 @@ def _asked_sync(question: "_Question") -> Any:
     if call.order is not None:
         call.order.turn_in_thread()
     call.start((), {})
-    run, answered, given = _live(call), threading.Event(), list[Any]()
+    run, answered, provided = _live(call), threading.Event(), list[Any]()
 
     async def wait() -> None:
         try:
-            given.append(await question.answered(call))
+            provided.append(await question.answered(call))
         except Exception as error:  # noqa: BLE001 - raised on in the thread that asked
-            given.append(error)
+            provided.append(error)
         finally:
             run.background.remove(cancel[0])
             answered.set()
@@ -208,19 +208,19 @@ def _asked_sync(question: "_Question") -> Any:
     with waits_in_thread():
         while not answered.wait(_LOOK_SECONDS) and not (run.closed or run.suspended or call.frame.span.over):
             pass  # a task that is cancelled before it starts sets no event, so the thread looks now and then
-    if not given and call.frame.span.over and not (run.closed or run.suspended):
+    if not provided and call.frame.span.over and not (run.closed or run.suspended):
         raise _left(call)
-    if not given:
+    if not provided:
         call.cancelled("the run ended before there was an answer")
         if run.suspended:
             raise _SuspendedError(f"run {run.run_id} waits in its trace for the answer to {question.named['prompt']!r}")
         raise RunClosedError(
             f"run {run.run_id} has ended; it no longer waits for the answer to {question.named['prompt']!r}"
         )
-    if isinstance(given[0], Exception):
-        call.fail(given[0])
-    call.finish(given[0])
-    return given[0]
+    if isinstance(provided[0], Exception):
+        call.fail(provided[0])
+    call.finish(provided[0])
+    return provided[0]
 
 
 def _left(call: Call) -> RunClosedError:

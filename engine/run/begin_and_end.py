@@ -179,7 +179,7 @@ async def _environment(run: LiveRun, stack: AsyncExitStack) -> Environment | Non
     environment = await stack.enter_async_context(opening)
     if environment is not None:
         stack.enter_context(use_environment(environment))
-        run.found_files(await in_thread(removable_files, {"environment": environment}))
+        run.set_files(await in_thread(removable_files, {"environment": environment}))
         if run.files is not None:
             changed = max((at for _, at in run.files.values()), default=0)
             begun = {"environment": environment.type, "folder": str(environment.root)}
@@ -197,14 +197,14 @@ async def finish(runner: Runner, outcome: Outcome, environment: Environment | No
     The task of a candidate's run is not evaluated.
     """
     with anyio.CancelScope(shield=True):
-        await _tell_lost_files(runner.run, environment)
+        await _record_lost_files(runner.run, environment)
         if outcome.status is RunStatus.waiting:
             return _suspended(runner.run, runner.state)
         return await _ended(runner, outcome, environment)
     raise AssertionError("a shielded scope is not cancelled")
 
 
-async def _tell_lost_files(run: LiveRun, environment: Environment | None) -> None:
+async def _record_lost_files(run: LiveRun, environment: Environment | None) -> None:
     """Record which files of the run go with its environment."""
     if run.files is None or run.writer.failed is not None:
         return
@@ -228,7 +228,7 @@ async def _ended(runner: Runner, outcome: Outcome, environment: Environment | No
         patch.append({"op": "replace", "path": "/stop_reason", "value": str(outcome.reason)})
     run.shut()
     if outcome.error is None and outcome.status is RunStatus.failed and state is not None:
-        outcome = replace(outcome, error=_told_failure(run, state))
+        outcome = replace(outcome, error=_module_failure(run, state))
     if outcome.error is not None and run.redactor is not None:
         outcome = replace(outcome, error=RunFailure.from_dict(run.redactor.value(outcome.error.to_dict())))
     task_result = await _evaluated(run, state, outcome, environment)
@@ -260,25 +260,25 @@ async def _ended(runner: Runner, outcome: Outcome, environment: Environment | No
     return RunResult(outcome.status, outcome.reason, final, state, run.step, usage, task_result, trace, outcome.error)
 
 
-def _told_failure(run: LiveRun, state: StateSchema) -> RunFailure | None:
+def _module_failure(run: LiveRun, state: StateSchema) -> RunFailure | None:
     """Return why the run failed, as its module tells it."""
     module = run.plan.module
     try:
-        told = module.failure(state)
-        if not isinstance(told, RunFailure | None):
-            raise TypeError(f"{type(module).__name__}.failure must return a RunFailure or None, not {kind_of(told)}")
+        failure = module.failure(state)
+        if not isinstance(failure, RunFailure | None):
+            raise TypeError(f"{type(module).__name__}.failure must return a RunFailure or None, not {kind_of(failure)}")
     except BaseException as error:  # the run's end is written in any case, and says what the method raised
         if own_error(error) is None:
             raise
         return RunFailure.of(error, run.step, "failure")
-    return replace(told, step=run.step - 1) if told is not None and run.step else told
+    return replace(failure, step=run.step - 1) if failure is not None and run.step else failure
 
 
 def _suspended(run: LiveRun, state: StateSchema | None) -> RunResult:
     """Write the end of a suspended run, whose calls stay open."""
     run.shut()
     for call in run.open_calls.values():
-        call.let_go()
+        call.release()
     usage = run.usage()
     members = {"status": RunStatus.waiting, "stop_reason": StopReason.waiting, "final_result": None}
     run.write("end", run.step, {**members, "usage": usage.to_dict(), "task_result": None, "error": None})

@@ -43,7 +43,7 @@ from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.error_form import error_form
 from ..effects.journal.journal import Entry, Journal, Match, Request
 from ..effects.redaction import Redactor
-from ..effects.request_digest import Asked, StateRefs, asked_for, request_digest
+from ..effects.request_digest import RequestForm, StateRefs, request_digest, request_form
 from ..effects.spec import EffectSpec
 from ..endings import StopReason
 from ..errors import BudgetExceededError, RecordedValueError, RunClosedError
@@ -121,7 +121,7 @@ class LiveRun:
         self.reuse = plan.reuse
         """The outcomes of a fork's source, while the fork makes the same requests."""
         if self.reuse is not None:
-            self.reuse.tell_by(self.tell_live)
+            self.reuse.report_to(self.record_live_from)
         self.children = options.children(self)
         for name, secret in at.secrets:
             self.learn_secret(name, secret)
@@ -226,7 +226,7 @@ class LiveRun:
         self.first_step = state.current_step - self.step
         self._state = state
 
-    def found_files(self, files: Listing | None) -> None:
+    def set_files(self, files: Listing | None) -> None:
         """Keep the files that the run has found in its environment."""
         self.files = files
 
@@ -266,22 +266,22 @@ class LiveRun:
         if action is not None:
             members["action"] = action.id
             digest = request_digest(frame.prefix, spec.name, action.args)
-            asked = None if new else Asked(spec.name, b"", digest, digest, action.args)
+            requested = None if new else RequestForm(spec.name, b"", digest, digest, action.args)
         else:
             refs = self._refs
             if refs is None or refs.state is not self._state:
                 refs = self._refs = StateRefs(self._state)
-            asked = asked_for(spec.name, args or {}, frame.prefix, refs, self.redactor, self.learn_secret)
-            digest = asked.digest
+            requested = request_form(spec.name, args or {}, frame.prefix, refs, self.redactor, self.learn_secret)
+            digest = requested.digest
         if new:
             lane = lane_in(frame)
             call = self._call(frame, spec, (digest, lane.number(digest)), members)
-            if asked is not None and asked.clear != digest:
-                lane.number(asked.clear)  # as in `Request.of`: both digests are counted in every attempt
+            if requested is not None and requested.clear != digest:
+                lane.number(requested.clear)  # as in `Request.of`: both digests are counted in every attempt
         else:
-            assert asked is not None
+            assert requested is not None
             try:
-                call, found = self._looked_up(frame, spec, asked, action, members)
+                call, found = self._looked_up(frame, spec, requested, action, members)
             except TraceWriteError:
                 raise
             except TraceError as error:
@@ -289,9 +289,9 @@ class LiveRun:
             if call.recorded is not None:
                 return call
         if action is None:
-            assert asked is not None
-            large = len(asked.data) >= INLINE_ARGS
-            members["args"] = self.writer.put_blob(asked.data) if large else orjson.Fragment(asked.data)
+            assert requested is not None
+            large = len(requested.data) >= INLINE_ARGS
+            members["args"] = self.writer.put_blob(requested.data) if large else orjson.Fragment(requested.data)
         members["digest"], n = call.match
         if n:
             members["n"] = n
@@ -311,7 +311,7 @@ class LiveRun:
         return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest(), members)
 
     def _looked_up(
-        self, frame: Frame, spec: EffectSpec, asked: Asked, action: Any, members: dict[str, Any]
+        self, frame: Frame, spec: EffectSpec, asked: RequestForm, action: Any, members: dict[str, Any]
     ) -> tuple[Call, tuple[Entry, Recorded] | None]:
         """Return the call, and its outcome from the journal or fork source."""
         journal, request = self.journal, Request.of(frame, asked, self._state)
@@ -355,7 +355,7 @@ class LiveRun:
                 frame.call.refuse(error)
             raise error
 
-    def all_asked_for(self, phase: str) -> None:
+    def check_all_requested(self, phase: str) -> None:
         """End the run if a resumed hook left out a recorded request."""
         checked = self.journal if self.plan.options.on_divergence != "ignore" else None
         if checked is not None and (left := checked.left(phase)):
@@ -409,8 +409,8 @@ class LiveRun:
         call.delivered(Recorded(recorded.intent, seq, recorded.result, recorded.error, recorded.order))
         found.give()
 
-    def tell_live(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
-        """Record where a fork stops reusing outcomes; see `reuse.Tell`."""
+    def record_live_from(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+        """Record where a fork stops reusing outcomes; see `reuse.ReportLive`."""
         shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
         data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
         self.write("event", step, {"name": "live_from", "data": data, "reused": ends})

@@ -248,7 +248,7 @@ class Runner:
         self.phase = "init"
         kwargs = {"module": self.module, "task": self.plan.task, "budget": self.plan.budget}
         state = await self._call(Frame(run, run.step, "init"), first_state, kwargs)
-        run.all_asked_for("init")
+        run.check_all_requested("init")
         self.write_first(state)
 
     def write_first(self, state: StateSchema) -> None:
@@ -309,7 +309,7 @@ class Runner:
         kwargs = offered if self._only_state else hook_arguments(self.module, "decide", **offered, candidate=None)
         value = await self._call(frame, self.module.decide, kwargs)
         if run.journal is not None or run.broken is not None:
-            run.all_asked_for("decide")
+            run.check_all_requested("decide")
         return self._write_decision(value if type(value) is Decision else as_decision(self.module, value, None))
 
     def _write_decision(self, decision: Decision, **members: Any) -> Decision:
@@ -351,7 +351,7 @@ class Runner:
         kwargs = hook_arguments(self.module, "act", state=want.state, decision=want.decision)
         value = await self._call(Frame(run, run.step, "act"), self.module.act, kwargs)
         if run.journal is not None or run.broken is not None:
-            run.all_asked_for("act")
+            run.check_all_requested("act")
         try:
             return own_observation(value, run.redactor)
         except StateValueError as error:

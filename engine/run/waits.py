@@ -109,7 +109,7 @@ class Waits:
         """The time since which the run is blocked, by its monotonic clock; None if it is not blocked."""
         self.blocked_before = 0.0
         """The seconds for which this attempt was blocked before that."""
-        self._told = 0.0
+        self._recorded_seconds = 0.0
         """The blocked seconds that records have reported so far."""
         self.answers = dict(answers or {})
         """The answers of the current step, by request id."""
@@ -149,8 +149,8 @@ class Waits:
 
     def waited(self) -> float:
         """Return the blocked seconds that no record has reported yet."""
-        before, self._told = self._told, self.blocked_seconds
-        return round(self._told - before, 6)
+        before, self._recorded_seconds = self._recorded_seconds, self.blocked_seconds
+        return round(self._recorded_seconds - before, 6)
 
     def open_requests(self) -> list[WaitRequest]:
         """Return the requests without an answer, in the order of their records."""
@@ -303,16 +303,16 @@ class Waits:
         blocked = self._is_blocked()
         if blocked and self.blocked_at is None:
             self.blocked_at = now
-            self._tell_parent(blocked=True)
+            self._notify_parent(blocked=True)
         elif not blocked and self.blocked_at is not None:
             self.blocked_before += now - self.blocked_at
             self.blocked_at = None
-            self._tell_parent(blocked=False)
+            self._notify_parent(blocked=False)
             self._unblocked()
         if blocked and self.asking and not self.blocked_children and all(asking.parked for asking in self.asking):
             self._settle(self._version, _SETTLING_ROUNDS)
 
-    def _tell_parent(self, *, blocked: bool) -> None:
+    def _notify_parent(self, *, blocked: bool) -> None:
         """Add this run to its parent's blocked children, or remove it."""
         if self._parent is not None:
             change = self._parent.blocked_children.add if blocked else self._parent.blocked_children.discard

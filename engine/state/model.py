@@ -308,8 +308,8 @@ def _blank(cls: type[StateModel]) -> dict[str, Any]:
     blank: dict[str, Any] = {}
     shapes = cls.__refold_shapes__
     for name, field in cls.model_fields.items():
-        given = field.is_required() or field.default_factory is not None
-        blank[name] = None if given else shapes[name].freeze(field.default, Freezer())
+        provided = field.is_required() or field.default_factory is not None
+        blank[name] = None if provided else shapes[name].freeze(field.default, Freezer())
     cls.__refold_blank__ = blank
     return blank
 
@@ -458,10 +458,10 @@ class StateSchema(StateModel):
 
         Raises StateError if no migrations lead there, a migration fails, or the document is newer.
         """
-        wanted: int = cls.model_fields["schema_version"].default
+        expected: int = cls.model_fields["schema_version"].default
         name, current = cls.__name__, dict(doc)
         seen: list[Any] = []
-        while (version := current.get("schema_version", 1)) != wanted:
+        while (version := current.get("schema_version", 1)) != expected:
             if not isinstance(version, int):
                 raise StateError(
                     f"the schema_version of a {name} must be a whole number, got {version!r:.80}",
@@ -469,15 +469,15 @@ class StateSchema(StateModel):
                 )
             step = cls.__refold_migrations__.get(version)
             if step is None or version in seen:
-                if version > wanted:
+                if version > expected:
                     raise StateError(
-                        f"the document has schema_version {version}, and this {name} has {wanted}; "
+                        f"the document has schema_version {version}, and this {name} has {expected}; "
                         f"use the newer code of {name}",
                         code="state_migration",
                     )
                 trail = " -> ".join(str(v) for v in [*seen, version])
                 raise StateError(
-                    f"no migration leads {name} from schema_version {trail} to {wanted}; "
+                    f"no migration leads {name} from schema_version {trail} to {expected}; "
                     f"register one with @{name}.migration({version})",
                     code="state_migration",
                 )

@@ -37,7 +37,7 @@ from ....traces.file.record import ASK, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ...state.serialization import dump
 from ..call import LAST, Recorded
 from ..context import Frame, Lane, lane_in, lane_name, started_in
-from ..request_digest import Asked, Learn, read_form
+from ..request_digest import Learn, RequestForm, read_form
 from .recorded_order import RecordedOrder
 from .redacted_match import MARKED, fits
 
@@ -64,13 +64,13 @@ class Request:
     phase: str
     within: Match | None
     lane: Lane
-    asked: Asked
+    asked: RequestForm
     n: Number
     clear_n: Number
     state: Any
 
     @classmethod
-    def of(cls, frame: Frame, asked: Asked, state: Any) -> "Request":
+    def of(cls, frame: Frame, asked: RequestForm, state: Any) -> "Request":
         """Make and count the next request of the lane in `frame`."""
         lane = lane_in(frame)
         n = clear_n = lane.number(asked.digest)
@@ -259,13 +259,13 @@ class Journal:
         The head of this file lists the order of the search. If marks in the recorded arguments stand for secrets that
         are not known now, `learn` receives each secret's name and value.
         """
-        asked = request.asked
+        requested = request.asked
         with self._lock:
             entry = self._next_in_lane(request, learn)
             if entry is None:
                 entry = self.take(request.phase, *request.match)
-            if entry is None and asked.clear != asked.digest:
-                entry = self.take(request.phase, asked.clear, request.clear_n)
+            if entry is None and requested.clear != requested.digest:
+                entry = self.take(request.phase, requested.clear, request.clear_n)
             if entry is None:
                 entry = self._marked_like(request, learn) or self._moved(request)
             if entry is not None:
@@ -281,10 +281,10 @@ class Journal:
         lane = group.lanes.get(request.lane.name) if group is not None else None
         if lane is None or lane.at >= len(lane.entries) or (entry := lane.entries[lane.at]).taken:
             return None
-        asked = request.asked
-        if entry.effect.digest in (asked.digest, asked.clear):
+        requested = request.asked
+        if entry.effect.digest in (requested.digest, requested.clear):
             return entry
-        return entry if entry.effect.name == asked.name and self._fits(entry, request, learn) else None
+        return entry if entry.effect.name == requested.name and self._fits(entry, request, learn) else None
 
     def _fits(self, entry: Entry, request: Request, learn: Learn) -> bool:
         """Return whether a call's marked arguments, marks matching any text, fit.

@@ -10,7 +10,7 @@ MARK = re.compile(r"<redacted:([^>]*)>")
 MARKED = b"<redacted:"
 
 
-def _untold(name: str, value: str) -> None:
+def _ignore(name: str, value: str) -> None:
     pass
 
 
@@ -43,7 +43,7 @@ def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
     return [*found, text[at:end]]
 
 
-def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
+def text_fits(recorded: str, actual: str, learn: Learn = _ignore) -> bool:
     """Return whether a recorded text fits the actual one; learn secrets."""
     if "<redacted:" not in recorded:
         return recorded == actual
@@ -60,7 +60,7 @@ def text_fits(recorded: str, actual: str, learn: Learn = _untold) -> bool:
     return True
 
 
-def fits(recorded: Any, actual: Any, learn: Learn = _untold, *, ordered: bool = True) -> bool:
+def fits(recorded: Any, actual: Any, learn: Learn = _ignore, *, ordered: bool = True) -> bool:
     """Return whether a recorded JSON value fits the actual value.
 
     If `ordered`, members must have the same order.

@@ -141,8 +141,8 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
     if edit is None:
         return state, []
     if not callable(edit) or inspect.iscoroutinefunction(edit):
-        given = "an async function" if callable(edit) else type(edit).__name__
-        raise UsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {given}")
+        provided = "an async function" if callable(edit) else type(edit).__name__
+        raise UsageError(f"edit must be a function of a draft, or a mapping of paths to values, got {provided}")
     token = set_frame(NOWHERE)
     try:
         edited, patch = fold_step(state, edit, {})

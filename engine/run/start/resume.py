@@ -138,14 +138,14 @@ class _Preparation:
             refuse_lost_files(trace, since_resume=True)
         now = self.clock.time()
         answers, again, fates = self._answers(value, request, expired)
-        asked: set[str] = set()
+        requested: set[str] = set()
         # a call that is run again may contain unknown effects, about which the handler is asked next
-        while on_wait is not None and (fresh := [each for each in fates if each.id not in asked]):
+        while on_wait is not None and (fresh := [each for each in fates if each.id not in requested]):
             self._show(fates)
-            asked |= {each.id for each in fresh}
-            told = await self._told(on_wait, answers, fresh)
-            if told:
-                answers, again, fates = self._answers(told, None)
+            requested |= {each.id for each in fresh}
+            reported = await self._ask_handler(on_wait, answers, fresh)
+            if reported:
+                answers, again, fates = self._answers(reported, None)
         waiting = [r for r in answers.requests if r.id not in answers.answers]
         if fates:
             self._show(fates)
@@ -174,16 +174,16 @@ class _Preparation:
             self._say()
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
-    async def _told(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
+    async def _ask_handler(self, on_wait: OnWait, answers: Answers, fates: list[WaitRequest]) -> dict[str, Any]:
         """Ask the handler about unknown effects; return valid answers by request."""
-        told: dict[str, Any] = {}
+        reported: dict[str, Any] = {}
         began = self.clock.monotonic()
         for request in fates:
             try:
                 answer = await called(on_wait, request)
                 if answer is not UNANSWERED:
                     answers.check(request, answer)
-                    told[request.id] = answer
+                    reported[request.id] = answer
             except WaitAnsweredError as error:
                 self._left_open(request, "answer_refused", str(error))
             except BaseException as error:  # a stranger's handler must not end the run; it is reported
@@ -191,7 +191,7 @@ class _Preparation:
                     raise
                 self._left_open(request, "on_wait_failed", f"{type(error).__name__}: {message_of(error)}")
         self.waited = round(self.waited + self.clock.monotonic() - began, 6)
-        return told
+        return reported
 
     def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
         self._write_after_saying("event", left_open(request, event, problem, self.redactor))
@@ -295,10 +295,10 @@ def _first_again(trace: Trace) -> int | None:
     step, error = trace.unfinished, trace.end.get("error")
     if step is None or trace.status != RunStatus.failed or not error:
         return None
-    told, first = error.get("traceback") or "", None
+    reported, first = error.get("traceback") or "", None
     ended = [each for each in step.effects if not (each.open or each.cancelled or each.superseded)]
     calls = [each for each in ended if each.phase == error.get("phase")]
-    last = next((each for each in reversed(calls) if each.error and _text_of(each.error) in told), None)
+    last = next((each for each in reversed(calls) if each.error and _text_of(each.error) in reported), None)
     if last is None or not last.idempotent:
         return None
     for each in reversed(calls[: calls.index(last) + 1]):
@@ -365,7 +365,7 @@ def _module_of(child: Trace, module: Module[Any]) -> Module[Any] | None:
         return None
 
 
-def _told(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
+def _task_result(trace: Trace, task_result: dict[str, Any] | None) -> TaskResult:
     """Return an end record's task result, or raise TraceCorruptError."""
     if not task_result:
         return unfinished(str((trace.header.get("task") or {}).get("id")))
@@ -387,7 +387,7 @@ def result_of(trace: Trace, module: Module[Any], waiting: list[WaitRequest] | No
         state=recorded_state(trace, module.state_class, trace.final_state) if has_state else None,
         steps=len(trace.steps),
         usage=used_so_far(trace),
-        task_result=_told(trace, end.get("task_result")),
+        task_result=_task_result(trace, end.get("task_result")),
         trace=trace,
         error=RunFailure.from_dict(end["error"]) if end.get("error") else None,
         waiting=waiting or [],

@@ -36,10 +36,10 @@ def used_so_far(trace: Trace) -> RunUsage:
             used = record.get("usage") or record.get("estimated")
             since += [Usage.from_dict(used)] if used else []
         started += children_of(record)
-    told = commit.get("background") or {}
+    booked = commit.get("background") or {}
     parts = [_read(commit.get("usage")), *map(RunUsage.of_call, since)]
     parts += [used_so_far(child) for child in _relatives(trace, (c for c in started if c.kind != "background"))]
-    parts += [_less(used_so_far(child), told.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
+    parts += [_less(used_so_far(child), booked.get(child.run_id)) for child in _relatives(trace, background_of(trace))]
     return replace(sum(parts, RunUsage()), steps=len(trace.steps), seconds=round(seconds_so_far(trace), 6))
 
 
@@ -100,7 +100,7 @@ def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) ->
 
 
 def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
-    """Return `used` minus the usage `told`, which a commit has booked already."""
+    """Return `used` minus the usage `booked`, which a commit has booked already."""
     if told is None:
         return used
     return RunUsage(**{name: max(0, getattr(used, name) - (told.get(name) or 0)) for name in COUNTED})

@@ -116,9 +116,9 @@ def draft_within(value: Any, scope: Scope) -> None:
     """
     if type(value) not in _PLAIN:
         return
-    held = list(value.values() if type(value) is dict else value)
-    known, before = scope.within.get(id(value), (None, held))
-    if known is value and (before is None or (len(before) == len(held) and all(map(is_, before, held)))):
+    members = list(value.values() if type(value) is dict else value)
+    known, before = scope.within.get(id(value), (None, members))
+    if known is value and (before is None or (len(before) == len(members) and all(map(is_, before, members)))):
         return
     scope.within[id(value)] = value, None  # `value` may contain itself: a visit from inside returns at once
     deep = False

@@ -248,8 +248,8 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     freezer.append(draft)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
-    held, shapes = draft.__dict__, cls.__refold_shapes__
-    values: dict[str, Any] = dict(held if base is None else base.__dict__)
+    fields, shapes = draft.__dict__, cls.__refold_shapes__
+    values: dict[str, Any] = dict(fields if base is None else base.__dict__)
     first, changed, recorded = len(ops), base is None, 0
     name = ""
     try:
@@ -257,9 +257,9 @@ def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
             for name in shapes:
                 values[name] = shapes[name].freeze(values[name], freezer)
         else:
-            recorded = sum(map(is_, held.values(), values.values()))
+            recorded = sum(map(is_, fields.values(), values.values()))
             for name in node.touched:
-                value, old = held[name], values[name]
+                value, old = fields[name], values[name]
                 if value is not old:
                     recorded += 1
                     values[name] = frozen = settle(value, shapes[name], old, f"{path}/{name}", freezer, ops)

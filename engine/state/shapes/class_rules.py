@@ -67,10 +67,11 @@ def refuse_class(cls: type[BaseModel], model_base: type[BaseModel]) -> None:
             f"{cls.__name__}.model_post_init",
             "it would run for instances made by a call and not for committed ones; use @model_validator(mode='after')",
         )
-    for name, wanted in _KEPT.items():
-        if cls.model_config.get(name) != wanted:
+    for name, expected in _KEPT.items():
+        if cls.model_config.get(name) != expected:
             raise invalid_state_class(
-                cls.__name__, f"model_config loosens {name}={wanted!r}, on which committed states depend; leave it out"
+                cls.__name__,
+                f"model_config loosens {name}={expected!r}, on which committed states depend; leave it out",
             )
     for name, value in cls.model_config.items():
         if name not in _KEPT and name not in _HARMLESS and value != model_base.model_config.get(name):

@@ -140,18 +140,18 @@ class TupleShape:
             raise StateValueError(f"expected a tuple, got {described(value)}")
         if len(value) < len(self.items) or (self.rest is None and len(value) > len(self.items)):
             raise StateValueError(f"expected a tuple of {len(self.items)} values, got {len(value)}")
-        held: list[Any] = []
+        frozen: list[Any] = []
         freezer.append(value)
         if len(freezer) > MAX_DEPTH:
             raise freezer.too_deep()
         try:
             for i, item in enumerate(value):
                 shape = self.items[i] if i < len(self.items) else self.rest
-                held.append(shape.freeze(item, freezer) if shape else item)
+                frozen.append(shape.freeze(item, freezer) if shape else item)
         except StateValueError as error:
-            raise error.under(len(held)) from None
+            raise error.under(len(frozen)) from None
         freezer.pop()
-        return tuple(held)
+        return tuple(frozen)
 
 
 def freeze_list(value: Any, shape: Any, freezer: Freezer) -> Any:
@@ -165,16 +165,16 @@ def freeze_list(value: Any, shape: Any, freezer: Freezer) -> Any:
     freezer.append(value)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
-    held: list[Any] = []
-    keep = held.append
+    frozen: list[Any] = []
+    keep = frozen.append
     freeze, texts = shape.item.freeze, shape.takes_text
     try:
         for each in list.__iter__(value):
             keep(each if texts and type(each) is str and each.isascii() else freeze(each, freezer))
     except StateValueError as error:
-        raise error.under(len(held)) from None
+        raise error.under(len(frozen)) from None
     freezer.pop()
-    return frozen_list(held, shape)
+    return frozen_list(frozen, shape)
 
 
 def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
@@ -190,7 +190,7 @@ def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
     freezer.append(value)
     if len(freezer) > MAX_DEPTH:
         raise freezer.too_deep()
-    held: dict[Any, Any] = {}
+    frozen: dict[Any, Any] = {}
     freeze, key_shape = shape.item.freeze, shape.key
     texts = key_shape is None and shape.takes_text
     key: Any = ""
@@ -199,15 +199,15 @@ def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
         # subclasses of dict may have their members elsewhere, so their own `items` is called.
         for key, each in value.items() if kind is dict or kind not in DRAFT_RESOLVERS else dict.items(value):
             if texts and type(each) is str and each.isascii() and type(key) is str and key.isascii():
-                held[key] = each  # most members: text is its own frozen form
+                frozen[key] = each  # most members: text is its own frozen form
             else:
-                held[text_key(key) if key_shape is None else key_shape.freeze(key, freezer)] = freeze(each, freezer)
+                frozen[text_key(key) if key_shape is None else key_shape.freeze(key, freezer)] = freeze(each, freezer)
     except StateValueError as error:
         raise error.under(shown_key(key)) from None
-    if len(held) != len(value):
+    if len(frozen) != len(value):
         raise StateValueError("two of its keys are written as the same text")
     freezer.pop()
-    return frozen_dict(held, shape)
+    return frozen_dict(frozen, shape)
 
 
 def text_key(key: Any) -> str:

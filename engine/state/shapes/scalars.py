@@ -150,8 +150,8 @@ class LeafShape:
             if type(value) in (bool, float) and type(valid) is not type(value):
                 raise StateValueError(f"{described(value)} is not {described(valid)}")
             once = self.adapter.dump_json(valid)
-            held = self.adapter.validate_json(once, strict=True)
-            twice = self.adapter.dump_json(held)
+            frozen = self.adapter.validate_json(once, strict=True)
+            twice = self.adapter.dump_json(frozen)
         except ValidationError as error:
             raise StateValueError(first_problem(error)) from None
         except (ValueError, OverflowError) as error:
@@ -161,8 +161,8 @@ class LeafShape:
         if isinstance(value, datetime | time):
             refuse_lost_zone(value)
             valid = value  # pydantic has left out what a subclass adds, such as nanoseconds
-        if once != twice or not valid == held:
+        if once != twice or not valid == frozen:
             raise StateValueError(
                 f"{described(value)} does not survive its JSON form: {once.decode()} comes back as {twice.decode()}"
             )
-        return held
+        return frozen

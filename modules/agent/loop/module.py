@@ -142,7 +142,7 @@ class AgentLoop(AgentModule[AgentState]):
             return None
         return RunFailure(state.error.get("type", "Fail"), state.error["message"])
 
-    def told_result(self, name: str, result: Any) -> Any:
+    def recorded_result(self, name: str, result: Any) -> Any:
         """Return the outcome of a call whose result a person reports.
 
         It is the outcome that the tool itself would have had.

@@ -19,7 +19,7 @@ from toys.shop import Hook, Item, Shop, Till, verified
 from refold import Engine, StateSchema, Trace, bind, effect, perform, perform_sync
 from refold.engine import in_run, perform_as
 from refold.engine.effects.redaction import Redactor
-from refold.engine.effects.request_digest import StateRefs, asked_for, json_form, read_form, request_digest
+from refold.engine.effects.request_digest import StateRefs, json_form, read_form, request_digest, request_form
 from refold.engine.effects.tools import check_tools
 from refold.engine.state.commit import fold_step
 from refold.engine.state.digest import value_digest
@@ -181,8 +181,8 @@ def test_a_frozen_value_that_looks_like_a_reference_is_none(value: Any, secret: 
     redactor = Redactor({"PW": "hunter2hunter2"}) if secret else None
     args = {"it": value, "beside": "hunter2hunter2" if secret else ""}
     refs = StateRefs(None)
-    plain = asked_for("f", args, b"", refs, redactor, lambda name, found: None)
-    frozen = asked_for("f", {**args, "it": json_value(value, "it")}, b"", refs, redactor, lambda name, found: None)
+    plain = request_form("f", args, b"", refs, redactor, lambda name, found: None)
+    frozen = request_form("f", {**args, "it": json_value(value, "it")}, b"", refs, redactor, lambda name, found: None)
     assert (frozen.data, frozen.digest) == (plain.data, plain.digest)
     assert read_form(json.loads(plain.data)["it"], None) == value
 
