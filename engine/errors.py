@@ -7,12 +7,12 @@ from ..traces.errors import DefinitionError, ExternalError, RunAbortedError, Sta
 
 
 def invalid_state_class(where: str, why: str) -> DefinitionError:
-    """Return the error for a class or field that JSON cannot restore unchanged."""
+    """Return the error for a class that JSON would change."""
     return DefinitionError(f"{where}: {why}", code="state_class")
 
 
 def engine_owned(field: str, remedy: str = "to end the run use set_stop(reason, final_result)") -> StateError:
-    """Return the error for a hook or an edit that wrote a field of the engine's."""
+    """Return the error for a written field of the engine's."""
     return StateError(f"{field} is written by the engine alone; {remedy}", code="engine_owned")
 
 
@@ -113,7 +113,7 @@ class NoRunError(UsageError, RuntimeError):
 
 
 class RunClosedError(RunAbortedError, RuntimeError):
-    """The run of this effect has ended, or its hook or call (code `call_closed`).
+    """The run has ended, or its hook or call (code `call_closed`).
 
     Nothing more is recorded or started for it. A hook or call has ended before its effect in a thread that a timeout
     has abandoned, and in a task that was never awaited.

@@ -194,6 +194,11 @@ class Call:
         """Set the outcome, which was written when the caller received it."""
         self.recorded, self.outcome = recorded, recorded.outcome
 
+    def running(self, work: Any) -> Any:
+        """Keep and return the coroutine that knows the function's processes."""
+        self.coroutine = work
+        return work
+
     def take(self, recorded: Recorded, deliver: Callable[[], Any], entry: Any) -> None:
         """Set the outcome that the journal has for this call."""
         self.recorded, self.deliver, self.entry = recorded, deliver, entry
@@ -357,10 +362,10 @@ def _tokens_needed(spec: EffectSpec, args: tuple[Any, ...], kwargs: dict[str, An
 async def outcome_of(
     call: Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, alone: bool = False
 ) -> tuple[Any, bytes, int]:
-    """Return a call's outcome as `Call.finish` does, recorded or made by `fn`, here or in a thread.
+    """Return a call's outcome as `Call.finish` does, recorded or made by `fn`.
 
-    If `alone`, only the call awaits in this task: a cancellation that no scope requested came from the call's own code
-    and is the call's error.
+    A sync `fn` runs in a thread. If `alone`, only the call awaits in this task: a cancellation that no scope requested
+    came from the call's own code and is the call's error.
     """
     if call.recorded is not None:
         if not alone:
@@ -375,8 +380,10 @@ async def outcome_of(
     token = set_frame(frame_inside(call))
     try:
         with ForksEnd():
-            work = fn(*args, **kwargs) if spec.is_async else in_thread(partial(fn, *args) if args else fn, kwargs)
-            call.coroutine = work
+            if spec.is_async:
+                work = call.running(fn(*args, **kwargs))
+            else:
+                work = in_thread(partial(fn, *args) if args else fn, kwargs)
             if spec.marks.timeout is None:
                 value = await work
             else:
@@ -393,7 +400,7 @@ async def outcome_of(
 
 
 async def _failed(call: Call, raised: BaseException, alone: bool, before: int) -> None:
-    """Write the outcome of a call that raised, and raise the call's own error, if it is one."""
+    """Write the outcome of a call that raised; raises its own error."""
     cancelled = is_cancelled() or (not alone and cancel_requests() > before)
     if isinstance(raised, asyncio.CancelledError):
         if not cancelled:

@@ -121,7 +121,7 @@ class Host(Protocol):
 
     @property
     def pin(self) -> Callable[["Frame", str, str], None] | None:
-        """Ties the run to a fact of this process; None for a recorded run."""
+        """Ties the run to a fact; None for a recorded run."""
 
     def begin(self, frame: "Frame", spec: EffectSpec, args: dict[str, Any] | None, action: Any = None) -> Any:
         """Prepare a call: look up its outcome, or prepare its intent."""

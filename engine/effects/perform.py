@@ -229,7 +229,7 @@ def trace_home() -> Path | None:
 
 
 def pin(name: str, value: str) -> None:
-    """Tie the running run to a fact of this process, such as its folder.
+    """Tie the running run to a fact, such as its folder.
 
     The trace records it as an event `pinned`. A run that is resumed where the fact is another one ends with
     DivergenceError, unless divergences are ignored. Does nothing if no run is live here.

@@ -40,7 +40,7 @@ class Divergence:
 
 
 def pinned_elsewhere(run_id: str, step: int, phase: str, name: str, earlier: str, value: str) -> DivergenceError:
-    """Return the error of a run that is resumed where a pinned fact differs."""
+    """Return the error for a pinned fact that differs on resume."""
     return DivergenceError(
         [Divergence(step, phase, {name: earlier}, {name: value})],
         f"Run {run_id} worked in the {name} {earlier}, and this process has {value}. Resume the run there, or continue "

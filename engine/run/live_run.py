@@ -536,7 +536,7 @@ class LiveRun:
         kill_trees(pids)
 
     def pin(self, frame: Frame, name: str, value: str) -> None:
-        """See Host.pin: the first value in this attempt counts, later ones are a tool's own."""
+        """See Host.pin; the first value in this attempt counts."""
         if name in self._pinned or self.closed or self.suspended:
             return
         value = value if self.redactor is None else self.redactor.text(value)

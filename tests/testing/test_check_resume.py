@@ -280,12 +280,12 @@ def test_3_forks_that_differ_are_found() -> None:
 def test_5_answers_that_are_taken_twice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from refold.engine.replay import answers as questions
 
-    honest = questions._given
+    honest = questions._answers_by_request
 
     def given(value: Any, request: str | None, open_now: Any, run_id: str) -> Any:
         return {} if request == "no such request" else honest(value, request, open_now, run_id)
 
-    monkeypatch.setattr(questions, "_given", given)
+    monkeypatch.setattr(questions, "_answers_by_request", given)
     with pytest.raises(AssertionError, match=r"\(5\) .*an answer to a request that nobody made was taken"):
         check_resume(scripted([Decision.wait(prompt="?")]), "t", answer)
 
