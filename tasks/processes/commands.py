@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import selectors
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from ..environments.environment import ExecResult
 from ..errors import CommandError
+from .pipes import Pipes
 from .supervised import PATIENCE_SECONDS, Supervised
 
 KEPT_BYTES = 10_000_000
@@ -101,72 +101,27 @@ class ChildProcess:
     def _communicate(self, child: Supervised, timeout: float | None) -> ExecResult:
         deadline = None if timeout is None else time.monotonic() + timeout
         timed_out, ended_at = False, None
-        with selectors.DefaultSelector() as selector:
-            pipes = _Pipes(child, self._stdin, selector)
+        kept = {"stdout": bytearray(), "stderr": bytearray()}
+
+        def take(name: str, chunk: bytes) -> None:
+            if len(kept[name]) <= KEPT_BYTES:
+                kept[name] += chunk  # one chunk beyond the limit, so that `truncated` is known
+
+        with Pipes(child, self._stdin, take) as pipes:
             while True:
                 moved = pipes.move(0.05)
                 now = time.monotonic()
                 if child.poll() is not None:
                     ended_at = now if ended_at is None or moved else ended_at
-                    if not pipes.open or now - ended_at > _LINGER_SECONDS:
+                    if not pipes.is_open or now - ended_at > _LINGER_SECONDS:
                         assert child.returncode is not None
                         if timed_out:
                             child.end()
-                        return pipes.result(child.returncode, timed_out)
+                        return _result(child.returncode, bytes(kept["stdout"]), bytes(kept["stderr"]), timed_out)
                 elif deadline is not None and now >= deadline:
                     timed_out = True
                     child.kill()
                     deadline = None
-
-
-class _Pipes:
-    """The three pipes of a command, moved along without blocking."""
-
-    def __init__(self, child: Supervised, stdin: bytes | None, selector: selectors.BaseSelector) -> None:
-        self._selector = selector
-        self._left = memoryview(stdin or b"")
-        self._kept = {"stdout": bytearray(), "stderr": bytearray()}
-        for name, pipe in (("stdin", child.stdin), ("stdout", child.stdout), ("stderr", child.stderr)):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-                selector.register(pipe, selectors.EVENT_WRITE if name == "stdin" else selectors.EVENT_READ, name)
-
-    @property
-    def open(self) -> bool:
-        return bool(self._selector.get_map())
-
-    def move(self, seconds: float) -> bool:
-        """Move data for at most `seconds`; return whether any pipe was ready."""
-        if not self.open:
-            time.sleep(min(seconds, 0.005))
-            return False
-        events = self._selector.select(seconds)
-        for key, _ in events:
-            pipe = key.fileobj
-            assert not isinstance(pipe, int)
-            if not (self._write(key.fd) if key.data == "stdin" else self._read(key.fd, self._kept[key.data])):
-                self._selector.unregister(pipe)
-                pipe.close()  # type: ignore[attr-defined]
-        return bool(events)
-
-    def _write(self, fd: int) -> bool:
-        try:
-            self._left = self._left[os.write(fd, self._left[:65536]) :]
-        except BlockingIOError:
-            return True
-        except BrokenPipeError:
-            return False  # the command has closed its stdin
-        return bool(self._left)
-
-    @staticmethod
-    def _read(fd: int, kept: bytearray) -> bool:
-        chunk = os.read(fd, 65536)
-        if len(kept) <= KEPT_BYTES:
-            kept += chunk  # one chunk beyond the limit, so that `truncated` is known
-        return bool(chunk)
-
-    def result(self, returncode: int, timed_out: bool) -> ExecResult:
-        return _result(returncode, bytes(self._kept["stdout"]), bytes(self._kept["stderr"]), timed_out)
 
 
 def _communicate_windows(

@@ -17,8 +17,8 @@ from processes import ended
 
 from refold.errors import TaskError
 from refold.tasks import ExecResult, HostEnvironment
-from refold.tasks.processes import commands as processes
 from refold.tasks.processes.commands import ChildProcess, child_env
+from refold.tasks.processes.pipes import Pipes
 from refold.tasks.processes.supervised import Supervised
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX commands and process groups")
@@ -110,19 +110,19 @@ async def test_the_thread_that_reads_a_command_closes_its_descriptors(
 ) -> None:
     """Closed by another thread, a descriptor could be another file's before it is read again."""
     closed_in: list[int | None] = []
-    close, move = Supervised.close, processes._Pipes.move
+    close, move = Supervised.close, Pipes.move
 
     def noted(self: Supervised) -> None:
         closed_in.append(threading.current_thread().ident)
         close(self)
 
-    def slow(self: processes._Pipes, seconds: float) -> bool:
+    def slow(self: Pipes, seconds: float) -> bool:
         moved = move(self, seconds)
         time.sleep(0.3)  # the closing thread is at its end by now, unless it waits
         return moved
 
     monkeypatch.setattr(Supervised, "close", noted)
-    monkeypatch.setattr(processes._Pipes, "move", slow)
+    monkeypatch.setattr(Pipes, "move", slow)
     env = HostEnvironment(tmp_path)
 
     def work() -> None:
@@ -138,7 +138,7 @@ async def test_the_thread_that_reads_a_command_closes_its_descriptors(
     assert not child.group_alive
 
 
-def wait_for_child(env: HostEnvironment) -> processes.ChildProcess:
+def wait_for_child(env: HostEnvironment) -> ChildProcess:
     """The one command of an environment, as soon as it runs."""
     wait_until(lambda: any(child._child is not None for child in env._children))
     return next(iter(env._children))
@@ -214,7 +214,7 @@ async def test_input_output_and_code(tmp_path: Path) -> None:
 
 
 async def test_more_output_than_is_kept_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "KEPT_BYTES", 1000)
+    monkeypatch.setattr("refold.tasks.processes.commands.KEPT_BYTES", 1000)
     async with HostEnvironment(tmp_path) as env:
         result = await both(env, "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; echo end >&2")
         assert (len(result.stdout), result.truncated, result.stderr) == (1000, True, "end\n")

@@ -3,8 +3,6 @@
 When the command ends, so do all its child processes.
 """
 
-import os
-import selectors
 import signal
 import sys
 import threading
@@ -14,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ....tasks.errors import CommandError
+from ....tasks.processes.pipes import Pipes
 from ....tasks.processes.supervised import Supervised
 from .limits import Finished
 from .output import Kept, Streamed
@@ -106,14 +105,19 @@ class Command:
         deadline = None if timeout is None else time.monotonic() + timeout
         kept, streamed = Kept(keep), Streamed(on_output, keep)
         timed_out, ended_at, over = False, None, False
-        with selectors.DefaultSelector() as selector:
-            self._register(selector, child)
+
+        def take(_: str, chunk: bytes) -> None:
+            kept.add(chunk)
+            streamed.add(chunk)
+
+        with Pipes(child, self._stdin, take) as pipes:
             while True:
-                self._move(selector, kept, streamed)
+                pipes.move(_TICK)
+                streamed.tick()
                 now = time.monotonic()
                 if child.poll() is not None:
                     ended_at = now if ended_at is None else ended_at
-                    if child.killed is not None and (not _piped(selector) or now - ended_at > _DRAIN_SECONDS):
+                    if child.killed is not None and (not pipes.is_open or now - ended_at > _DRAIN_SECONDS):
                         break
                     if not over and now - ended_at > _LINGER_SECONDS:
                         over = True
@@ -128,49 +132,3 @@ class Command:
         behind = frozenset() if timed_out or self._killed.is_set() else (child.killed or frozenset())
         left_behind = len(behind.difference(start.wrappers()))
         return Finished(child.returncode, kept.text(), timed_out, kept.left_out, left_behind)
-
-    def _register(self, selector: selectors.BaseSelector, child: Supervised) -> None:
-        selector.register(child, selectors.EVENT_READ, child)
-        for pipe, event in ((child.stdin, selectors.EVENT_WRITE), (child.stdout, selectors.EVENT_READ)):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-                selector.register(pipe, event, memoryview(self._stdin or b""))
-
-    def _move(self, selector: selectors.BaseSelector, kept: Kept, streamed: Streamed) -> None:
-        """Move available input and output; wait briefly for more."""
-        for key, event in selector.select(_TICK):
-            if isinstance(key.data, Supervised):
-                key.data.poll()
-                if key.data.killed is not None:
-                    selector.unregister(key.data)
-                continue
-            if event & selectors.EVENT_WRITE:
-                left = self._fed(key.fd, key.data)
-                if left:
-                    selector.modify(key.fileobj, selectors.EVENT_WRITE, left)
-                    continue
-            else:
-                chunk = os.read(key.fd, 65536)
-                kept.add(chunk)
-                streamed.add(chunk)
-                if chunk:
-                    continue
-            selector.unregister(key.fileobj)
-            assert not isinstance(key.fileobj, int)
-            key.fileobj.close()  # type: ignore[attr-defined]
-        streamed.tick()
-
-    @staticmethod
-    def _fed(fd: int, left: memoryview) -> memoryview:
-        """Return the input left after the command has taken some."""
-        try:
-            return left[os.write(fd, left[:65536]) :]
-        except BlockingIOError:
-            return left
-        except BrokenPipeError:
-            return left[:0]
-
-
-def _piped(selector: selectors.BaseSelector) -> bool:
-    """Return whether a pipe of the command is still open."""
-    return any(not isinstance(key.data, Supervised) for key in selector.get_map().values())
