@@ -12,7 +12,6 @@ from .concurrency.threads import in_thread as in_thread
 from .effects.budget import RuntimeBudget as RuntimeBudget
 from .effects.budget import RunUsage as RunUsage
 from .effects.budget import Usage as Usage
-from .effects.call import CallInfo as CallInfo
 from .effects.perform import at_run_end as at_run_end
 from .effects.perform import bind as bind
 from .effects.perform import call_info as call_info
@@ -54,7 +53,6 @@ from .loop.stop_criteria import StopCriteria as StopCriteria
 from .module import MakesModule as MakesModule
 from .module import module_of as module_of
 from .options import CommonOptions as CommonOptions
-from .options import EngineOptions as EngineOptions
 from .replay.divergence import Divergence as Divergence
 from .result import UNANSWERED as UNANSWERED
 from .result import RunFailure as RunFailure
@@ -63,15 +61,11 @@ from .result import WaitRequest as WaitRequest
 from .run.ask import ask as ask
 from .run.ask import ask_sync as ask_sync
 from .run.clock import Clock as Clock
-from .run.clock import SystemClock as SystemClock
 from .run.start.usage import used_so_far as used_so_far
 from .run.stream import RunStream as RunStream
-from .run.waits import OnWait as OnWait
 from .state.model import StateModel as StateModel
 from .state.model import StateSchema as StateSchema
 from .strategies.protocol import Branch as Branch
-from .strategies.protocol import BranchStrategy as BranchStrategy
-from .strategies.protocol import CandidateScore as CandidateScore
 from .strategies.protocol import Node as Node
 from .strategies.protocol import Score as Score
 from .strategies.strategies import BeamSearch as BeamSearch

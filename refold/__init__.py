@@ -1,8 +1,9 @@
 """A deterministic state-machine engine for LLM agents.
 
-This package exports the names that most programs need; each is loaded on first use, so that `import refold` is fast.
-Further names are in `refold.engine` (to extend the engine), `refold.traces`, `refold.tasks`, `refold.errors`,
-`refold.testing`, and `refold.modules.agent` (the Agent).
+This package exports the names that most programs need, and all errors; each is loaded on first use, so that
+`import refold` is fast. `__all__` lists them without the errors, stop criteria and branch strategies, which can be
+imported from here, too. Further names are in `refold.engine` (to extend the engine), `refold.traces`, `refold.tasks`,
+`refold.errors`, `refold.testing`, and `refold.modules.agent` (the Agent).
 """
 
 from importlib import import_module
@@ -14,7 +15,8 @@ from .traces.run_page import register_page_maker
 __version__ = "0.1.0"
 
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-__all__ = [name for name in _names if name == "RefoldError" or not name.endswith("Error")]
+_SELDOM = ("BeamSearch", "BestFirst", "BestOfN", "MonteCarloTreeSearch", "SelectBest", "SelectFirst")
+__all__ = [n for n in _names if n == "RefoldError" or not (n.endswith(("Error", "Criteria")) or n in _SELDOM)]
 
 # Only this package may import both the traces and the viewer, which makes the page of `Trace.view`.
 register_page_maker(lambda trace: import_module(".view.exported", __name__).page_of(trace))

@@ -1,13 +1,5 @@
-from .analysis.blame import Blame as Blame
-from .analysis.differences import ABSENT as ABSENT
-from .analysis.differences import Difference as Difference
 from .analysis.family import family as family
-from .analysis.family_tree import FamilyTree as FamilyTree
-from .analysis.run_diff import PhaseDiff as PhaseDiff
-from .analysis.run_diff import TraceDiff as TraceDiff
-from .file.follow import Follower as Follower
 from .file.record import Record as Record
-from .file.repair import Repair as Repair
 from .file.repair import repair as repair
 from .file.writer import Durability as Durability
 from .json_patch.apply import apply_patch as apply_patch

@@ -28,8 +28,8 @@ from ...tasks import (
     check_task,
     evaluate_task,
     open_environment,
-    use_environment,
 )
+from ...tasks.environments.environment import use_environment
 from ...tasks.environments.removed_files import changed_files, removable_files
 from ...tasks.errors import EnvironmentMismatchError
 from ...traces.errors import DivergenceError, TraceWriteError

@@ -32,7 +32,8 @@ from .runs.options import AgentOptions, checked_options, engine_for, no_setting
 from .runs.run import Running, forked, resumed
 from .runs.sampling import Reward, Samples, sample, sample_forks
 from .runs.task import AgentTask
-from .tools import Tool, Toolset, as_tools, discover_tools_on_obj
+from .tools import Tool, Toolset, discover_tools_on_obj
+from .tools.as_tools import as_tools
 from .trajectory.steps_by_run import StepsByRun
 from .trajectory.trajectory import Trajectory
 

@@ -10,7 +10,8 @@ from ..agent.hooks import Hook
 from ..agent.tools import Tool, Toolset, by_wire_name
 from ..mcp import MCPServers, MCPStatus
 from ..policies import SessionPolicy
-from ..skills import Skill, attach_skills
+from ..skills import Skill
+from ..skills.agent_skills import attach_skills
 from .errors import CapabilityError
 from .health import ComponentHealth
 from .manifest import Manifest
@@ -119,7 +120,7 @@ def _whole(tools: Sequence[Any]) -> list[AnyTool | Toolset]:
 
     Objects with tool methods are replaced by their tools.
     """
-    from ..agent.tools import as_tools
+    from ..agent.tools.as_tools import as_tools
 
     found: list[AnyTool | Toolset] = []
     for item in tools:

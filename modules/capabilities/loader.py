@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 
 from ..agent.tools import by_wire_name
-from ..skills import Skill, SkillFileError, load_skill
+from ..skills import Skill, load_skill
+from ..skills.front_matter import SkillFileError
 from .capability import Capability
 from .errors import CapabilityError
 from .health import Health
-from .imports import Importer
+from .imports.importer import Importer
 from .manifest import MANIFEST, NOT_HERE, read_manifest
 from .parts.agents import CapabilityAgent, load_agent
 from .parts.python_files import Collector

@@ -38,7 +38,9 @@ from .evaluation import sample_of, score_sample
 from .folder import ROWS, RUNS, alone, open_runs, read_about, read_rows, write_about, write_samples, writing
 from .result import EvalResult
 from .sample import Sample
-from .scorers import EvaluatedRun, Scorer, as_scorers, success_criteria
+from .scorers import Scorer, success_criteria
+from .scorers.run import EvaluatedRun
+from .scorers.scorer import as_scorers
 
 FORKS = "replay.jsonl"
 

@@ -18,7 +18,6 @@ from .evaluation import Evaluation
 from .result import no_column
 from .scorers import (
     Scorer,
-    as_scorer,
     called_before,
     called_tool,
     exact_match,
@@ -29,6 +28,7 @@ from .scorers import (
     success_criteria,
 )
 from .scorers.judged import judge_scorer
+from .scorers.scorer import as_scorer
 
 BUILT_IN: dict[str, Callable[..., Scorer]] = {
     "criteria": success_criteria,

@@ -18,7 +18,8 @@ from ...traces import Trace
 from ...traces.errors import RefoldError, TraceError
 from ...traces.printable import message_of
 from ...traces.secret_table import without_password
-from ...traces.stores import RunRef, TaskRow, TraceStore, open_store
+from ...traces.stores import RunRef, TraceStore, open_store
+from ...traces.stores.task_table import TaskRow
 from ..run_sets import Executor, SetLimits, SetProgress, Stop, arun_set
 from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of

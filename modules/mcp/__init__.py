@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .client import MCPClient, mcp
-from .config.files import ServerConfigError, read_servers, server_config
+from .config.files import read_servers, server_config
 from .config.server_config import (
-    DEFAULT_CALL_TIMEOUT,
     DEFAULT_HTTP_TIMEOUT,
     DEFAULT_INIT_TIMEOUT,
     DEFAULT_SSE_READ_TIMEOUT,
@@ -24,14 +23,9 @@ from .config.server_config import (
     StdioServerConfig,
     Transport,
 )
-from .config.variables import MissingVariableError
 from .errors import (
-    MCPAuthRequiredError,
     MCPConnectionError,
-    MCPDisconnectedError,
     MCPProtocolError,
-    MCPTimeoutError,
-    MCPUnavailableError,
     MCPUnknownEffectError,
 )
 from .servers import MCPServers
@@ -55,7 +49,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "DEFAULT_CALL_TIMEOUT",
     "DEFAULT_HTTP_TIMEOUT",
     "DEFAULT_INIT_TIMEOUT",
     "DEFAULT_SSE_READ_TIMEOUT",
@@ -63,21 +56,15 @@ __all__ = [
     "FileTokenStorage",
     "Header",
     "HttpServerConfig",
-    "MCPAuthRequiredError",
     "MCPClient",
     "MCPConnectionError",
-    "MCPDisconnectedError",
     "MCPProtocolError",
     "MCPServers",
     "MCPStatus",
-    "MCPTimeoutError",
-    "MCPUnavailableError",
     "MCPUnknownEffectError",
-    "MissingVariableError",
     "OAuthConfig",
     "SSEConnection",
     "ServerConfig",
-    "ServerConfigError",
     "StdioConnection",
     "StdioServerConfig",
     "Transport",

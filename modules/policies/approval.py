@@ -6,7 +6,7 @@ from typing import Any
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.reactions import Reaction, RetryWithFeedback
-from ..tools.human import is_approved
+from ..tools.human.ask_tools import is_approved
 from .people import with_people
 
 

@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ..agent.generators import GenerateParams, Generator, get_generator, get_identifier
+from ..agent.generators import GenerateParams, Generator, get_generator
+from ..agent.generators.identifiers import get_identifier
 from ..agent.hooks import Hook
 from ..agent.tools import Tool
 from .headless import HeadlessSessionPolicy

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, cast
 from pydantic import Field
 
 from ..agent.events import GenerationStep
-from ..agent.hooks import CountingFunction, CountingHook
+from ..agent.hooks import CountingHook
+from ..agent.hooks.hook import CountingFunction
 from ..agent.reactions import Finish, Reaction
 from .people import without_people
 from .session_policy import SessionPolicy

@@ -7,13 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ..tools.human import (
-    HumanInputResponse,
-    HumanPrompt,
-    HumanPromptHandler,
-    reset_human_prompt_handler,
-    set_human_prompt_handler,
-)
+from ..tools.human.handlers import HumanPromptHandler, reset_human_prompt_handler, set_human_prompt_handler
+from ..tools.human.prompts import HumanInputResponse, HumanPrompt
 
 _outer: ContextVar[tuple[HumanPromptHandler | None] | None] = ContextVar("refold_policy_people", default=None)
 """The handlers from before `without_people`, in a tuple."""

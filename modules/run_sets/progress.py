@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...traces.stores import TaskCount
+from ...traces.stores.task_table import TaskCount
 from .ends import ENDED, WAITING
 
 WINDOW_SECONDS = 60.0

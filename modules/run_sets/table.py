@@ -13,8 +13,9 @@ import orjson
 
 from ...tasks import Task
 from ...traces.errors import UsageError
-from ...traces.stores import NewTask, TaskRow, TaskTable, TraceStore
+from ...traces.stores import NewTask, TaskTable, TraceStore
 from ...traces.stores.store_url import check_scheme, is_url
+from ...traces.stores.task_table import TaskRow
 from .code import Code
 from .ends import ENDED, ERRORED, WAITING
 from .errors import SetMismatchError

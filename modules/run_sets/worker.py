@@ -35,7 +35,8 @@ from ...traces.errors import (
 )
 from ...traces.printable import error_line
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
-from ..rate_limits import RateLimiter, use_limiter
+from ..rate_limits import RateLimiter
+from ..rate_limits.limiter import use_limiter
 from .alone.own_process import Alone, describe_exit, run_alone
 from .ends import (
     ERRORED,

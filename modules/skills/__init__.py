@@ -3,27 +3,22 @@
 The specification of the folders is at agentskills.io.
 """
 
-from .agent_skills import attach_capability_skills, attach_skills
-from .front_matter import SkillFileError
+from .agent_skills import attach_capability_skills
 from .instructions import discover_instructions, load_instructions
 from .skill import Skill, SkillSource
 from .skill_file import load_skill
 from .skill_folders import discover_skills
-from .skill_names import UnknownSkillError, resolve_skill
-from .skill_tool import create_skill_tool, skills_of
+from .skill_names import resolve_skill
+from .skill_tool import create_skill_tool
 
 __all__ = [
     "Skill",
-    "SkillFileError",
     "SkillSource",
-    "UnknownSkillError",
     "attach_capability_skills",
-    "attach_skills",
     "create_skill_tool",
     "discover_instructions",
     "discover_skills",
     "load_instructions",
     "load_skill",
     "resolve_skill",
-    "skills_of",
 ]

@@ -2,108 +2,49 @@
 
 from .commands import bash, python
 from .defaults import default_tools
-from .files import (
-    EditError,
-    GuardedError,
-    NotTextError,
-    PatchFormatError,
-    Workspace,
-    apply_patch,
-    current_workspace,
-    delete_lines,
-    edit_file,
-    glob,
-    grep,
-    insert_lines,
-    ls,
-    multiedit,
-    read,
-    use_workspace,
-    write,
-)
-from .human import (
-    HumanInputResponse,
-    HumanPrompt,
-    HumanPromptHandler,
-    HumanPromptOption,
-    HumanQuestion,
-    NobodyToAskError,
-    QuestionAnswer,
-    UserCancelledError,
-    UserInputCallback,
-    approve_call,
-    ask_user,
-    confirm,
-    reset_human_prompt_handler,
-    set_human_prompt_handler,
-    set_user_input_callback,
-)
+from .files.edit_tools import EditError, edit_file, multiedit
+from .files.grep_tool import grep
+from .files.lines import delete_lines, insert_lines
+from .files.list_tools import glob, ls
+from .files.patch_tool import apply_patch
+from .files.read_tools import read, write
+from .files.workspace import Workspace, use_workspace
+from .human.ask_tools import approve_call, ask_user, confirm
+from .human.handlers import set_human_prompt_handler, set_user_input_callback
+from .human.prompts import HumanPromptOption
 from .memory import Memory
 from .program_tool import execute
 from .report_tools import link_items, report, report_item, update_item
-from .sandbox import (
-    BubblewrapSandbox,
-    DockerSandbox,
-    Finished,
-    LandlockSandbox,
-    Limits,
-    LocalSandbox,
-    Sandbox,
-    SandboxProvider,
-    SandboxUnavailableError,
-    UnconfinedSandbox,
-    Wall,
-    current_sandbox,
-    make_sandbox,
-    register_sandbox,
-    sandbox_names,
-    use_sandbox,
-)
-from .think_tools import TodoItem, think, todo
+from .sandbox.bubblewrap import BubblewrapSandbox
+from .sandbox.docker import DockerSandbox
+from .sandbox.limits import Finished, Limits
+from .sandbox.local import LocalSandbox
+from .sandbox.protocol import Sandbox
+from .sandbox.registry import register_sandbox, use_sandbox
+from .sandbox.unavailable import SandboxUnavailableError
+from .think_tools import think, todo
 from .web.extract_tool import web_extract
-from .web.fetch_tool import FetchError, fetch, use_fetch
-from .web.search_tool import NoSearchError, SearchBackend, SearchError, SearchResult, searxng, use_search, web_search
+from .web.fetch_tool import fetch, use_fetch
+from .web.search_tool import SearchResult, use_search, web_search
 
 __all__ = [
     "BubblewrapSandbox",
     "DockerSandbox",
     "EditError",
-    "FetchError",
     "Finished",
-    "GuardedError",
-    "HumanInputResponse",
-    "HumanPrompt",
-    "HumanPromptHandler",
     "HumanPromptOption",
-    "HumanQuestion",
-    "LandlockSandbox",
     "Limits",
     "LocalSandbox",
     "Memory",
-    "NoSearchError",
-    "NobodyToAskError",
-    "NotTextError",
-    "PatchFormatError",
-    "QuestionAnswer",
     "Sandbox",
-    "SandboxProvider",
     "SandboxUnavailableError",
-    "SearchBackend",
-    "SearchError",
     "SearchResult",
-    "TodoItem",
-    "UnconfinedSandbox",
-    "UserCancelledError",
-    "UserInputCallback",
-    "Wall",
     "Workspace",
     "apply_patch",
     "approve_call",
     "ask_user",
     "bash",
     "confirm",
-    "current_sandbox",
-    "current_workspace",
     "default_tools",
     "delete_lines",
     "edit_file",
@@ -114,16 +55,12 @@ __all__ = [
     "insert_lines",
     "link_items",
     "ls",
-    "make_sandbox",
     "multiedit",
     "python",
     "read",
     "register_sandbox",
     "report",
     "report_item",
-    "reset_human_prompt_handler",
-    "sandbox_names",
-    "searxng",
     "set_human_prompt_handler",
     "set_user_input_callback",
     "think",

@@ -8,7 +8,7 @@ from ...engine import emit
 from ...engine.errors import RunClosedError
 from ..agent.tools import current_tool_call, tool
 from .leaving import sandbox_for
-from .sandbox import Sandbox
+from .sandbox.protocol import Sandbox
 from .sandbox.variables import hint_for
 
 OUTPUT_EVENT = "tool_output"

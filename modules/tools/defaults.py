@@ -5,8 +5,13 @@ from typing import Any
 
 from ..agent.tools import Tool, Toolset
 from .commands import bash, python
-from .files import apply_patch, delete_lines, edit_file, glob, grep, insert_lines, ls, multiedit, read, write
-from .human import ask_user, confirm
+from .files.edit_tools import edit_file, multiedit
+from .files.grep_tool import grep
+from .files.lines import delete_lines, insert_lines
+from .files.list_tools import glob, ls
+from .files.patch_tool import apply_patch
+from .files.read_tools import read, write
+from .human.ask_tools import ask_user, confirm
 from .memory import Memory
 from .report_tools import link_items, report, report_item, update_item
 from .think_tools import think, todo

@@ -6,9 +6,13 @@ from typing import Any
 
 from ...engine import in_run, perform_as
 from ..agent.chat.tool_calls import ToolCall
-from ..agent.tools import ContextFact, call_text, current_tool_call
-from .human import is_approved
-from .sandbox import LocalSandbox, Sandbox, UnconfinedSandbox, current_sandbox
+from ..agent.tools import ContextFact, current_tool_call
+from ..agent.tools.actions import call_text
+from .human.ask_tools import is_approved
+from .sandbox.local import LocalSandbox
+from .sandbox.protocol import Sandbox
+from .sandbox.registry import current_sandbox
+from .sandbox.unconfined import UnconfinedSandbox
 
 LEAVING = ("network", "outside")
 """The arguments with which a command leaves its sandbox."""

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..agent.tools import current_tool, tool
+from ..agent.tools import tool
+from ..agent.tools.context import current_tool
 from .commands import run_command
 from .files.workspace import Workspace
 from .leaving import sandbox_for
-from .sandbox import Finished, Limits, LocalSandbox, Sandbox, Wall
+from .sandbox.limits import Finished, Limits, Wall
+from .sandbox.local import LocalSandbox
+from .sandbox.protocol import Sandbox
 
 HIDDEN = "***"
 """The replacement of a secret."""

@@ -26,7 +26,7 @@ from refold.modules.evaluation.benchmarks import (
     swe_bench,
     tau_bench,
 )
-from refold.modules.tools.sandbox import BubblewrapSandbox, LocalSandbox
+from refold.modules.tools import BubblewrapSandbox, LocalSandbox
 
 
 class Shop(StateSchema):

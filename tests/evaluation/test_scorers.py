@@ -13,7 +13,6 @@ from refold.modules.agent import scorers as events
 from refold.modules.agent.generators import ScriptedGenerator
 from refold.modules.evaluation import (
     Dataset,
-    EvaluatedRun,
     Evaluation,
     EvaluationError,
     JudgeScorer,
@@ -30,7 +29,8 @@ from refold.modules.evaluation import (
     scorer,
     success_criteria,
 )
-from refold.modules.evaluation.scorers import as_scorers
+from refold.modules.evaluation.scorers.run import EvaluatedRun
+from refold.modules.evaluation.scorers.scorer import as_scorers
 
 
 class Looking(AgentModule[StateSchema]):

@@ -23,7 +23,6 @@ from refold.modules.agent.events import (
     GenerationStep,
     Heartbeat,
     MetricSeries,
-    NamedGenerator,
     ReactStep,
     ToolEnd,
     ToolError,
@@ -31,6 +30,7 @@ from refold.modules.agent.events import (
     ToolStep,
     UserInputRequired,
 )
+from refold.modules.agent.events.model_name import NamedGenerator
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
 from refold.modules.agent.trajectory import Trajectory
 

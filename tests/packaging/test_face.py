@@ -9,15 +9,14 @@ import pytest
 from places import ROOT
 
 import refold
-from refold import errors
+from refold import engine, errors
 from refold.modules import agent
 
 REFOLD = """
     UNANSWERED averify
-    Action ActionResult AgentModule BeamSearch BestFirst BestOfN CriterionResult Decision Engine FinalResultCriteria
-    MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria MonteCarloTreeSearch Observation RefoldError RunResult
-    RunStatus RuntimeBudget SelectBest SelectFirst StagnationCriteria StateModel StateSchema StopReason Task TaskBudget
-    TaskResult Trace WaitRequest ask ask_sync bind call_info charge effect emit new_id now perform perform_sync replay
+    Action ActionResult AgentModule CriterionResult Decision Engine Observation RefoldError RunResult
+    RunStatus RuntimeBudget StateModel StateSchema StopReason Task TaskBudget TaskResult Trace WaitRequest ask ask_sync
+    bind call_info charge effect emit new_id now perform perform_sync replay
     rng run_child start_child verify wait_child
     Agent Toolset Trajectory hook tool
 """
@@ -45,9 +44,12 @@ def test_the_agent_shows_these_names() -> None:
         assert getattr(agent, name) is not None
 
 
-def test_every_error_is_importable_from_refold() -> None:
+def test_every_error_strategy_and_criterion_is_importable_from_refold() -> None:
     for name in errors.__all__:
         assert getattr(refold, name) is getattr(errors, name)
+    seldom = "BeamSearch BestFirst BestOfN FinalResultCriteria MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria"
+    for name in f"{seldom} MonteCarloTreeSearch SelectBest SelectFirst StagnationCriteria".split():
+        assert getattr(refold, name) is getattr(engine, name)
 
 
 def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import refold
 from refold import UNANSWERED, Action, AgentModule, Decision, Engine, RunStatus, StateSchema, averify, verify
-from refold.engine import EngineOptions
+from refold.engine.options import EngineOptions
 from refold.errors import UsageError
 from refold.modules.agent import Agent, ScriptedGenerator
 from refold.testing import assert_replays, check_resume

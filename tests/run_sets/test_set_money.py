@@ -28,7 +28,8 @@ from refold.modules.agent.generators import TransientGeneratorError
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.journaled import generate
-from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
+from refold.modules.rate_limits import RateLimiter, request_slot
+from refold.modules.rate_limits.limiter import use_limiter
 from refold.modules.run_sets import SetResult, outage, run_set
 from refold.modules.run_sets.ends import earlier_usage
 from refold.modules.run_sets.request_gate import RunGate

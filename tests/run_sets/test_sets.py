@@ -17,25 +17,18 @@ from refold import Decision, Engine, Task
 from refold.errors import ExternalError, UsageError
 from refold.modules.agent import Agent
 from refold.modules.examples.game_of_24 import GameOf24
-from refold.modules.run_sets import (
-    Local,
-    SetLimits,
-    SetMismatchError,
-    SetPlan,
-    SetProgress,
-    SetResult,
-    Stop,
-    arun_set,
-    run_set,
-)
+from refold.modules.run_sets import Local, SetMismatchError, SetResult, Stop, arun_set, run_set
 from refold.modules.run_sets import table as set_table
 from refold.modules.run_sets.code import Code, code_of, module_name
 from refold.modules.run_sets.drive import one_error
 from refold.modules.run_sets.executors import processes as processes_room
 from refold.modules.run_sets.executors.processes import run_processes
+from refold.modules.run_sets.plan import SetLimits, SetPlan
+from refold.modules.run_sets.progress import SetProgress
 from refold.modules.run_sets.table import all_rows, check_code, fill
 from refold.modules.run_sets.worker import Worker
-from refold.traces.stores import TaskRow, open_store
+from refold.traces.stores import open_store
+from refold.traces.stores.task_table import TaskRow
 
 
 def tasks_of(folder: Path, count: int = 6, **inputs: Any) -> list[Task]:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from refold.errors import TaskFileError
 from refold.modules.agent import ScriptedGenerator
-from refold.modules.capabilities import CapabilityError, discover_capabilities, find_capability, load_agent
+from refold.modules.capabilities import CapabilityError, discover_capabilities, find_capability
 from refold.modules.capabilities import load_capability as load
+from refold.modules.capabilities.parts.agents import load_agent
 from refold.modules.policies.spec import policy_from_text
 from refold.modules.skills import discover_skills, load_instructions, load_skill
 from refold.tasks import load_task

@@ -16,7 +16,8 @@ import pytest
 from processes import ended
 
 from refold.errors import TaskError
-from refold.tasks import ExecResult, HostEnvironment
+from refold.tasks import HostEnvironment
+from refold.tasks.environments.environment import ExecResult
 from refold.tasks.processes.commands import ChildProcess, child_env
 from refold.tasks.processes.pipes import Pipes
 from refold.tasks.processes.supervised import Supervised

@@ -19,14 +19,12 @@ from refold.tasks import (
     ScratchEnvironment,
     Task,
     TaskResource,
-    check_environment,
-    create_environment,
     current_environment,
-    environment_types,
     open_environment,
     register_environment,
-    use_environment,
 )
+from refold.tasks.environments.environment import use_environment
+from refold.tasks.environments.registry import check_environment, create_environment, environment_types
 
 
 @pytest.fixture

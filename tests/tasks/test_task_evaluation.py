@@ -7,7 +7,6 @@ import pytest
 
 from refold.tasks import (
     CriterionResult,
-    Evaluator,
     HostEnvironment,
     RunView,
     Task,
@@ -15,9 +14,9 @@ from refold.tasks import (
     Verdict,
     evaluate_task,
     evaluator,
-    evaluator_names,
-    register_evaluator,
 )
+from refold.tasks.criteria.evaluators import evaluator_names, register_evaluator
+from refold.tasks.criteria.run_view import Evaluator
 
 
 def view(*criteria: str, **fields: Any) -> RunView:

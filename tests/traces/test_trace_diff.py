@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema
-from refold.traces import ABSENT, Trace
+from refold.traces import Trace
+from refold.traces.analysis.differences import ABSENT
 from refold.traces.file.writer import TraceWriter
 
 WriteRun = Callable[..., Trace]

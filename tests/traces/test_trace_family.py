@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from refold.errors import TraceCorruptError
-from refold.traces import FamilyTree, Record, Trace, family
-from refold.traces.analysis.family_tree import Kin, KinBranch
+from refold.traces import Record, Trace, family
+from refold.traces.analysis.family_tree import FamilyTree, Kin, KinBranch
 from refold.traces.analysis.locate import branches_folder
 from refold.traces.file.writer import TraceWriter
 

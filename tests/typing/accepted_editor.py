@@ -18,7 +18,8 @@ from refold import (
     averify,
     verify,
 )
-from refold.engine import Divergence, EngineOptions
+from refold.engine import Divergence
+from refold.engine.options import EngineOptions
 from refold.modules.agent import Agent, Trajectory, hook, tool
 from refold.modules.agent.tools import tool as tool_of_the_room
 

@@ -11,22 +11,18 @@ both databases. `copy` and `retention` use only the protocol. Lines are kept as 
 
 from .protocol import TraceStore
 from .run_ref import RunRef
-from .run_row import RunFilter, RunPage, RunRow, Total
+from .run_row import RunFilter, RunRow
 from .store_url import open_store
-from .task_table import Figures, Lease, NewTask, TaskCount, TaskRow, TaskTable
+from .task_table import Figures, Lease, NewTask, TaskTable
 
 __all__ = [
     "Figures",
     "Lease",
     "NewTask",
     "RunFilter",
-    "RunPage",
     "RunRef",
     "RunRow",
-    "TaskCount",
-    "TaskRow",
     "TaskTable",
-    "Total",
     "TraceStore",
     "open_store",
 ]

@@ -1,7 +1,7 @@
 """The chat with a model: messages, tool calls, usage."""
 
 from .content import Content, ContentAudioInput, ContentImageUrl, ContentText
-from .messages import Message, Role
+from .messages import Message
 from .tool_calls import FunctionCall, FunctionDefinition, ToolCall, ToolChoice, ToolDefinition, ToolResponse
 from .usage import Usage
 
@@ -13,7 +13,6 @@ __all__ = [
     "FunctionCall",
     "FunctionDefinition",
     "Message",
-    "Role",
     "ToolCall",
     "ToolChoice",
     "ToolDefinition",

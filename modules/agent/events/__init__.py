@@ -14,11 +14,9 @@ from .generations import (
     GenerationRetry,
     GenerationStart,
     GenerationStep,
-    steps_among,
 )
 from .lifecycle import AgentEnd, AgentError, AgentStalled, AgentStart, Heartbeat, UserInputRequired
-from .metrics import Metric, MetricSeries
-from .model_name import NamedGenerator
+from .metrics import MetricSeries
 from .react import ReactStep
 from .tool_events import ToolEnd, ToolError, ToolStart, ToolStep
 
@@ -41,9 +39,7 @@ __all__ = [
     "GenerationStart",
     "GenerationStep",
     "Heartbeat",
-    "Metric",
     "MetricSeries",
-    "NamedGenerator",
     "ReactStep",
     "ToolEnd",
     "ToolError",
@@ -52,5 +48,4 @@ __all__ = [
     "UserInputRequired",
     "event_from_dict",
     "event_to_dict",
-    "steps_among",
 ]

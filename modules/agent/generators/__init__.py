@@ -2,61 +2,38 @@
 
 from .answers import Answer
 from .cassettes.cassette import CassetteGenerator
-from .errors import (
-    CassetteMissError,
-    ContextOverflowError,
-    FatalGeneratorError,
-    GeneratorError,
-    RateLimitedError,
-    ScriptExhaustedError,
-    TransientGeneratorError,
-    UnreachableError,
-)
-from .estimate import estimate_tokens
+from .errors import ContextOverflowError, FatalGeneratorError, GeneratorError, RateLimitedError, TransientGeneratorError
 from .function import FunctionGenerator
-from .generation import CallDelta, Delta, Generation
-from .identifiers import GeneratorNameError, get_generator, get_identifier, register_generator
-from .journaled import generate, generation_effect
+from .generation import Delta, Generation
+from .identifiers import get_generator
+from .journaled import generate
 from .params import GenerateParams
-from .protocol import BoundedGenerator, Capabilities, DescribedGenerator, Generator, StreamingGenerator
-from .providers.backoff import Backoff, Retry, with_backoff
+from .protocol import BoundedGenerator, Capabilities, Generator
+from .providers.backoff import Backoff, Retry
 from .providers.litellm_generator import LiteLLMGenerator
-from .request_context import generation_number, listening
+from .request_context import listening
 from .scripted import ScriptedGenerator
 
 __all__ = [
     "Answer",
     "Backoff",
     "BoundedGenerator",
-    "CallDelta",
     "Capabilities",
     "CassetteGenerator",
-    "CassetteMissError",
     "ContextOverflowError",
     "Delta",
-    "DescribedGenerator",
     "FatalGeneratorError",
     "FunctionGenerator",
     "GenerateParams",
     "Generation",
     "Generator",
     "GeneratorError",
-    "GeneratorNameError",
     "LiteLLMGenerator",
     "RateLimitedError",
     "Retry",
-    "ScriptExhaustedError",
     "ScriptedGenerator",
-    "StreamingGenerator",
     "TransientGeneratorError",
-    "UnreachableError",
-    "estimate_tokens",
     "generate",
-    "generation_effect",
-    "generation_number",
     "get_generator",
-    "get_identifier",
     "listening",
-    "register_generator",
-    "with_backoff",
 ]

@@ -12,7 +12,8 @@ import anyio
 from ....engine import Usage, charge, effect, perform
 from ....engine.errors import EffectError
 from ....traces.errors import RunAbortedError
-from ...rate_limits import current_limiter, request_slot
+from ...rate_limits import request_slot
+from ...rate_limits.limiter import current_limiter
 from ..chat.messages import Message
 from ..chat.usage import Usage as AgentUsage
 from ..chat.usage_scope import spent

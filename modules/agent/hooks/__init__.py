@@ -5,18 +5,14 @@
 """
 
 from ..generators.summarize import find_summarization_boundary, summarize_conversation
-from .hook import CountingFunction, CountingHook, EventTypes, Hook, HookFunction, hook, is_async
+from .hook import CountingHook, Hook, hook
 from .ready_made import summarize_when_long, tool_metrics
 
 __all__ = [
-    "CountingFunction",
     "CountingHook",
-    "EventTypes",
     "Hook",
-    "HookFunction",
     "find_summarization_boundary",
     "hook",
-    "is_async",
     "summarize_conversation",
     "summarize_when_long",
     "tool_metrics",

@@ -25,7 +25,8 @@ from ..events import (
 from ..generators.recorded_error import recorded_error
 from ..hooks.steps import Steps
 from ..reactions import DENIED, Reaction, RetryWithFeedback
-from ..tools import ToolOutcome, call_text, tool_context
+from ..tools import ToolOutcome, tool_context
+from ..tools.actions import call_text
 from ..tools.results.errors import catches
 from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed

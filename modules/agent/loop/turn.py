@@ -14,7 +14,7 @@ from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
 from ..chat.validation import INVALID_NAME
-from ..modes import Problem
+from ..modes.mode import Problem
 from ..tools import action_for
 from ..tools.actions import text_of_args
 

@@ -15,7 +15,8 @@ from ....traces import Record, Trace
 from ....traces.file.append_only import SUFFIX
 from ....traces.stores.store_url import is_url, split_run
 from ..chat.json_forms import message_to_dict
-from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat, steps_among
+from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat
+from ..events.generations import steps_among
 from ..events.live_pieces import Pieces
 from ..generators.request_context import listener, listening
 from ..loop.module import AgentLoop

@@ -1,7 +1,7 @@
 """Tools: functions that models can call, with schemas and results."""
 
-from .actions import action_for, call_text
-from .as_tools import actions_of, as_tools, by_wire_name
+from .actions import action_for
+from .as_tools import actions_of, by_wire_name
 from .context import (
     AgentInput,
     Config,
@@ -9,10 +9,7 @@ from .context import (
     ContextFact,
     CurrentTask,
     CurrentToolCall,
-    EnvVar,
-    NoContextError,
     ToolContext,
-    current_tool,
     current_tool_call,
     tool_context,
 )
@@ -20,14 +17,7 @@ from .decorator import tool
 from .method import ToolMethod, tool_method
 from .names import WireNameError
 from .reentrant_context import OtherEventLoopError
-from .results.errors import (
-    DEFAULT_CATCH_EXCEPTIONS,
-    ErrorModel,
-    Stop,
-    SystemErrorModel,
-    ToolSignal,
-    ValidationErrorModel,
-)
+from .results.errors import DEFAULT_CATCH_EXCEPTIONS, ErrorModel, Stop, ToolSignal
 from .results.offload import offload_tool_output
 from .results.outcome import ToolOutcome
 from .schema import ToolDefinitionError
@@ -42,12 +32,9 @@ __all__ = [
     "ContextFact",
     "CurrentTask",
     "CurrentToolCall",
-    "EnvVar",
     "ErrorModel",
-    "NoContextError",
     "OtherEventLoopError",
     "Stop",
-    "SystemErrorModel",
     "Tool",
     "ToolContext",
     "ToolDefinitionError",
@@ -56,14 +43,10 @@ __all__ = [
     "ToolSignal",
     "ToolSource",
     "Toolset",
-    "ValidationErrorModel",
     "WireNameError",
     "action_for",
     "actions_of",
-    "as_tools",
     "by_wire_name",
-    "call_text",
-    "current_tool",
     "current_tool_call",
     "discover_tools_on_obj",
     "offload_tool_output",

@@ -39,7 +39,6 @@ from ..events import (
     GenerationRetry,
     GenerationStart,
     GenerationStep,
-    NamedGenerator,
     ReactStep,
     ToolEnd,
     ToolError,
@@ -47,6 +46,7 @@ from ..events import (
     ToolStep,
     UserInputRequired,
 )
+from ..events.model_name import NamedGenerator
 from ..generators.recorded_error import recorded_error
 from ..loop.dispatch import attach
 from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....engine import follow_run
-from ....traces import Follower, Record
-from ..events import AgentStep, steps_among
+from ....traces import Record
+from ....traces.file.follow import Follower
+from ..events import AgentStep
+from ..events.generations import steps_among
 from .projector import Kept
 
 _RUNS = 64

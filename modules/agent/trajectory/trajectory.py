@@ -39,9 +39,9 @@ from ..events import (
     ReactStep,
     event_from_dict,
     event_to_dict,
-    steps_among,
 )
 from ..events.event_json import EventFormatError
+from ..events.generations import steps_among
 from ..reactions import Reaction
 from .conversation import context, conversation
 from .last_run import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status

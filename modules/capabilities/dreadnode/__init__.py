@@ -7,7 +7,6 @@ A **stand-in** can be imported, subclassed, used in annotations, and used while 
 NotInRefoldError.
 """
 
-from .modules import DREADNODE, ForeignModule, foreign_module
 from .standins import NotInRefoldError, importing
 
-__all__ = ["DREADNODE", "ForeignModule", "NotInRefoldError", "foreign_module", "importing"]
+__all__ = ["NotInRefoldError", "importing"]

@@ -8,8 +8,3 @@ The capability alone resolves the import statements in its files: each module ha
 sees what another imports, and only the package is in `sys.modules`. An import inside a function works as well when the
 function is called, in any thread.
 """
-
-from .folders import is_there
-from .importer import Importer
-
-__all__ = ["Importer", "is_there"]

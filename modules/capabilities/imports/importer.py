@@ -17,7 +17,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..dreadnode import DREADNODE, ForeignModule, foreign_module, importing
+from ..dreadnode import importing
+from ..dreadnode.modules import DREADNODE, ForeignModule, foreign_module
 from .folders import Folders
 from .substitutes import LATER_NAMES, Importlib, ImportlibUtil, Sys, Typing
 

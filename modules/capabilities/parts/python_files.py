@@ -9,7 +9,8 @@ from ...agent.hooks import Hook
 from ...agent.tools import Tool
 from ...policies import SessionPolicy
 from ..health import Health
-from ..imports import Importer, is_there
+from ..imports.folders import is_there
+from ..imports.importer import Importer
 from ..places import Places
 from ..views import viewed
 from .offered_tools import Collected, defined_in, tools_of_module

@@ -4,7 +4,8 @@ import os
 from typing import Any
 
 from ...agent.tools import WireNameError
-from ...mcp import MCPServers, ServerConfig, ServerConfigError, StdioServerConfig, read_servers, server_config
+from ...mcp import MCPServers, ServerConfig, StdioServerConfig, read_servers, server_config
+from ...mcp.config.files import ServerConfigError
 from ...mcp.config.variables import with_known
 from ..health import Health
 from ..manifest import Servers

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...tools.files.workspace import Workspace
-from ...tools.sandbox import make_sandbox
+from ...tools.sandbox.registry import make_sandbox
 from ..datasets import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ....traces import ABSENT, Difference, Trace
+from ....traces import Trace
+from ....traces.analysis.differences import ABSENT, Difference
 from ....traces.analysis.run_diff import decision_words
 from ....traces.errors import TraceError
 from ....traces.stores import RunRef, TraceStore

@@ -13,7 +13,8 @@ from xml.sax.saxutils import escape
 from ....traces.errors import UsageError
 from ...agent.chat.messages import Message
 from ...agent.chat.tool_calls import ToolCall
-from ...agent.generators import GenerateParams, Generator, estimate_tokens, generate, get_generator, listening
+from ...agent.generators import GenerateParams, Generator, generate, get_generator, listening
+from ...agent.generators.estimate import estimate_tokens
 from ...agent.generators.providers.backoff import Backoff
 from ...agent.loop.compaction import capabilities_of
 from .rubrics import SYSTEM, composed

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...tools import current_workspace
 from ...tools.files.paths.guarded import why_guarded
+from ...tools.files.workspace import current_workspace
 from ...tools.leaving import LEAVING
 from ...tools.web.addresses import clean_host, is_below
 from .call import CHANGING, CODES, COMMANDS, FETCHING, PATHS, READING, Call, plain_name, url_forms

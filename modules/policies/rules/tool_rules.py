@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
 from ...tools.leaving import LEAVING, what_leaves
-from ...tools.sandbox import current_sandbox
+from ...tools.sandbox.registry import current_sandbox
 from .call import Call
 from .rule import Rule, covers_line, is_command
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from ....engine import call_info, effect, new_id
 from ....engine.errors import NoRunError
 from ...agent.chat.tool_calls import ToolCall
-from ...agent.tools import action_for, call_text, current_tool_call, tool
+from ...agent.tools import action_for, current_tool_call, tool
+from ...agent.tools.actions import call_text
 from .approval_text import approval_text
 from .handlers import UserCancelledError, put
 from .prompts import HumanInputResponse, HumanPrompt, HumanPromptOption, HumanQuestion

@@ -167,7 +167,7 @@ def _equipped(agent: Agent, config: AgentConfig) -> Agent:
     """
     folder = Path(config.folder)
     if config.skills:
-        from ...modules.skills import attach_skills
+        from ...modules.skills.agent_skills import attach_skills
 
         attach_skills(agent, skills_in([folder / each for each in config.skills]))
     capabilities = [capability_at(each, folder) for each in config.capabilities]
@@ -189,7 +189,7 @@ def policy_of(text: str) -> "SessionPolicy":
 
     Raises InputError for an unknown name or unknown settings.
     """
-    from ...modules.policies import policy_from_text
+    from ...modules.policies.spec import policy_from_text
 
     try:
         return policy_from_text(text)

@@ -9,14 +9,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ...modules.agent.tools import (
-    Tool,
-    ToolDefinitionError,
-    Toolset,
-    WireNameError,
-    as_tools,
-    discover_tools_on_obj,
-)
+from ...modules.agent.tools import Tool, ToolDefinitionError, Toolset, WireNameError, discover_tools_on_obj
+from ...modules.agent.tools.as_tools import as_tools
 from ..errors import InputError, near_name, one_line
 from ..input.module_import import load_object, made
 
@@ -130,7 +124,8 @@ def skills_in(folders: Sequence[Path]) -> list["Skill"]:
 
     Each folder is a skill or holds skills.
     """
-    from ...modules.skills import SkillFileError, discover_skills, load_skill
+    from ...modules.skills import discover_skills, load_skill
+    from ...modules.skills.front_matter import SkillFileError
 
     skills: list[Skill] = []
     for folder in folders:

@@ -19,7 +19,7 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
     Returns the exit code, or raises `InputError` if the target cannot be served.
     """
     from ... import __version__
-    from ...modules.mcp import MCPUnavailableError
+    from ...modules.mcp.errors import MCPUnavailableError
     from ...modules.tools import SandboxUnavailableError, use_sandbox, use_workspace
 
     address = None if http is None else _address(http)
@@ -79,7 +79,7 @@ def tools_at(target: str) -> list[Any]:
 
 
 def _of_module(name: str) -> list[Any]:
-    from ...modules.capabilities import tools_of_module
+    from ...modules.capabilities.parts.offered_tools import tools_of_module
 
     load_object(f"{name}:__name__", _is_tool, "tools")  # imports the module, or raises an error of one line
 

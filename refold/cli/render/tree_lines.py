@@ -6,8 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ...traces import FamilyTree
-from ...traces.analysis.family_tree import Kin, KinBranch, KinCandidate
+from ...traces.analysis.family_tree import FamilyTree, Kin, KinBranch, KinCandidate
 from .phrases import decision_text, status_text
 from .text import SHORT, brief, clean, count_text, value_text
 

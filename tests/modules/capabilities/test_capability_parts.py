@@ -14,11 +14,11 @@ from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.capabilities import (
     Capability,
     CapabilityError,
-    capability_dirs,
     discover_capabilities,
     find_capability,
     load_capability,
 )
+from refold.modules.capabilities.search_path import capability_dirs
 from refold.modules.policies import HeadlessSessionPolicy, get_policy_class, registered_policy_names
 from refold.modules.skills import create_skill_tool, load_skill
 from refold.modules.tools import bash, read

@@ -15,11 +15,11 @@ from refold.modules.mcp import (
     MCPConnectionError,
     MCPServers,
     OAuthConfig,
-    ServerConfigError,
     StdioServerConfig,
     mcp,
     server_config,
 )
+from refold.modules.mcp.config.files import ServerConfigError
 from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
 
 SECRETS = ("hunter2secret", "qv-91-query", "tok-en-of-a-header", "plain%20word")

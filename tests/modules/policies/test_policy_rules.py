@@ -15,11 +15,11 @@ from refold.modules.policies import (
     SessionPolicy,
     ToolRules,
     get_policy_class,
-    policy_from_text,
     register_policy,
     registered_policy_names,
     resolve_policy,
 )
+from refold.modules.policies.spec import policy_from_text
 from refold.modules.tools import use_workspace
 
 

@@ -32,13 +32,9 @@ from refold.modules.policies import (
     resolve_policy,
 )
 from refold.modules.tools import bash, python, use_workspace
-from refold.modules.tools.human import (
-    HumanInputResponse,
-    ask_user,
-    confirm,
-    reset_human_prompt_handler,
-    set_human_prompt_handler,
-)
+from refold.modules.tools.human.ask_tools import ask_user, confirm
+from refold.modules.tools.human.handlers import reset_human_prompt_handler, set_human_prompt_handler
+from refold.modules.tools.human.prompts import HumanInputResponse
 from refold.testing import check_resume
 
 pytestmark = pytest.mark.anyio

@@ -18,8 +18,6 @@ from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.skills import (
     Skill,
-    SkillFileError,
-    UnknownSkillError,
     attach_capability_skills,
     create_skill_tool,
     discover_instructions,
@@ -28,6 +26,8 @@ from refold.modules.skills import (
     load_skill,
     resolve_skill,
 )
+from refold.modules.skills.front_matter import SkillFileError
+from refold.modules.skills.skill_names import UnknownSkillError
 from refold.tasks.files.regular_file import MOST_BYTES
 
 FULL = """---

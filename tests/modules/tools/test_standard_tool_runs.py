@@ -14,15 +14,8 @@ from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
 from refold.modules.agent.tools.tool_state import fold_kept
-from refold.modules.tools import (
-    HumanInputResponse,
-    HumanPrompt,
-    SearchResult,
-    default_tools,
-    set_human_prompt_handler,
-    use_search,
-    use_workspace,
-)
+from refold.modules.tools import SearchResult, default_tools, set_human_prompt_handler, use_search, use_workspace
+from refold.modules.tools.human.prompts import HumanInputResponse, HumanPrompt
 from refold.testing import assert_replays
 
 

@@ -15,8 +15,8 @@ from ....modules.run_sets.progress import RateMeter, SetProgress, progress_of
 from ....modules.run_sets.shared_budget import NAME as MONEY
 from ....modules.run_sets.shared_budget import excess_in
 from ....modules.run_sets.table import all_rows
-from ....traces.stores import TaskRow, TaskTable, TraceStore, open_store
-from ....traces.stores.task_table import QUEUED, RUNNING
+from ....traces.stores import TaskTable, TraceStore, open_store
+from ....traces.stores.task_table import QUEUED, RUNNING, TaskRow
 from ... import options as o
 from ...errors import InputError, near_name, one_line
 from ...input.find_trace import no_folder

@@ -14,8 +14,9 @@ from rich.live import Live
 from rich.text import Text
 
 from ....engine import AgentModule
-from ....modules.run_sets import SetProgress, SetResult, run_set
+from ....modules.run_sets import SetResult, run_set
 from ....modules.run_sets.executors import executor_of
+from ....modules.run_sets.progress import SetProgress
 from ....modules.run_sets.suite import Suite, load_suite
 from ....tasks import load_tasks
 from ...errors import INTERRUPTED, InputError

@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ....traces import Blame, Step, Trace
+from ....traces import Step, Trace
+from ....traces.analysis.blame import Blame
 from ....traces.json_patch.apply import split_pointer
 from ...errors import InputError
 from ...input.find_trace import TracePlace, load_trace

@@ -7,7 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ....traces import ABSENT, Change, Difference, PhaseDiff, TraceDiff
+from ....traces import Change
+from ....traces.analysis.differences import ABSENT, Difference
+from ....traces.analysis.run_diff import PhaseDiff, TraceDiff
 from ....traces.stores import RunRef
 from ...input.find_trace import load_trace
 from ...render.output import console, is_terminal, say, table, write_json

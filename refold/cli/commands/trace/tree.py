@@ -9,8 +9,8 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from ....traces import FamilyTree, Trace, family
-from ....traces.analysis.family_tree import Kin, KinBranch, KinCandidate
+from ....traces import Trace, family
+from ....traces.analysis.family_tree import FamilyTree, Kin, KinBranch, KinCandidate
 from ....traces.stores import RunRef
 from ...render.output import console, is_terminal, say, write_json
 from ...render.tree_lines import (

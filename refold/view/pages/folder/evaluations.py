@@ -23,7 +23,8 @@ from ..nodes import Json
 from ..problems import ProblemError, wrong
 
 if TYPE_CHECKING:
-    from ....modules.evaluation import Estimate, EvalResult
+    from ....modules.evaluation import EvalResult
+    from ....modules.evaluation.result import Estimate
 
 _SAMPLES = "samples.jsonl"
 _BYTES = 1 << 28

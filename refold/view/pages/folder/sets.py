@@ -8,7 +8,8 @@ from ....errors import StoreError, TraceError
 from ....modules.run_sets.shared_budget import NAME as MONEY
 from ....modules.run_sets.shared_budget import excess_in
 from ....traces.index.folder import Folder
-from ....traces.stores import TaskCount, TaskRow, TraceStore, open_store
+from ....traces.stores import TraceStore, open_store
+from ....traces.stores.task_table import TaskCount, TaskRow
 from ..nodes import Json
 from ..problems import ProblemError
 from ..query import Question

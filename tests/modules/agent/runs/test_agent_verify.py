@@ -12,7 +12,7 @@ from refold.modules.agent import Agent, FunctionGenerator, Message, ScriptedGene
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolError
 from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError
-from refold.modules.agent.modes import TEXT_MODES
+from refold.modules.agent.modes.forms import TEXT_MODES
 
 pytestmark = pytest.mark.anyio
 

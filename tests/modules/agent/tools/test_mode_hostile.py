@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from refold.modules.agent import tool
-from refold.modules.agent.modes import TEXT_MODES, Reading, ToolMode
+from refold.modules.agent.modes import Reading, ToolMode
+from refold.modules.agent.modes.forms import TEXT_MODES
 
 FIND = {"q": "tea"}
 

@@ -20,10 +20,11 @@ from refold.modules.agent import judge as judging
 from refold.modules.agent import tool
 from refold.modules.agent.events.masked_arguments import masked_arguments
 from refold.modules.agent.generators import summarize as summarizing
-from refold.modules.agent.modes import TEXT_MODES
+from refold.modules.agent.modes.forms import TEXT_MODES
 from refold.modules.agent.modes.xml_calls import with_end
 from refold.modules.policies.judge.judge import read_decision
-from refold.modules.tools import EditError, PatchFormatError, apply_patch, edit_file, use_workspace
+from refold.modules.tools import EditError, apply_patch, edit_file, use_workspace
+from refold.modules.tools.files.patch_format import PatchFormatError
 from refold.traces.secret_table import TOKEN_SHAPES
 
 LENGTH = 40_000

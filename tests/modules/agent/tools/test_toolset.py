@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from refold.modules.agent import Agent, Config, Tool, ToolMethod, Toolset, discover_tools_on_obj, tool_method
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import OtherEventLoopError, ToolDefinitionError, as_tools
+from refold.modules.agent.tools import OtherEventLoopError, ToolDefinitionError
+from refold.modules.agent.tools.as_tools import as_tools
 
 
 class Shelf(Toolset):

@@ -32,7 +32,6 @@ from refold.modules.agent.events import (
     GenerationStart,
     GenerationStep,
     Heartbeat,
-    NamedGenerator,
     ReactStep,
     ToolEnd,
     ToolError,
@@ -42,6 +41,7 @@ from refold.modules.agent.events import (
     event_from_dict,
     event_to_dict,
 )
+from refold.modules.agent.events.model_name import NamedGenerator
 from refold.modules.agent.generators.errors import FatalGeneratorError
 from refold.modules.agent.generators.recorded_error import RecordedError, error_from_dict, error_to_dict, recorded_error
 from refold.modules.agent.reactions import Fail, Finish, RetryWithFeedback

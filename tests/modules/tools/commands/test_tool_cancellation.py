@@ -18,8 +18,8 @@ from refold import AgentModule, Decision, Engine, Observation, StateSchema
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import BubblewrapSandbox, LocalSandbox, bash, use_sandbox, use_workspace
-from refold.modules.tools.sandbox import EnvironmentSandbox
 from refold.modules.tools.sandbox.command import Command
+from refold.modules.tools.sandbox.registry import EnvironmentSandbox
 from refold.tasks import HostEnvironment
 from refold.tasks.processes.stoppable import run_stoppable
 

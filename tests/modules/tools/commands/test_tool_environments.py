@@ -13,18 +13,16 @@ from refold.modules.tools import (
     LocalSandbox,
     SandboxUnavailableError,
     bash,
-    current_sandbox,
-    make_sandbox,
     python,
     register_sandbox,
-    sandbox_names,
     use_sandbox,
     use_workspace,
 )
 from refold.modules.tools.files.workspace import Workspace
-from refold.modules.tools.sandbox import EnvironmentSandbox
 from refold.modules.tools.sandbox import registry as choosing
-from refold.tasks import ExecResult, HostEnvironment, use_environment
+from refold.modules.tools.sandbox.registry import EnvironmentSandbox, current_sandbox, make_sandbox, sandbox_names
+from refold.tasks import HostEnvironment
+from refold.tasks.environments.environment import ExecResult, use_environment
 
 
 class Elsewhere:

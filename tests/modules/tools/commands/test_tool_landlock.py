@@ -14,17 +14,11 @@ import pytest
 from needed import missing
 
 from refold import Action, AgentModule, Decision, Engine, StateSchema
-from refold.modules.tools import (
-    LandlockSandbox,
-    SandboxUnavailableError,
-    UnconfinedSandbox,
-    Workspace,
-    bash,
-    make_sandbox,
-    use_sandbox,
-    use_workspace,
-)
+from refold.modules.tools import SandboxUnavailableError, Workspace, bash, use_sandbox, use_workspace
 from refold.modules.tools.sandbox import bubblewrap, confine
+from refold.modules.tools.sandbox.landlock import LandlockSandbox
+from refold.modules.tools.sandbox.registry import make_sandbox
+from refold.modules.tools.sandbox.unconfined import UnconfinedSandbox
 
 
 @pytest.fixture

@@ -10,19 +10,17 @@ from sandbox_promises import check_sandbox
 from refold.modules.tools import (
     BubblewrapSandbox,
     DockerSandbox,
-    LandlockSandbox,
     Limits,
     LocalSandbox,
     SandboxUnavailableError,
     Workspace,
     bash,
-    current_sandbox,
-    make_sandbox,
     python,
-    sandbox_names,
     use_sandbox,
     use_workspace,
 )
+from refold.modules.tools.sandbox.landlock import LandlockSandbox
+from refold.modules.tools.sandbox.registry import current_sandbox, make_sandbox, sandbox_names
 from refold.tasks.processes.supervised import Supervised
 
 LIMITS = Limits(output_bytes=100_000, file_bytes=500_000, memory_bytes=1_000_000_000)

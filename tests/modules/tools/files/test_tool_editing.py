@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from refold.modules.tools import (
     EditError,
-    PatchFormatError,
     Workspace,
     apply_patch,
     delete_lines,
@@ -26,6 +25,7 @@ from refold.modules.tools import (
     write,
 )
 from refold.modules.tools.files.edit_place import find
+from refold.modules.tools.files.patch_format import PatchFormatError
 from refold.modules.tools.files.text import TextFile
 
 LINES = st.text("ab\t \f\x0b", max_size=3).map(lambda text: text + "x")

@@ -15,11 +15,6 @@ from refold.modules.agent import Agent, ScriptedGenerator, UserInputRequired, to
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolOutcome, action_for, actions_of
 from refold.modules.tools import (
-    HumanInputResponse,
-    HumanPrompt,
-    NobodyToAskError,
-    QuestionAnswer,
-    UserCancelledError,
     approve_call,
     ask_user,
     confirm,
@@ -27,6 +22,8 @@ from refold.modules.tools import (
     set_user_input_callback,
     use_workspace,
 )
+from refold.modules.tools.human.handlers import NobodyToAskError, UserCancelledError
+from refold.modules.tools.human.prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
 from refold.testing import FakeClock
 
 done: list[str] = []

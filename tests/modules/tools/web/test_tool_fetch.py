@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from refold.modules.tools import FetchError, fetch
+from refold.modules.tools import fetch
+from refold.modules.tools.web.fetch_tool import FetchError
 from refold.modules.tools.web.markdown import to_markdown, to_text
 
 PAGE = """<!doctype html><html><head><title>T</title><style>p{}</style></head><body>

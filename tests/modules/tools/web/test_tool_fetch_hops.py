@@ -16,11 +16,11 @@ import pytest
 
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.policies import HeadlessSessionPolicy, InteractiveSessionPolicy, ToolRules
-from refold.modules.tools import FetchError, fetch, web_extract
+from refold.modules.tools import fetch, web_extract
 from refold.modules.tools.web import connection, markdown
 from refold.modules.tools.web import fetch_tool as fetching
 from refold.modules.tools.web.addresses import clean_host, clean_url
-from refold.modules.tools.web.fetch_tool import use_fetch
+from refold.modules.tools.web.fetch_tool import FetchError, use_fetch
 
 TRIES = int(os.environ.get("REFOLD_FORMS", "150"))
 METADATA = ["169.254.169.254", "100.100.100.200", "169.254.170.2", "192.0.0.192"]

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from refold.modules.tools import NoSearchError, SearchError, SearchResult, use_search, web_extract, web_search
+from refold.modules.tools import SearchResult, use_search, web_extract, web_search
+from refold.modules.tools.web.search_tool import NoSearchError, SearchError
 
 FOUND = [{"title": f"Page {n}", "url": f"http://x.test/{n}", "content": f"<b>words</b>  of {n}"} for n in range(12)]
 FOUND[1] = {"title": "", "url": "http://x.test/1", "content": "y" * 2_000}
