@@ -259,9 +259,8 @@ def test_control_c_while_a_server_is_starting_leaves_nothing_behind(
         os.kill(int((lab / "pid").read_text()[:-1]), 0)
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
+def test_a_server_is_called_what_its_command_is_about() -> None:
+    for command, name in (
         ("uvx mcp-server-time", "mcp-server-time"),
         ("npx -y @modelcontextprotocol/server-everything stdio", "server-everything"),
         ("python3 -m my.server", "my-server"),
@@ -269,7 +268,5 @@ def test_control_c_while_a_server_is_starting_leaves_nothing_behind(
         ("uv tool run mcp-x", "mcp-x"),
         ("./server", "server"),
         ("python3 -c pass", "python3"),
-    ],
-)
-def test_a_server_is_called_what_its_command_is_about(command: str, name: str) -> None:
-    assert server_name(command.split()) == name
+    ):
+        assert server_name(command.split()) == name

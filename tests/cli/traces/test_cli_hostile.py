@@ -163,24 +163,15 @@ def first(docs: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next(doc for doc in docs if doc["kind"] == kind)
 
 
-def no_kind(docs: list[dict[str, Any]]) -> None:
-    del first(docs, "wait")["requests"][0]["kind"]
+def usage(**members: Any) -> Callable[[list[dict[str, Any]]], None]:
+    """Give each usage other members."""
 
+    def change(docs: list[dict[str, Any]]) -> None:
+        for doc in docs:
+            if doc.get("usage"):
+                doc["usage"] = members
 
-def op_of_lists(docs: list[dict[str, Any]]) -> None:
-    first(docs, "commit")["patch"][0]["op"] = [[]]
-
-
-def half_a_usage(docs: list[dict[str, Any]]) -> None:
-    for doc in docs:
-        if doc.get("usage"):
-            doc["usage"] = {"tokens_in": 3}
-
-
-def huge_usage(docs: list[dict[str, Any]]) -> None:
-    for doc in docs:
-        if doc.get("usage"):
-            doc["usage"]["tokens_in"] = 1e300
+    return change
 
 
 def no_first_commit(docs: list[dict[str, Any]]) -> None:
@@ -197,46 +188,39 @@ def later_base(docs: list[dict[str, Any]]) -> None:
     docs.insert(at + 1, {"kind": "snapshot", "step": 1, "at": docs[at]["at"], "base": base})
 
 
-def no_actions(docs: list[dict[str, Any]]) -> None:
-    first(docs, "decide")["decision"]["actions"] = None
-
-
-def no_budget(docs: list[dict[str, Any]]) -> None:
-    docs[0]["budget"] = {"max_steps": -(2**63), "max_days": 1}
-
-
-def state_is_a_list(docs: list[dict[str, Any]]) -> None:
-    first(docs, "commit")["patch"] = [{"op": "replace", "path": "", "value": []}]
-
-
-def no_step(docs: list[dict[str, Any]]) -> None:
-    del first(docs, "snapshot")["state"]["current_step"]
-
-
-def version_of_lists(docs: list[dict[str, Any]]) -> None:
-    first(docs, "snapshot")["state"]["schema_version"] = [[]]
-
-
-def version_of_lists_later(docs: list[dict[str, Any]]) -> None:
-    first(docs, "commit")["patch"] = [{"op": "replace", "path": "/schema_version", "value": [{}]}]
-
-
-def seed_of_none(docs: list[dict[str, Any]]) -> None:
-    docs[0]["seed"] = None
-
-
-def params_of_ints(docs: list[dict[str, Any]]) -> None:
-    first(docs, "snapshot")["state"]["params"] = 1
-
-
 def schema_of_text(docs: list[dict[str, Any]]) -> None:
     for doc in first(docs, "snapshot")["state"].get("params", {}).get("tools", ()):
         doc["function"]["parameters"] = "../../../etc/passwd"
 
 
+def member(kind: str, path: str, value: Any = ...) -> Callable[[list[dict[str, Any]]], None]:
+    """Set, or delete, a member of the first record of a kind."""
+
+    def change(docs: list[dict[str, Any]]) -> None:
+        node: Any = first(docs, kind)
+        *above, last = (int(part) if part.isdecimal() else part for part in path.split("/"))
+        for part in above:
+            node = node[part]
+        if value is ...:
+            del node[last]
+        else:
+            node[last] = value
+
+    return change
+
+
+def replaced(path: str, value: Any) -> list[dict[str, Any]]:
+    return [{"op": "replace", "path": path, "value": value}]
+
+
 ONCE = [
-    *(no_kind, op_of_lists, half_a_usage, huge_usage, no_first_commit, commit_first, later_base, no_actions, no_budget),
-    *(state_is_a_list, no_step, version_of_lists, version_of_lists_later, seed_of_none, params_of_ints, schema_of_text),
+    *(member("wait", "requests/0/kind"), member("commit", "patch/0/op", [[]])),
+    *(usage(tokens_in=3), usage(tokens_in=1e300, tokens_out=1, cost=None)),
+    *(no_first_commit, commit_first, later_base),
+    *(member("decide", "decision/actions", None), member("header", "budget", {"max_steps": -(2**63), "max_days": 1})),
+    *(member("commit", "patch", replaced("", [])), member("snapshot", "state/current_step")),
+    *(member("snapshot", "state/schema_version", [[]]), member("commit", "patch", replaced("/schema_version", [{}]))),
+    *(member("header", "seed", None), member("snapshot", "state/params", 1), schema_of_text),
 ]
 """What once gave a traceback, and what is like it."""
 
