@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 from ..chat.tool_calls import ToolCall, ToolDefinition
@@ -11,8 +11,8 @@ from .markup import Tag, escape_attribute, tag_of, tag_pattern, unescape
 from .mode import FoundCall, Problem, Span, dump, find_end, load_arguments
 
 _DECODER = json.JSONDecoder(strict=False)
-_MOST_BROKEN = 500
-"""How many broken objects are read before the rest is text; each may cost the whole text."""
+_MOST_BROKEN, _MOST_TAGS = 500, 5000
+"""How many broken objects, and tags, are read before the rest is text; each may cost the whole text."""
 _NEAR = 2000
 _BEGIN = re.compile(r"""\{\s*(?:["']|(?:name|arguments|parameters|type|function)\b)""")
 _BEGIN_OF_CALL = re.compile(r"""\{\s*["']?(?:name|arguments|parameters|type|function)["']?\s*:""")
@@ -146,13 +146,13 @@ def find_elements(text: str, tools: Sequence[ToolDefinition], *, prefers_object:
     or a list of such objects. With `prefers_object`, a name in the object takes the place of the tag's. A tag in
     backquotes, and one without a body, is not a call.
     """
-    tags = [tag_of(match) for match in _TAG.finditer(text)]
-    at = 0
+    tags = [tag_of(match) for match in islice(_TAG.finditer(text), _MOST_TAGS)]
+    at, text_end = 0, len(text.rstrip())
     for opening, following in zip_longest(tags, tags[1:]):
         quoted = text[opening.start - 1 : opening.start] == text[opening.end : opening.end + 1] == "`"
         if opening.start < at or opening.closes or quoted:
             continue
-        body, end, is_open = _body_of(text, opening, following)
+        body, end, is_open = _body_of(text, opening, following, text_end)
         if body is None or (items := _calls_in(opening, body, is_open, prefers_object)) is None:
             continue
         yield opening.start, end, items
@@ -161,7 +161,7 @@ def find_elements(text: str, tools: Sequence[ToolDefinition], *, prefers_object:
         yield half.start(), len(text), [Problem("the call was cut off in its first tag", half[0])]
 
 
-def _body_of(text: str, opening: Tag, following: Tag | None) -> tuple[str | None, int, bool]:
+def _body_of(text: str, opening: Tag, following: Tag | None, text_end: int) -> tuple[str | None, int, bool]:
     """Return an element's body, its end, and whether it is open.
 
     A JSON value is taken whole, even if its strings contain tags. Otherwise the body ends at the following tag, if that
@@ -177,7 +177,7 @@ def _body_of(text: str, opening: Tag, following: Tag | None) -> tuple[str | None
     except RecursionError:
         pass
     except json.JSONDecodeError as error:
-        if text.startswith("{", start) and _is_cut_off(error, len(text.rstrip())):
+        if text.startswith("{", start) and _is_cut_off(error, text_end):
             return text[start:], len(text), True
     else:
         after = _LAYOUT_END.match(text, json_end)
@@ -195,9 +195,10 @@ def _body_of(text: str, opening: Tag, following: Tag | None) -> tuple[str | None
 
 
 def _strip_layout(text: str) -> str:
-    while (stripped := text.rstrip().removesuffix("]]>").removesuffix("```")) != text:
-        text = stripped
-    return text
+    end = len(text)
+    while end and (text[end - 1].isspace() or text.endswith(("]]>", "```"), 0, end)):
+        end -= 1 if text[end - 1].isspace() else 3
+    return text[:end]
 
 
 def _calls_in(opening: Tag, body: str, is_open: bool, prefers_object: bool) -> list[FoundCall | Problem] | None:

@@ -67,7 +67,7 @@ def _calls_at(text: str, start: int) -> tuple[list[tuple[str, str]], int | None]
     while not (calls and text.startswith("]", at)):
         match = _NAME.match(text, at)
         if match is None:
-            return ([] if text[at:].strip() else calls), None
+            return (calls if calls and not text[at:].strip() else []), None
         end = find_end(text, match.end() - 1, _TOKEN)
         calls.append((match[1], text[match.end() :] if end is None else text[match.end() : end - 1]))
         if end is None:
