@@ -30,7 +30,7 @@ from .file.tail import Ending, read_ending
 from .notebook_cards import corrupt_card, trace_card
 from .run_page import RunView, page_of
 from .states.bases import Bases, Member
-from .states.places import FoundPlaces, first_snapshot, record_end
+from .states.places import FoundPlaces, Places, first_snapshot, record_end
 from .states.states import States
 from .step import Step
 from .stores.run_ref import RunRef
@@ -66,12 +66,15 @@ class Trace:
         size: int | None = None,
         place: RunRef | None = None,
         unread: int = 0,
+        places: Places | None = None,
     ) -> None:
         """Make a trace from bytes or their supplier, up to `size` bytes.
 
-        `unread` is the number of bytes after them: a run of NULs, for example.
+        `places` finds its steps, by default in the bytes. `unread` is the number of bytes after them: a run of NULs,
+        for example.
         """
         self._unread = unread
+        self._indexed = places
         self.path = path
         self.place = place
         """The run's place in a store; None if the trace is in no store."""
@@ -286,7 +289,7 @@ class Trace:
             raise
         return document
 
-    def _base(self) -> Any:
+    def base_state(self) -> Any:
         """Return the state of another run that this run starts from.
 
         The document is shared: do not change it.
@@ -297,12 +300,12 @@ class Trace:
         return Member(self.run_id, self._lines, lambda run_id: self.relative(run_id)._member())
 
     @cached_property
-    def _places(self) -> FoundPlaces:
-        return FoundPlaces(self._lines)
+    def _places(self) -> Places:
+        return self._indexed or FoundPlaces(self._lines)
 
     @cached_property
     def _states(self) -> States:
-        return States(self._lines, self.size, self._places, self._base)
+        return States(self._lines, self.size, self._places, self.base_state)
 
     def shared_state(self, step: int) -> Any:
         """Return state `step` (from 0), cheaply if a neighbour was read before.
@@ -331,7 +334,7 @@ class Trace:
         snapshot = first_snapshot(self._lines)
         if snapshot is None:
             return None
-        state: dict[str, Any] = snapshot["state"] if "state" in snapshot else self._base()
+        state: dict[str, Any] = snapshot["state"] if "state" in snapshot else self.base_state()
         return state
 
     @property
@@ -378,7 +381,7 @@ class Trace:
         An incomplete last line is no error. Raises `TraceCorruptError` with the first bad line. If no line is bad, but
         the run starts at a state of another run whose trace is missing, raises `TraceNotFoundError`.
         """
-        check_structure(self._lines, self._base)
+        check_structure(self._lines, self.base_state)
 
     def check_lines(self) -> None:
         """Check the form, number and hash of each line.

@@ -7,7 +7,7 @@ from .errors import TraceCorruptError
 from .file.blob import is_blob
 from .file.lines import Lines
 from .file.record import Record
-from .states.places import Places
+from .states.places import Places, StaleIndexError
 from .states.states import States
 from .step import Step
 
@@ -38,7 +38,11 @@ class Records(Sequence[Record]):
         return self._lines.record(range(len(self._lines))[index])
 
     def __iter__(self) -> Iterator[Record]:
-        return (self._lines.record(i) for i in range(len(self._lines)))
+        return self._lines.records(0, self._lines.end)
+
+    def between(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the records of a range of bytes."""
+        return self._lines.records(start, stop)
 
 
 class Loaded:
@@ -87,10 +91,6 @@ class Steps(Sequence[Step]):
     def __iter__(self) -> Iterator[Step]:
         return (self._step(k) for k in range(len(self)))
 
-    def with_value(self, value: Callable[[Any], Any]) -> "Steps":
-        """Return the steps with another loader of blobs."""
-        return Steps(self._lines, self._places, self._states, value)
-
     def unfinished(self) -> Step | None:
         """Return the step under way when the trace ended, or None."""
         count = len(self)
@@ -98,25 +98,11 @@ class Steps(Sequence[Step]):
         records = [record for record in self._lines.records(start, self._lines.end) if record.step == count]
         if not any(record.kind in _WORK for record in records):
             return None
-        return self._made(count, records, None, self._value)
+        return self.step(count, records, self._value, committed=False)
 
-    def _step(self, k: int) -> Step:
-        if k not in self._kept:
-            place = self._places.step(k)
-            records = list(self._lines.records(place.start, place.stop))
-            if self._blobs.size > _BLOBS:  # the cached steps hold the blobs they have loaded
-                self._kept.clear()
-                self._size = 0
-                self._blobs = Loaded(self._value)
-            size = place.stop - place.start
-            while self._kept and (len(self._kept) >= _KEPT or self._size + size > _BYTES):
-                first = next(iter(self._kept))
-                self._size -= sum(len(record.raw) + 1 for record in self._kept.pop(first).records)
-            self._size += size
-            self._kept[k] = self._made(k, records, records[-1], self._blobs)
-        return self._kept[k]
+    def step(self, k: int, records: list[Record], value: Callable[[Any], Any], *, committed: bool) -> Step:
+        """Return a step of these records, with its own loader of blobs."""
 
-    def _made(self, k: int, records: list[Record], commit: Record | None, value: Callable[[Any], Any]) -> Step:
         def lookup(kind: str, seq: int, by: Record) -> Record:
             found = next((record for record in records if record.seq == seq), None)
             if found is None and 0 <= seq < len(self._lines):  # of another step
@@ -126,4 +112,22 @@ class Steps(Sequence[Step]):
                 raise TraceCorruptError(reason, by.seq + 1, path=self._lines.path, actual=seq)
             return found
 
-        return Step(k, records, commit, self._states, lookup, value)
+        return Step(k, records, records[-1] if committed else None, self._states, lookup, value)
+
+    def _step(self, k: int) -> Step:
+        if k not in self._kept:
+            place = self._places.step(k)
+            records = list(self._lines.records(place.start, place.stop))
+            if not records or records[-1].kind != "commit" or records[-1].step != k:
+                raise StaleIndexError(f"the index of {self._lines.path} does not fit step {k}")
+            if self._blobs.size > _BLOBS:  # the cached steps hold the blobs they have loaded
+                self._kept.clear()
+                self._size = 0
+                self._blobs = Loaded(self._value)
+            size = place.stop - place.start
+            while self._kept and (len(self._kept) >= _KEPT or self._size + size > _BYTES):
+                first = next(iter(self._kept))
+                self._size -= sum(len(record.raw) + 1 for record in self._kept.pop(first).records)
+            self._size += size
+            self._kept[k] = self.step(k, records, self._blobs, committed=True)
+        return self._kept[k]

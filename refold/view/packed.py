@@ -131,8 +131,8 @@ def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
             "kind": "run",
             "run": run.run(trace, families.run_row(name), why_not=_FILE),
             "root": families.root(name),
-            "first": trace.first_state(),
-            "end": trace.end.get("patch") or [],
+            "first": trace.trace.first_state,
+            "end": trace.trace.end.get("patch") or [],
             "beginning": _turns(folder, trace, 0, 0),
         }
     )

@@ -35,10 +35,9 @@ def steps_of(trace: Trace) -> Iterator[Step]:
             kept[name] = found
         return kept[name]
 
-    steps = trace.steps.with_value(value)
-    yield from steps
-    if (unfinished := steps.unfinished()) is not None:
-        yield unfinished
+    yield from (trace.steps.step(step.index, list(step.records), value, committed=True) for step in trace.steps)
+    if (unfinished := trace.unfinished) is not None:
+        yield trace.steps.step(unfinished.index, list(unfinished.records), value, committed=False)
 
 
 @dataclass(frozen=True, slots=True)

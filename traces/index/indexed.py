@@ -4,19 +4,15 @@ Any step, and any state with its writers, costs a few kilobytes. The index names
 then read as records, with all checks of a record. An index that led to the wrong place is dropped and made anew.
 """
 
-from collections.abc import Iterator
+import threading
 from pathlib import Path
 from typing import Any
 
-from ..analysis.locate import find_relative
 from ..analysis.step_facts import StepFacts
-from ..errors import RecordError, TraceCorruptError, TraceError
-from ..file.append_only import trace_name
+from ..errors import RecordError, TraceCorruptError
 from ..file.blob import FolderBlobs
-from ..file.lines import Lines
 from ..file.record import BEAT, Record
-from ..file.safe_open import read_file
-from ..file.tail import Ending, find_end, read_ending
+from ..file.tail import find_end
 from ..json_patch.fold import Writers
 from ..states.places import SnapshotAt, StaleIndexError, StepPlace
 from ..states.states import States
@@ -44,27 +40,33 @@ class IndexedTrace:
     def __init__(self, path: Path, database: Database, name: str, *, links: bool = False) -> None:
         self.file = TraceFile(path, links=links)
         self.path = path
+        self.lock = threading.RLock()
         self.positions = Positions(database, name)
         self._places = _IndexPlaces(self)
-        self._states = States(self.file, self.file.size, self._places, self.base_document)
-        self.lock = self._states.lock
-        self._base: tuple[Any] | None = None
+        self._states = States(self.file, self.file.size, self._places, self.base_state)
+        self._trace: tuple[int, Trace] | None = None
         self._blob_files = FolderBlobs(path)
         self._shared_blobs: Blobs | None = None
         self.header = self.file.header()
         _ = self.header.data  # raises here if the header's members do not fit
-        self._reach = Reach(self.file, self.header.hash, self.positions, self._states, self.base_document, self.lock)
+        self._reach = Reach(self.file, self.header.hash, self.positions, self._states, self.base_state, self.lock)
 
     @property
-    def run_id(self) -> str:
-        """The run's id, from the header, otherwise from the file's name."""
-        return self.header.get("run_id") or trace_name(self.path)
+    def trace(self) -> Trace:
+        """The trace up to the end of the index.
 
-    @property
-    def end(self) -> dict[str, Any]:
-        """The end record's members, or the status alone if there is none."""
-        ending = self.ending()
-        return ending.record or {"status": ending.status}
+        While the index is not complete, it is the trace up to the end of the file. It reads the bytes when they are
+        needed. When the file has grown, it is another one.
+        """
+        with self.lock:
+            end = self._reach.end
+            if self._trace is None or self._trace[0] != end:
+                self._trace = end, Trace(self.file.data(end), path=self.path, places=self._places)
+            return self._trace[1]
+
+    def base_state(self) -> Any:
+        """Return `Trace.base_state`."""
+        return self.trace.base_state()
 
     # the index's end
 
@@ -160,16 +162,12 @@ class IndexedTrace:
             return found
 
     def records(self, k: int) -> list[Record]:
-        """Return the records of a step, its commit last."""
-        with self.lock:
-            facts, committed = self.one(k), k < self.count
-            start = self.one(k - 1).stop if k else 0
-            stop = facts.stop if committed else self.walk.offset
-        if facts.start != start or (start and self.file.read(start - 1, start) != b"\n"):
-            raise StaleIndexError(f"the index of {self.path} does not fit step {k}")
-        found = [self.record(line) for _, line in self.file.lines(start, stop)]
-        if committed and not (found and found[-1].kind == "commit" and found[-1].step == k):
-            raise StaleIndexError(f"the index of {self.path} does not fit step {k}")
+        """Return the records of a step, its commit last, without heartbeats."""
+        if k >= self.count:
+            place = self.one(k)
+            found = list(self.trace.records.between(place.start, self.walk.offset))
+        else:
+            found = list(self.trace.steps[k].records)
         return [each for each in found if not (each.kind == "event" and each.get("name") == BEAT)]
 
     def record(self, line: bytes) -> Record:
@@ -182,29 +180,11 @@ class IndexedTrace:
     def step(self, k: int) -> Step:
         """Return one step; its documents are read on first use."""
         records = self.records(k)
-        by_seq = {record.seq: record for record in records}
-
-        def lookup(kind: str, seq: int, by: Record) -> Record:
-            found = by_seq.get(seq)
-            if found is None or found.kind != kind or seq >= by.seq:
-                reason = f"the {by.kind} record refers to no earlier {kind} of its step"
-                raise TraceCorruptError(reason, by.seq + 1, path=self.path, actual=seq)
-            return found
-
-        commit = records[-1] if k < self.count else None
-        return Step(k, records, commit, self._states, lookup, self.blobs())
+        return self.trace.steps.step(k, records, self.blobs(), committed=k < self.count)
 
     def patch(self, k: int) -> list[dict[str, Any]]:
         """Return the patch of a step's commit."""
-        facts = self.one(k)
-        if k >= self.count:
-            return []
-        line = self.file.read(facts.commit, facts.stop).removesuffix(b"\n")
-        record = self.record(line)
-        if record.kind != "commit" or record.step != k:
-            raise StaleIndexError(f"the index of {self.path} does not fit step {k}")
-        found: list[dict[str, Any]] = record.get("patch") or []
-        return found
+        return self.trace.steps[k].patch if k < self.count else []
 
     def document(self, k: int, end: bool = False) -> tuple[Any, Writers]:
         """Return state k and its writers.
@@ -230,60 +210,6 @@ class IndexedTrace:
         at = find_end(data[first:], len(data) - first)
         return stop if at is None else stop - len(data) + first + at
 
-    def first_state(self) -> Any:
-        """Return state 0, unshared, or None if none is indexed."""
-        found = self.query("SELECT stop FROM snapshots WHERE trace = :trace ORDER BY offset LIMIT 1")
-        return self._states.own(found[0][0], 0) if found else None
-
-    def base_document(self) -> Any:
-        """Return the state of another run from which this run starts.
-
-        The state is shared: do not change it. Raises `TraceNotFoundError` if the other trace is missing.
-        """
-        if self._base is None:
-            link = self.header.get("parent") or {}
-            if "run" not in link:
-                raise TraceCorruptError("the trace starts at another run's state, but names no run", 2, path=self.path)
-            if link["run"] == self.run_id:
-                raise TraceError(f"run {link['run']} starts with a state of its own")
-            place = find_relative(self.path, link["run"])
-            trace = Trace.from_bytes(read_file(place), path=place)  # no links: a stranger's link could lead to any file
-            if link.get("hash"):
-                trace = trace.until(link["hash"])
-            self._base = (trace.state(link["step"]),)
-        return self._base[0]
-
-    # facts of the run
-
-    def ending(self) -> Ending:
-        """Return how the run ended, from its last records."""
-        stop = self.walk.offset if self.is_complete else self.file.size
-        length = CHUNK // 16
-        while True:
-            start = max(0, stop - length)
-            data = self.file.read(start, stop)
-            first = data.find(b"\n") + 1 if start else 0
-            found = read_ending(Lines(data[first:], self.path))
-            if found is not None or not start:
-                return found or Ending("interrupted")
-            length *= 8
-
-    def budget(self) -> dict[str, Any]:
-        """Return the budget in force: the last resume's, otherwise the header's."""
-        attempts = self.tally.attempts
-        found: dict[str, Any] = self.header.get("budget") or {}
-        if attempts:
-            stop = self.walk.offset
-            while stop > 0:
-                start = max(0, stop - CHUNK)
-                data = self.file.read(start, min(self.walk.offset, stop + 64))
-                at = data.rfind(b'\n{"kind":"resume",')
-                if at >= 0:
-                    line = next(iter(self.file.lines(start + at + 1)))[1]
-                    return self.record(line).get("budget") or found
-                stop = start
-        return found
-
     def blobs(self) -> Blobs:
         """Return a reader for the blobs of one answer.
 
@@ -299,12 +225,9 @@ class IndexedTrace:
         self._shared_blobs = Blobs(self._blob_files, room)
         return self._shared_blobs
 
-    def lines(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of an indexed range, with their offsets."""
-        return self.file.lines(start, min(stop, self.walk.offset))
-
     def close(self) -> None:
         """Close the file."""
+        self._trace = None
         self.file.close()
 
 
@@ -313,6 +236,7 @@ class _IndexPlaces:
 
     def __init__(self, trace: IndexedTrace) -> None:
         self._trace = trace
+        self.lock = trace.lock
 
     @property
     def count(self) -> int:
@@ -322,6 +246,8 @@ class _IndexPlaces:
     def step(self, k: int) -> StepPlace:
         """Return the place of a committed step."""
         facts = self._trace.one(k)
+        if facts.start != (self._trace.one(k - 1).stop if k else 0):
+            raise StaleIndexError(f"the index of {self._trace.path} does not fit step {k}")
         return StepPlace(facts.start, facts.commit, facts.stop)
 
     def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:

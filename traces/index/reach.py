@@ -61,6 +61,11 @@ class Reach:
         return self._walk
 
     @property
+    def end(self) -> int:
+        """The index's end, or the file's while the index is not complete."""
+        return self._walk.offset if self._walk is not None and self.is_complete else self._file.size
+
+    @property
     def share(self) -> float:
         """The share of the file that is indexed, from 0 to 1."""
         return 1.0 if self.is_complete else min(1.0, self.walk.offset / max(1, self._file.size))

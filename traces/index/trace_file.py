@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import NotATraceError, RecordError, TraceCorruptError, TraceError
+from ..file.file_bytes import FileBytes
 from ..file.lines import START, begins_a_trace
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
 from ..file.safe_open import open_file, read_at, written_size
@@ -66,6 +67,10 @@ class TraceFile:
                 return read_at(self._fd, stop - start, start)
         except OSError as error:
             raise TraceError(f"{self.path} cannot be read: {error.strerror}") from error
+
+    def data(self, end: int) -> FileBytes:
+        """Return the bytes up to `end`, read when they are needed."""
+        return FileBytes(os.dup(self._fd), self.path, end)
 
     def lines(self, start: int, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield the complete lines from byte `start`, without newlines, with their offsets."""

@@ -4,6 +4,7 @@ Readers of states and steps ask for places. `FoundPlaces` finds them in the byte
 its rows.
 """
 
+import threading
 import zlib
 from typing import Any, NamedTuple, Protocol
 
@@ -63,7 +64,12 @@ class StepPlace(NamedTuple):
 
 
 class Places(Protocol):
-    """Finds the steps and snapshots of one trace."""
+    """Finds the steps and snapshots of one trace.
+
+    `lock` is held while its states are made.
+    """
+
+    lock: threading.RLock
 
     @property
     def count(self) -> int:
@@ -85,6 +91,7 @@ class FoundPlaces:
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self.count = count_commits(lines)
+        self.lock = threading.RLock()
         self._known: dict[int, StepPlace] = {}
 
     def step(self, k: int) -> StepPlace:

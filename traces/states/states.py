@@ -1,6 +1,5 @@
 """The states of a trace: a snapshot, and the patches after it."""
 
-import threading
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable
@@ -54,7 +53,7 @@ class States:
         self._weight = 0
         self._most = max(_POINTERS, min(size, SMALL) // 4)
         self._cursor: _Cursor | None = None
-        self.lock = threading.RLock()
+        self.lock = places.lock
 
     def before(self, step: int) -> Any:
         """Return the document before the commit of a step, as `at` does."""

@@ -277,7 +277,7 @@ class _Writing:
         """
         if k >= self.trace.count - 1:
             try:
-                end = self.trace.ending().record or {}
+                end = self.trace.trace.ending.record or {}
             except TraceError:
                 end = {}
             error = end.get("error")

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from ...traces.analysis.blame import Watch, is_missing
 from ...traces.index.indexed import IndexedTrace
+from ...traces.json_patch.apply import copy_json
 from .nodes import Json, Nodes
 from .values import tokens_of
 
@@ -111,7 +112,7 @@ class _History:
 
     def _begin(self, trace: IndexedTrace) -> bool:
         """Start at the first snapshot, and return whether there is one."""
-        document = trace.first_state()
+        document = copy_json(trace.trace.first_state)
         if document is None:
             return False
         self._watch.begin(document)

@@ -40,12 +40,12 @@ def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None
     `path` is the name of the run's file for the command line.
     """
     with trace.lock:
-        header, ending, tally = trace.header, trace.ending(), trace.tally
+        header, ending, tally = trace.header, trace.trace.ending, trace.tally
         end = ending.record or {}
         task: dict[str, Any] = dict(header.get("task") or {})
         nodes = Nodes(trace.blobs())
         open_, under_way = trace.open_facts(), trace.walk.open
-        budget = trace.budget()
+        budget = trace.trace.budget if trace.tally.attempts else trace.header.get("budget") or {}
         error = end.get("error")
         criteria = (end.get("task_result") or {}).get("criteria") or ()
         version = trace.version

@@ -55,7 +55,7 @@ def _found(trace: IndexedTrace, at: str) -> Any:
             document, _ = _document(trace, _number(k, at))
             return _looked(document, tokens_of(path), path)
     if kind == "end":
-        record: Any = trace.ending().record or {}
+        record: Any = trace.trace.ending.record or {}
         return _looked(record, tokens_of(rest), rest)
     if kind == "r":
         k, _, rest = rest.partition(":")

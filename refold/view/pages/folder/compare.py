@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ....errors import TraceError
+from ....traces import Trace
 from ....traces.analysis.differences import ABSENT, Difference
 from ....traces.analysis.run_diff import First, PhaseDiff, StepPhases, descent, end_of, first_steps, header_differences
 from ....traces.analysis.step_facts import RARE, brief, clipped
@@ -101,7 +102,7 @@ class _Comparing:
         """The aligned steps before this one were compared."""
         self._differing: list[int] = []
         self._spent = 0.0
-        header, _, self._twins = header_differences(left, right)
+        header, _, self._twins = header_differences(left.trace, right.trace)
         self._found = First(header, is_fork=kin == "fork")
         self._phases: StepPhases | None = None
         self._learned = shift
@@ -268,7 +269,7 @@ class _Comparing:
                 "b": None,
                 "says": f"only {'A' if has_a else 'B'} has this step: {label}",
             }
-        ends = next(StepPhases(self._twins).differences(end_of(self.left), end_of(self.right), ""), None)
+        ends = next(StepPhases(self._twins).differences(end_of(self.left.trace), end_of(self.right.trace), ""), None)
         if ends is not None:
             return self._told(None, None, "end", ends)
         headers = self._found.settings
@@ -358,9 +359,9 @@ def _kin(folder: Folder, left: IndexedTrace, right: IndexedTrace) -> tuple[str, 
     Runs are forks if one is below the other, or both are below a third run: step k of `right` is aligned with step k +
     shift of `left`.
     """
-    mine, theirs = (descent(trace, partial(_opened, folder)) for trace in (left, right))
+    mine, theirs = (descent(side.trace, partial(_opened, folder)) for side in (left, right))
     common = next((run for run in mine if run in theirs), None)
-    if common is not None and left.run_id != right.run_id:
+    if common is not None and left.trace.run_id != right.trace.run_id:
         return "fork", theirs[common] - mine[common]
     if left.header.get("parent") == right.header.get("parent") is not None:
         return "same", 0
@@ -369,11 +370,11 @@ def _kin(folder: Folder, left: IndexedTrace, right: IndexedTrace) -> tuple[str, 
     return ("same" if same and tasks[0] == tasks[1] else "other"), 0
 
 
-def _opened(folder: Folder, run: str) -> IndexedTrace | None:
+def _opened(folder: Folder, run: str) -> Trace | None:
     """Return a run of the folder, or None if missing or unreadable."""
     name = folder.named(run)
     try:
-        return None if name is None else folder.open(name, 0.0)
+        return None if name is None else folder.open(name, 0.0).trace
     except (TraceError, OSError, KeyError):
         return None
 
