@@ -4,7 +4,6 @@ Everything known of a run is computed from its records on demand: `status` from 
 snapshot and the patches after it, `steps` and their `effects` from the records of each step.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +19,8 @@ from .file.append_only import SUFFIX, MemoryStore, trace_name
 from .file.blob import Blobs, FolderBlobs, MemoryBlobs, is_blob
 from .file.check import check_structure
 from .file.children import ChildStart, children_in
-from .file.file_bytes import Data, find_matches, first_bytes, read_trace_file
+from .file.file_bytes import Data, first_bytes, read_trace_file
 from .file.lines import Lines
-from .file.lock import lock_holder
 from .file.record import Record
 from .file.safe_open import file_at
 from .file.schema import DEPTH, is_shallow
@@ -35,6 +33,7 @@ from .states.states import States
 from .step import Step
 from .stores.run_ref import RunRef
 from .stores.store_url import run_at
+from .trace_bytes import TraceBytes
 from .views import Records, Steps
 
 State = TypeVar("State", covariant=True)
@@ -53,7 +52,7 @@ class Trace:
     """The trace of one run, as it was when it was read.
 
     `Trace.load(path)` checks the first and the last line; `check()` checks the whole trace. Reading never changes a
-    file: an incomplete last line is ignored, and kept in `torn`.
+    file: an incomplete last line is ignored, and kept in `file.torn`.
     """
 
     def __init__(
@@ -136,25 +135,17 @@ class Trace:
         Everything else reads a large file piece by piece; this holds all of it in memory.
         """
         data = self._lines.data
-        return data if isinstance(data, bytes) else data[: self.size] + self.torn
+        return data if isinstance(data, bytes) else data[: self.size] + self._lines.torn
 
     @property
     def size(self) -> int:
         """The number of bytes of all complete records."""
         return self._lines.end
 
-    @property
-    def torn(self) -> bytes:
-        """The bytes after the last complete record; empty if there are none.
-
-        In a large file, a run of NULs and what follows it are left out.
-        """
-        return self._lines.torn
-
-    @property
-    def torn_size(self) -> int:
-        """The number of bytes after the last complete record."""
-        return len(self._lines.torn) + self._unread
+    @cached_property
+    def file(self) -> TraceBytes:
+        """The bytes, and the file or memory that holds them."""
+        return TraceBytes(self._lines, self._unread, self._memory_store)
 
     @cached_property
     def records(self) -> Records:
@@ -177,18 +168,10 @@ class Trace:
         return first
 
     @property
-    def pid(self) -> int | None:
-        """The id of the process that writes the file.
-
-        None if no process does, or the system does not say.
-        """
-        return lock_holder(self.path) if self.path is not None else None
-
-    @property
     def budget(self) -> dict[str, Any]:
         """The budget in force: the last `resume` record's, otherwise the header's."""
         last = self._lines.data.rfind(_RESUME, 0, self._lines.end)
-        budget: dict[str, Any] = (self.record_at(last + 1) if last >= 0 else self.header)["budget"]
+        budget: dict[str, Any] = (self._lines.record_at(last + 1) if last >= 0 else self.header)["budget"]
         return budget
 
     @property
@@ -467,24 +450,7 @@ class Trace:
         found._bases = self._bases
         return found
 
-    def record_at(self, offset: int) -> Record:
-        """Return the record whose line begins at this byte."""
-        return self._lines.record_at(offset)
-
-    def rfind(self, text: bytes, stop: int) -> int:
-        """Return where a short text comes last before byte `stop`, or -1."""
-        return self._lines.data.rfind(text, 0, stop)
-
-    def find_matches(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
-        """Yield a pattern's matches in the complete records, with offsets."""
-        return find_matches(pattern, self._lines.data, self.size)
-
-    def line_offset(self, line: int) -> int:
-        """Return the byte offset of a line; lines are counted from 1."""
-        return self._lines.offsets[line - 1]
-
-    def memory(self) -> MemoryStore:
-        """Return the store of an in-memory trace, for its writer."""
+    def _memory_store(self) -> MemoryStore:
         if self._memory is None:
             self._memory = MemoryStore(self.data, self._blobs.kept if isinstance(self._blobs, MemoryBlobs) else None)
             if self._lines.end:
@@ -500,7 +466,7 @@ class Trace:
         try:
             steps, ending = self.steps, self.ending
             last = [(step.index, step.decision) for step in steps[-5:]]
-            status = "running" if ending.record is None and self.pid is not None else ending.status
+            status = "running" if ending.record is None and self.file.pid is not None else ending.status
             waiting = ending.waiting if status == "waiting" else ()
             return trace_card(
                 self.run_id, status, ending.stop_reason, self.header, self.end, len(steps), last, waiting

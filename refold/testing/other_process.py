@@ -81,7 +81,9 @@ def assert_same_elsewhere(name: str, modules: Iterable[Any], trace: Trace) -> No
 
 def _verified_elsewhere(sent: bytes, trace: Trace, script: str | None) -> tuple[list[str] | None, str]:
     files = {name: file for name, each in list(sys.modules.items()) if (file := getattr(each, "__file__", None))}
-    blobs = {digest: trace.blob(digest) for digest in map(bytes.decode, _BLOB.findall(trace.data))}
+    blobs = {
+        digest: trace.blob(digest) for digest in {found[1].decode() for _, found in trace.file.find_matches(_BLOB)}
+    }
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     with TemporaryDirectory(prefix="refold-") as folder:
         order, answer = Path(folder, "order"), Path(folder, "answer")

@@ -465,7 +465,7 @@ class StoreSuite:
         """
         result = Engine(SuiteModule(), on_wait=lambda request: "this", traces=store).run("go")
         run_id, folder = result.trace.run_id, open_store(tmp_path / "copied")
-        first = store.read(run_id)[: result.trace.line_offset(5)]
+        first = store.read(run_id)[: result.trace.file.line_offset(5)]
         copy_run(store, folder, run_id, size=len(first))
         [copied] = copy_store(store, folder).runs
         assert (copied.result, folder.read(run_id)) == ("continued", store.read(run_id))

@@ -79,7 +79,7 @@ def page_of(trace: Trace) -> str | None:
             path = Path(folder) / f"{trace.run_id}{SUFFIX}"
             path.write_bytes(trace.data)
             blobs = FolderBlobs(path)
-            for blob in trace.memory().blobs.values():
+            for blob in trace.file.memory().blobs.values():
                 blobs.put(blob)
             write_page([path], page)
     return page.getvalue().decode()

@@ -83,7 +83,7 @@ def test_a_trace_stays_as_it_was_read(large: Path) -> None:
         written = writer.trace()
         assert is_piecewise(written)
         assert written.size == writer.size
-    assert (found.torn, writer.torn) == (trace.torn, trace.torn)
+    assert (found.file.torn, writer.torn) == (trace.file.torn, trace.file.torn)
     assert found.data == before
     with TraceWriter.reopen(large)[0]:  # the traces that were read hold no lock
         pass

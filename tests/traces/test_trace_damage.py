@@ -22,7 +22,7 @@ def test_rule_6_cut_anywhere_it_loads_and_goes_on(tmp_path: Path, write_run: Wri
         trace = Trace.from_bytes(data[:cut])
         lines = data.count(b"\n", 0, cut)
         assert len(trace.records) == lines
-        assert trace.size + len(trace.torn) == cut
+        assert trace.size + len(trace.file.torn) == cut
         assert trace.status == ("interrupted" if lines < len(whole.records) else "completed")
         if cut % 7 and data[cut - 1 : cut] != b"\n":  # within a line what is read of it is the same
             continue
@@ -33,7 +33,7 @@ def test_rule_6_cut_anywhere_it_loads_and_goes_on(tmp_path: Path, write_run: Wri
             assert trace.state(-1) == whole.state(len(trace.steps))
         if cut % 3 == 0:
             writer, _ = TraceWriter.reopen(trace)
-            assert writer.torn == trace.torn
+            assert writer.torn == trace.file.torn
             writer.append("event", 0, 0.0, {"name": "on"}) if lines else writer.append("header", 0, 0.0, {"format": 1})
             writer.trace().check()
             writer.close()
@@ -42,7 +42,7 @@ def test_rule_6_cut_anywhere_it_loads_and_goes_on(tmp_path: Path, write_run: Wri
 @pytest.mark.parametrize("tail", [b"\0" * 4096, b'{"kind":"ev\0\0\0', b"\0"])
 def test_nuls_at_the_end_are_torn(tail: bytes, write_run: WriteRun) -> None:
     trace = Trace.from_bytes(write_run().data + tail)
-    assert trace.torn == tail
+    assert trace.file.torn == tail
     trace.check()
     assert trace.status == "completed"
 
@@ -64,7 +64,7 @@ def test_every_flipped_bit_is_found(write_run: WriteRun) -> None:
             flipped = bytearray(data)
             flipped[place] ^= 1 << bit
             if place == len(data) - 1:  # without its newline the last line is torn
-                assert Trace.from_bytes(bytes(flipped)).torn
+                assert Trace.from_bytes(bytes(flipped)).file.torn
                 continue
             with pytest.raises(TraceCorruptError) as caught:
                 Trace.from_bytes(bytes(flipped)).check()

@@ -93,7 +93,7 @@ def test_reopen_continues_the_chain(tmp_path: Path, durability: Any) -> None:
             file.write(b'{"kind":"eve')
         again, trace = TraceWriter.reopen(path, durability=durability)
         with again:
-            assert again.torn == trace.torn == b'{"kind":"eve'
+            assert again.torn == trace.file.torn == b'{"kind":"eve'
             assert again.position == len(trace.records) == 4 + turn
             again.append("resume", 0, 1.0, {"attempt": turn + 2})
     Trace.load(path).check()
@@ -247,7 +247,7 @@ def test_an_interrupted_append_is_taken_back(tmp_path: Path, moment: str, durabi
     trace = Trace.load(path)
     trace.check()
     assert [record.get("name") for record in trace.records] == [None, "kept"]
-    assert trace.torn == b""
+    assert trace.file.torn == b""
 
 
 def test_short_writes_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +299,7 @@ def test_a_full_disk_ends_the_trace_with_a_whole_record(tmp_path: Path, durabili
     assert "make room" in said
     trace = Trace.load(path)
     trace.check()
-    assert trace.torn == b""
+    assert trace.file.torn == b""
     assert len(trace.records) == 8
     with TraceWriter.reopen(path)[0] as writer:
         writer.append("resume", 0, 0.0, {"attempt": 2})

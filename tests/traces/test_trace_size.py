@@ -49,7 +49,7 @@ from refold.traces.stores.copy import copy_run
 path, out = Path(sys.argv[1]), Path(sys.argv[2])
 trace = Trace.load(path)
 trace.check()
-print(len(trace.steps), trace.status, trace.torn, trace.torn_size)
+print(len(trace.steps), trace.status, trace.file.torn, trace.file.torn_size)
 (row,) = list_traces(path.parent)
 print(row.status, row.steps)
 store = open_store(path.parent)
@@ -93,7 +93,7 @@ def test_lines_after_a_hole_are_corruption_and_other_bytes_are_torn(sparse: Path
     with open(sparse, "r+b") as file:
         file.seek(HUGE - 10)
         file.write(b"torn")
-    assert (Trace.load(sparse).size, Trace.load(sparse).torn_size) == (size, HUGE - size)
+    assert (Trace.load(sparse).size, Trace.load(sparse).file.torn_size) == (size, HUGE - size)
     with open(sparse, "r+b") as file:
         file.seek(HUGE - 5)
         file.write(b"\n")

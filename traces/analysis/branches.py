@@ -83,9 +83,9 @@ def read_branches(trace: Trace) -> Iterator[Opened]:
 
     def together(end: Record | None, at: int) -> Opened:
         step = (end or opened[0]).step
-        decided = trace.rfind(_DECIDE, at)
+        decided = trace.file.data.rfind(_DECIDE, 0, at)
         decision: Mapping[str, Any] = {}
-        if decided >= 0 and (record := trace.record_at(decided + 1)).step == step:
+        if decided >= 0 and (record := trace.file.record_at(decided + 1)).step == step:
             decision = record["decision"]
         children = [
             (str(record["opened"]["place"]), index, str(run_id))
@@ -95,8 +95,8 @@ def read_branches(trace: Trace) -> Iterator[Opened]:
         opened.clear()
         return Opened(step, children, decision.get("candidates"), end)
 
-    for at, _ in trace.find_matches(_BRANCH):
-        record = trace.record_at(at + 1)
+    for at, _ in trace.file.find_matches(_BRANCH):
+        record = trace.file.record_at(at + 1)
         if opened and opened[-1].step != record.step:
             yield together(None, at)
         if "chosen" in record:
@@ -124,8 +124,8 @@ def called_children(trace: Trace) -> dict[str, bool]:
     """Return the child runs that calls started, with whether each call ended."""
     intents = {child.record.seq: child.run_id for child in trace.children if child.kind != "candidate"}
     found = dict.fromkeys(intents.values(), False)
-    for at, outcome in trace.find_matches(_OUTCOME) if intents else ():
+    for at, outcome in trace.file.find_matches(_OUTCOME) if intents else ():
         run_id = intents.get(int(outcome[1]))
-        if run_id is not None and not trace.record_at(at + 1).get("cancelled"):
+        if run_id is not None and not trace.file.record_at(at + 1).get("cancelled"):
             found[run_id] = True
     return found

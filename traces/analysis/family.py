@@ -74,7 +74,7 @@ class _Forks:
                 self._forks[trace.run_id] = forks_in(trace.place.store, trace.run_id)
             return self._forks[trace.run_id]
         if trace.path is None:
-            places = {id(trace.memory().family): headers_among(trace.memory().family)}
+            places = {id(trace.file.memory().family): headers_among(trace.file.memory().family)}
         else:
             below = branches_folder(trace.path)
             places = {str(folder): headers_in(folder) for folder in (below.parent, below)}
@@ -138,7 +138,7 @@ def _facts(trace: Trace) -> Kin:
         stop_reason=trace.stop_reason,
         steps=trace.step_count,
         parent=_link(trace),
-        pid=trace.pid if status in ("interrupted", "waiting") else None,
+        pid=trace.file.pid if status in ("interrupted", "waiting") else None,
     )
 
 

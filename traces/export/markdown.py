@@ -77,7 +77,9 @@ class _Report:
     def _facts(self) -> Iterator[tuple[str, str]]:
         trace, used = self.trace, run_usage(self.trace)
         reason = trace.stop_reason
-        status = "running" if trace.status in ("interrupted", "waiting") and trace.pid is not None else trace.status
+        status = (
+            "running" if trace.status in ("interrupted", "waiting") and trace.file.pid is not None else trace.status
+        )
         yield "status", _code(status) + (f" ({_code(reason)})" if reason and reason != status else "")
         yield "module", _code(str(trace.header.get("module")))
         yield "started", moment(trace.header.at)
@@ -193,8 +195,8 @@ class _Report:
         yield from self._rest(len(changes), "changes")
 
     def foot(self) -> Iterator[str]:
-        if self.trace.torn_size:
-            yield f"{self.trace.torn_size:,} bytes after the last complete record are torn, and left out here."
+        if self.trace.file.torn_size:
+            yield f"{self.trace.file.torn_size:,} bytes after the last complete record are torn, and left out here."
 
     def _rest(self, number: int, what: str) -> Iterator[str]:
         if self.most is not None and number > self.most:

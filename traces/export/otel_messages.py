@@ -1,11 +1,9 @@
 """Messages in the JSON form of OpenTelemetry's conventions: roles with parts."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-import orjson
-
+from ..analysis.messages import body_of, calls_of
 from .values import value_text
 
 
@@ -29,15 +27,16 @@ def system_instructions(message: Any) -> str | None:
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    role = message.get("role")
-    body = message.get("body", message.get("content"))
-    if role == "tool":
+    body = body_of(message)[1]
+    if message.get("role") == "tool":
         parts = [{"type": "tool_call_response", "id": message.get("tool_call_id"), "response": body}]
     else:
         parts = [_part(part) for part in (body if isinstance(body, list) else [body] if body else [])]
-        calls = message.get("tool_calls")
-        parts += [_call(call) for call in (calls if isinstance(calls, list) else []) if isinstance(call, Mapping)]
-    return {"role": role, "parts": parts}
+        parts += [
+            {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.args}
+            for call in calls_of(message)
+        ]
+    return {"role": message.get("role"), "parts": parts}
 
 
 def _part(part: Any) -> dict[str, Any]:
@@ -46,13 +45,3 @@ def _part(part: Any) -> dict[str, Any]:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         return {"type": "text", "content": part["text"]}
     return {"type": str(part.get("type") if isinstance(part, Mapping) else "other"), "content": part}
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    asked = call.get("function")
-    function: Mapping[str, Any] = asked if isinstance(asked, Mapping) else {}
-    arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        with suppress(orjson.JSONDecodeError):  # a model's text need not be JSON; then it stays text
-            arguments = orjson.loads(arguments)
-    return {"type": "tool_call", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}

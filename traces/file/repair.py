@@ -51,7 +51,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                 if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
                 found = found or error
-                trace = Trace(first_bytes(data, trace.line_offset(error.line)), path=path)
+                trace = Trace(first_bytes(data, trace.file.line_offset(error.line)), path=path)
         if found is not None:
             backup = _copy(path)
         cut = store.size - trace.size

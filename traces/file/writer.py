@@ -99,7 +99,7 @@ class TraceWriter:
             memory.acquire()
             if isinstance(parent, Trace):
                 if parent.path is None:
-                    memory.join(parent.memory())
+                    memory.join(parent.file.memory())
             elif parent is not None and isinstance(parent._store, MemoryStore):
                 memory.join(parent._store)
             return cls(memory, MemoryBlobs(memory.blobs), durability=durability)
@@ -128,7 +128,7 @@ class TraceWriter:
             path = store.path
         elif path is None:
             assert isinstance(source, Trace)
-            memory = source.memory()
+            memory = source.file.memory()
             memory.acquire()
             store, blobs = memory, MemoryBlobs(memory.blobs)
         else:
@@ -146,7 +146,7 @@ class TraceWriter:
                 unread=max(0, store.size - len(data)),
             )
             trace.check()
-            torn, torn_size = trace.torn, trace.torn_size
+            torn, torn_size = trace.file.torn, trace.file.torn_size
             store.truncate(trace.size)
             writer = cls(store, blobs, durability=durability, place=place)
         except BaseException:

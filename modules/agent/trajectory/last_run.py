@@ -44,7 +44,7 @@ class RunStanding:
     @classmethod
     def of(cls, trace: Trace) -> Self:
         """Return the standing of a trace's run, ended or not."""
-        used, data = trace.end.get("usage") or {}, trace.data
+        used, data = trace.end.get("usage") or {}, trace.file.data
         header_ends = data.find(b"\n")
         keeps = any(data.find(each, header_ends) >= 0 for each in _KEEPS) and trace.first_state is not None
         is_bound = used.get("unpriced") and trace.budget.get("assumed_price")

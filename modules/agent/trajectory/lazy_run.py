@@ -3,6 +3,7 @@
 Its stop reason, answer and messages come from its trace and last state.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,8 @@ from ..loop.turn import USUAL_REASONS, Turn
 from .projector import events_of
 from .stop_reasons import agent_stop_reason
 
-_DECIDE, _COMMIT = b'\n{"kind":"decide",', b'\n{"kind":"commit",'
+_DECIDE = b'\n{"kind":"decide",'
+_DECIDES = re.compile(_DECIDE)
 _OTHERWISE = (b'"reactions":', b'"compaction":', b'"problems":')
 """Members of turns in which hooks or the loop change the conversation.
 
@@ -58,12 +60,12 @@ class LazyRun:
 
     @cached_property
     def _is_plain(self) -> bool:
-        data = self.trace.data
+        data = self.trace.file.data
         return not any(member in data for member in _OTHERWISE)
 
     def answer(self) -> str | None:
         """Return the model's text that ended the run, or None."""
-        last = self.trace.data.rfind(_DECIDE)
+        last = self.trace.file.data.rfind(_DECIDE)
         if not self._is_plain or last < 0:
             raise EventsNeeded
         turn = Turn.of_document(self._decision_at(last + 1))
@@ -95,20 +97,18 @@ class LazyRun:
 
     def _committed(self) -> Iterator[dict[str, Any]]:
         """Yield the decisions of the run's steps, or raise EventsNeeded."""
-        data = self.trace.data
-        if data.count(_DECIDE) != data.count(_COMMIT):
+        decides = [at for at, _ in self.trace.file.find_matches(_DECIDES)]
+        if len(decides) != self.trace.step_count:
             raise EventsNeeded
-        at = data.find(_DECIDE)
-        while at >= 0:
+        for at in decides:
             yield self._decision_at(at + 1)
-            at = data.find(_DECIDE, at + 1)
 
     def _decision_at(self, start: int) -> dict[str, Any]:
         """Return the decision of the record that begins at this byte.
 
         The record is not checked: this process has written it, or has checked it to resume the run.
         """
-        data = self.trace.data
+        data = self.trace.file.data
         decision: dict[str, Any] = orjson.loads(data[start : data.find(b"\n", start)])["decision"]
         return decision
 

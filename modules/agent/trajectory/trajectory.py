@@ -147,7 +147,7 @@ class Trajectory(BaseModel):
         self.follow(run.trace)
         self._known, self._taken = self.events, run
         del self.__dict__["events"]
-        if _BLOB in run.trace.data:  # the blobs may be deleted before the events are made
+        if _BLOB in run.trace.file.data:  # the blobs may be deleted before the events are made
             self.events  # noqa: B018
 
     @property

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PatchError, TraceCorruptError, TraceError
+from ...traces.analysis import messages
 from ...traces.file.children import children_of
 from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.fold import patched
 from ...traces.step import told_error
-from . import messages
 from .nodes import NAME, Json, Nodes, clip, error_json
 from .open_requests import asked_in
 from .step import children

@@ -178,7 +178,7 @@ def killed(start: Command, scripted: Command, lab: Path) -> Path:
     run.send_signal(signal.SIGKILL)
     run.wait(timeout=250)
     (trace,) = (lab / "runs").glob("*.trace.jsonl")
-    while Trace.load(trace).pid is not None:  # what was killed is what started the process that runs the agent
+    while Trace.load(trace).file.pid is not None:  # what was killed is what started the process that runs the agent
         time.sleep(0.05)
     return trace
 

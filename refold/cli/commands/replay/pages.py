@@ -84,9 +84,10 @@ class Pages:
         trace = self.trace
         for label, text in summary_rows(Summary.of_trace(trace)):
             yield Text(f"{label:<10} ", "dim").append_text(text)
-        if trace.torn_size:
+        if trace.file.torn_size:
             yield Text(
-                f"{trace.torn_size:,} bytes after the last complete record are torn; resume or repair cuts them off"
+                f"{trace.file.torn_size:,} bytes after the last complete record are torn; "
+                "resume or repair cuts them off"
             )
         patch = trace.end.get("patch")
         if patch:
@@ -100,7 +101,7 @@ def left_text(trace: Trace) -> Text:
 
     The step is under way if a live process writes to the trace; otherwise it is unfinished.
     """
-    return Text("under way", "blue") if trace.pid is not None else Text("left unfinished", "magenta")
+    return Text("under way", "blue") if trace.file.pid is not None else Text("left unfinished", "magenta")
 
 
 def heading(trace: Trace) -> Text:

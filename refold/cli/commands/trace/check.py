@@ -70,7 +70,7 @@ def _check(path: TracePlace) -> dict[str, Any]:
         trace.check()
     except TraceCorruptError as error:
         return {"trace": str(path), "ok": False, "line": error.line, "reason": error.reason}
-    return {"trace": str(path), "ok": True, "records": len(trace.records), "torn": trace.torn_size}
+    return {"trace": str(path), "ok": True, "records": len(trace.records), "torn": trace.file.torn_size}
 
 
 def _line(doc: dict[str, Any]) -> Text:

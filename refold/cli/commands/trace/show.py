@@ -28,7 +28,7 @@ def show_trace(path: Path | RunRef, as_json: bool) -> int:
         facts = {name: value for name, value in header.items() if name not in ("kind", "seq", "step", "hash")}
         summary = Summary.of_trace(trace).to_dict()
         state = trace.final_state if trace.first_state is not None else None
-        extra = {"records": dict(counts), "torn": trace.torn_size, "final_state": state}
+        extra = {"records": dict(counts), "torn": trace.file.torn_size, "final_state": state}
         write_json({**summary, "header": facts, **extra})
         return 0
     out = console()
@@ -43,8 +43,8 @@ def show_trace(path: Path | RunRef, as_json: bool) -> int:
     say(out, heading(trace))
     for label, text in rows:
         say(out, Text(f"{label:<10} ", "dim").append_text(text))
-    if trace.torn_size:
-        say(out, Text(f"{trace.torn_size:,} bytes after the last complete record are torn", "yellow"))
+    if trace.file.torn_size:
+        say(out, Text(f"{trace.file.torn_size:,} bytes after the last complete record are torn", "yellow"))
     unfinished = trace.unfinished
     if len(trace.steps) or unfinished is not None:
         say(out, Text())

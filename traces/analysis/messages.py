@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from ...traces.file.schema import DEPTH, is_shallow
+from ..file.schema import DEPTH, is_shallow
 
 _ROLES = ("system", "user", "assistant", "tool")
 
