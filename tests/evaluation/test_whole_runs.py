@@ -242,6 +242,27 @@ def test_a_set_shows_a_partly_unknown_price_as_a_lower_bound(
     assert (doc["tokens"], doc["rows"][0]["tokens"]) == (330, 330)
 
 
+def test_two_versions_part_where_the_model_answers_otherwise_and_not_where_it_counts_other_tokens(
+    tmp_path: Path,
+) -> None:
+    def version(name: str, tokens: int) -> EvalResult:
+        def brain(messages: Sequence[Any], params: Any) -> Any:
+            usage = {**USAGE, "prompt_tokens": tokens, "total_tokens": tokens + 10}
+            if messages[-1].role == "user":
+                return {"calls": [{"look": {"x": "a"}}], "usage": usage}
+            return {"text": name, "usage": usage}
+
+        agent = Agent(name="a", model=FunctionGenerator(brain, model="m"), tools=[look])
+        rows = [{"id": "r", "goal": "g", "target": "ok"}]
+        options: dict[str, Any] = {"dataset": rows, "scorers": exact_match(), "folder": tmp_path / name}
+        return Evaluation(task=agent.task(), **options).run_sync()
+
+    change, *_ = diff_results(version("ok", 100), version("bad", 90)).changes
+    assert (change.step, change.phase) == (1, "decide")
+    assert "ok" in change.difference
+    assert "bad" in change.difference
+
+
 def test_an_inspect_log_of_a_retried_run_has_each_call_also_those_that_failed(tmp_path: Path) -> None:
     import io
     import zipfile

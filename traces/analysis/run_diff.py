@@ -33,6 +33,8 @@ _OWN = frozenset(("run", "key", "intent"))
 _OF_CHILDREN = frozenset((RUN_CHILD, CHILD_STATE, WAIT_CHILD))
 _RESULT = re.compile(r"/(?:decision(?!/meta(?:/|$))|observation|waits|branches)(?:/|$)")
 """The path of a difference in a decision or a result."""
+_USAGE = re.compile(r"/.*/usage(?:/|$)|/state/weight$|/effects/[^/]+/args/reserve$")
+"""What model calls have used, and an Agent's counts of it: shown only if nothing else differs."""
 _OUTCOME = re.compile(r"/effects/[^/]*(?:$|/(?:result|error|cancelled|open)(?:/|$))")
 
 
@@ -72,7 +74,8 @@ class TraceDiff:
     It is False if the traces are equal. `phase` is init, decide, branch, wait, act, reduce or end; it is header if only
     the headers differ. `settings` are the differences of what the runs were given: of their headers, then of their
     first states and the calls that made these. If there are any, the first place is the first decision or result that
-    differs. If no decision and no result differs, it is the first place of all.
+    differs. If no decision and no result differs, it is the first place of all. What a model call has used is shown
+    only if nothing else differs.
 
     `ids` are the seeds, session and agent ids of the headers, which are new for each run. `ids` and `versions` alone do
     not make two traces different. After the headers, two texts at the same place of the headers count as equal.
@@ -176,6 +179,12 @@ class First:
         if place.phase == "init" and not self._is_fork:
             self._begin, self.settings = place, (*self.settings, *place.differences)
             return False
+        usage = [each for each in place.differences if _USAGE.match(each.path)]
+        if usage:
+            self._other = self._other or place
+            place = replace(place, differences=tuple(each for each in place.differences if each not in usage))
+            if not place.differences:
+                return False
         told = [each for each in place.differences if place.phase == "end" or _RESULT.match(each.path)]
         if told or not self.settings:
             self._result = replace(place, differences=tuple(told)) if self.settings else place
