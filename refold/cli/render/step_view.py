@@ -30,7 +30,7 @@ def step_json(step: Step) -> dict[str, Any]:
 
 
 def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]:
-    """Yield a step as lines, with long values and lists cut unless `full`.
+    """Yield a step as lines, cut unless `full`.
 
     `hint` says how to see all of a cut value.
     """
