@@ -17,7 +17,6 @@ from .wanted import check_wanted
 
 CHUNK = 1 << 20
 """How many bytes are read at a time: enough that reading costs little, and little beside the server's memory."""
-_TAIL = 1 << 16
 
 
 class TraceFile:
@@ -106,24 +105,6 @@ class TraceFile:
             return Record.parse(line, self.path)
         except RecordError as error:
             raise TraceCorruptError(str(error), 0, path=self.path) from None
-
-    def last_line(self, stop: int | None = None) -> tuple[int, bytes] | None:
-        """Return the last complete line before byte `stop`, or None.
-
-        The line comes with its offset.
-        """
-        end = self.size if stop is None else stop
-        length = _TAIL
-        while True:
-            start = max(0, end - length)
-            data = self.read(start, end)
-            newline = data.rfind(b"\n")
-            before = data.rfind(b"\n", 0, newline) if newline >= 0 else -1
-            if newline >= 0 and (before >= 0 or not start):
-                return start + before + 1, data[before + 1 : newline]
-            if not start:
-                return None
-            length *= 8
 
     def hash_before(self, offset: int) -> str | None:
         """Return the hash of the record ending at byte `offset`, or None."""
