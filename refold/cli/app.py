@@ -319,7 +319,6 @@ def draw(
     max_seconds: o.MaxSeconds = None,
     max_tokens: o.MaxTokens = None,
     max_cost: o.MaxCost = None,
-    full: Annotated[bool, o.option("Name all tools, however many there are.", "--full")] = False,
     force: o.Force = False,
     traceback: o.Traceback = False,
 ) -> int:
@@ -331,7 +330,7 @@ def draw(
     from .commands.draw import draw as draw_module
 
     budget = o.budget_of(max_steps, max_seconds, max_tokens, max_cost)
-    return draw_module(target, mermaid, budget, full=full, force=force)
+    return draw_module(target, mermaid, budget, force=force)
 
 
 @app.command()

@@ -18,8 +18,6 @@ from ..render.output import console, say
 from ..render.text import clean, size_text
 from .export import STDOUT
 
-_TOOLS = 30
-"""The number of tools named by default."""
 _ARROWS = (
     ("init", "check", ""),
     ("check", "decide", ""),
@@ -36,7 +34,7 @@ _ARROWS = (
 )
 
 
-def draw(path: str, target: str, budget: dict[str, Any], *, full: bool, force: bool) -> int:
+def draw(path: str, target: str, budget: dict[str, Any], *, force: bool) -> int:
     """Write the diagram of the module or Agent at `path`."""
     found = thing_at(path)
     if is_agent(found):
@@ -45,7 +43,7 @@ def draw(path: str, target: str, budget: dict[str, Any], *, full: bool, force: b
     else:
         limits, module = RuntimeBudget(), as_module(found, path)
     given = {name: getattr(limits, name) for name in RuntimeBudget.__dataclass_fields__} | budget
-    text = module_diagram(module, RuntimeBudget(**given), path, full=full)
+    text = module_diagram(module, RuntimeBudget(**given), path)
     if target == STDOUT:
         sys.stdout.write(text)
         return 0
@@ -56,7 +54,7 @@ def draw(path: str, target: str, budget: dict[str, Any], *, full: bool, force: b
     return 0
 
 
-def module_diagram(module: Module[Any], budget: RuntimeBudget, name: str, *, full: bool = False) -> str:
+def module_diagram(module: Module[Any], budget: RuntimeBudget, name: str) -> str:
     """Return the diagram of a module that runs under a budget."""
     cls = type(module)
     state = f"→ {cls.state_class.__name__}"
@@ -66,7 +64,7 @@ def module_diagram(module: Module[Any], budget: RuntimeBudget, name: str, *, ful
         Box("check", "engine", ("stop criteria", *_limits(budget))),
         Box("decide", "hook", (_signature("decide", cls.decide),)),
         Box("branch", "engine", ("branch", type(module.branch).__name__)),
-        Box("act", "world", _tools(module, full)),
+        Box("act", "world", _tools(module)),
         Box("wait", "world", ("wait", "a person answers")),
         Box("reduce", "hook", (_signature("reduce", cls.reduce), state)),
         Box("commit", "engine", ("commit", "the patch is written to the trace")),
@@ -85,13 +83,10 @@ def _limits(budget: RuntimeBudget) -> Iterator[str]:
         yield f"{budget.max_cost_usd:,g} US dollars"
 
 
-def _tools(module: Module[Any], full: bool) -> Iterator[str]:
+def _tools(module: Module[Any]) -> Iterator[str]:
     own = type(module).act is not AgentModule.act and type(module).act is not Module.act
     yield "act, the module's own" if own else "act"
-    for number, (name, tool) in enumerate(module.tools.items()):
-        if not full and number >= _TOOLS:
-            yield f"and {len(module.tools) - _TOOLS} more tools"
-            return
+    for name, tool in module.tools.items():
         yield _signature(name, tool) + ("  idempotent" if spec_of(tool).marks.idempotent else "")
     if not module.tools:
         yield "no tools"
