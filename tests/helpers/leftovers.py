@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +28,9 @@ def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.chmod(own, 0o1777)  # as that of the system: some tests run processes of other users
     yield
     end_warm_python()
+    for thread in threading.enumerate():
+        if thread.name.startswith("AnyIO worker"):  # it ends with its loop, and lets go of a sandbox then
+            thread.join(60)
     gc.collect()  # some folders exist as long as an object
     killed = re.compile(rf"refold-scratch-(?!{os.getpid()}-)")  # a process that is killed leaves its scratch folder
     names = [name for name in sorted(os.listdir(own)) if not killed.match(name)]

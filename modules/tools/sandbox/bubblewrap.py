@@ -19,7 +19,7 @@ from ....tasks.processes.commands import child_env
 from ..files.workspace import Workspace
 from .command import Start
 from .limits import Limits
-from .paths.guarded_files import Guard, guarded
+from .paths.guarded_files import guarded
 from .paths.hidden_paths import FOLDERS
 from .paths.scratch import Scratch
 from .paths.toolchains import toolchains
@@ -58,7 +58,9 @@ class BubblewrapSandbox(WalledSandbox):
         variables = child_env({**known, "HOME": home or "/tmp", "TMPDIR": "/tmp", **env})
         sets = [part for name, value in variables.items() for part in ("--setenv", name, value)]
         with guarded(self.workspace) as guards, memory_file("options") as file, memory_file("info") as info:
-            mounts = [*self._mounts(hidden, home, scratch.path), *_guards(guards.mounts)]
+            mounts = self._mounts(hidden, home, scratch.path)
+            for path, is_writable in guards.mounts.items():
+                mounts += ["--bind" if is_writable else "--ro-bind", *[str(path)] * 2]
             mounts += _hidden(map(str, guards.stored))
             walls = [*_ISOLATED, "--share-net"] if self.network else _ISOLATED
             options = [*walls, *mounts, "--chdir", str(folder), "--clearenv", *sets]
@@ -143,10 +145,6 @@ def _home_below(hidden: set[str]) -> str | None:
 
 def _below(path: str, folders: Iterable[str]) -> bool:
     return any(path == each or path.startswith(f"{each}/") for each in folders)
-
-
-def _guards(guards: Iterable[Guard]) -> list[str]:
-    return [part for each in guards for part in ("--bind" if each.writable else "--ro-bind", *[str(each.path)] * 2)]
 
 
 # No --die-with-parent: the supervisor kills all processes and tells the model how many the command left behind.

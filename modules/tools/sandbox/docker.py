@@ -91,8 +91,8 @@ class DockerSandbox(WalledSandbox):
         if self.limits.processes:
             run += ["--pids-limit", str(self.limits.processes)]
         with guarded(self.workspace) as guards:
-            for each in guards.mounts:
-                run += ["--volume", f"{each.path}:{self._inside(each.path)}:{'rw' if each.writable else 'ro'}"]
+            for path, is_writable in guards.mounts.items():
+                run += ["--volume", f"{path}:{self._inside(path)}:{'rw' if is_writable else 'ro'}"]
             try:
                 yield Start([*run, self.image, *argv], client, notes=guards.notes)
             finally:  # killing docker's client does not end the container

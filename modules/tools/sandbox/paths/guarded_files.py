@@ -11,22 +11,15 @@ from ...files.paths.store import stored_in
 from ...files.workspace import Workspace
 
 
-@dataclass(frozen=True)
-class Guard:
-    """A path mounted on itself, so that nothing can replace it."""
-
-    path: Path
-    writable: bool
-
-
 @dataclass
 class Guards:
-    """Mounts over a workspace, outermost first.
+    """The paths of a workspace to mount on themselves, so that nothing can replace them.
 
-    `stored` are the paths that keep traces; `notes` are about disabled paths.
+    `mounts` says of each whether it is writable, the outermost first. `stored` are the paths that keep traces; `notes`
+    are about disabled paths.
     """
 
-    mounts: list[Guard]
+    mounts: dict[Path, bool]
     stored: set[Path]
     notes: list[str] = field(default_factory=list)
 
@@ -52,12 +45,11 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
         ]
 
 
-def _mounts(root: Path, paths: Collection[Path]) -> list[Guard]:
+def _mounts(root: Path, paths: Collection[Path]) -> dict[Path, bool]:
     """Return the guarded paths, read-only, and the folders above them.
 
     A folder that contains a mount can be renamed and replaced; a folder that is itself a mount cannot.
     """
     outermost = [path for path in paths if not any(each in paths for each in path.parents)]
     above = {each for path in outermost for each in path.parents if each != root and each.is_relative_to(root)}
-    found = [*(Guard(path, writable=True) for path in above), *(Guard(path, writable=False) for path in outermost)]
-    return sorted(found, key=lambda each: each.path.parts)
+    return dict(sorted([*((path, True) for path in above), *((path, False) for path in outermost)]))
