@@ -42,7 +42,7 @@ class Pipes:
         return any(key.data is not None for key in self._selector.get_map().values())
 
     def move(self, seconds: float) -> bool:
-        """Move data, waiting at most `seconds` for some; return whether any pipe was ready."""
+        """Move data; return whether any pipe was ready within `seconds`."""
         moved = False
         for key, _ in self._selector.select(seconds):
             if key.data is None:

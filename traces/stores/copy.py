@@ -9,7 +9,7 @@ from ..file.append_only import Store
 from ..file.lines import Lines
 from ..file.remedies import remedy
 from .protocol import TraceStore
-from .run_row import RunRow
+from .run_row import RunFilter, RunRow
 from .set_copy import SetCopy, read_tables, write_table
 
 Copied = Literal["copied", "continued", "there", "ahead"]
@@ -39,11 +39,11 @@ class CopyDiffersError(StoreError):
     """The target has another trace under the run's id, left unchanged."""
 
 
-def all_runs(store: TraceStore, *, page: int = 500) -> Iterator[RunRow]:
-    """Yield the rows of all runs of a store, newest first."""
+def all_runs(store: TraceStore, where: RunFilter | None = None, *, page: int = 500) -> Iterator[RunRow]:
+    """Yield the rows of all selected runs of a store, newest first."""
     after: str | None = None
     while True:
-        found = store.runs(after=after, limit=page)
+        found = store.runs(where, after=after, limit=page)
         yield from found.rows
         after = found.next
         if after is None:

@@ -147,17 +147,12 @@ def family_of(store: TraceStore, run_id: str, most: int = NEWEST) -> list[RunRow
             first = store.run(first.parent)
         except (TraceNotFoundError, StoreError):  # its source is in another store, or was removed
             break
-    found = {first.run_id: first}
-    near = [first.run_id]
+    found, near = {first.run_id: first}, [first.run_id]
     while near and len(found) < most:
-        after: str | None = None
-        above = near.pop(0)
-        while len(found) < most:
-            page = store.runs(RunFilter(parent=above), after=after)
-            fresh = [row for row in page.rows if row.run_id not in found]
-            found |= {row.run_id: row for row in fresh}
-            near += [row.run_id for row in fresh]
-            after = page.next
-            if after is None:
+        for row in all_runs(store, RunFilter(parent=near.pop(0)), page=100):
+            if len(found) == most:
                 break
+            if row.run_id not in found:
+                found[row.run_id] = row
+                near.append(row.run_id)
     return list(found.values()) if run_id in found else [*found.values(), store.run(run_id)]

@@ -18,27 +18,32 @@ log = logging.getLogger("refold")
 _MOST = 20_000
 
 
-def _logger(kind: str) -> Callable[..., None]:
-    def write(name: str, value: Any, **options: Any) -> None:
-        """Write a value by its name, with dreadnode's options unchanged."""
-        _emit(f"log_{kind}", **{kind: name}, value=value, **options)
-
-    write.__name__ = write.__qualname__ = f"log_{kind}"
-    return write
+def log_output(name: str, value: Any, **options: Any) -> None:
+    """Write the output of a tool or task, with dreadnode's options."""
+    _emit("log_output", output=name, value=value, **options)
 
 
-def _loggers(kind: str) -> Callable[..., None]:
-    def write(**values: Any) -> None:
+def log_input(name: str, value: Any, **options: Any) -> None:
+    """Write the input of a tool or task."""
+    _emit("log_input", input=name, value=value, **options)
+
+
+def log_param(key: str, value: Any, **options: Any) -> None:
+    """Write a setting of the run."""
+    _emit("log_param", param=key, value=value, **options)
+
+
+def _several(write: Callable[..., None]) -> Callable[..., None]:
+    def write_all(**values: Any) -> None:
         """Write several values by their names."""
         for name, value in values.items():
-            _emit(f"log_{kind}", **{kind: name}, value=value)
+            write(name, value)
 
-    write.__name__ = write.__qualname__ = f"log_{kind}s"
-    return write
+    write_all.__name__ = write_all.__qualname__ = f"{write.__name__}s"
+    return write_all
 
 
-log_output, log_input, log_param = map(_logger, ("output", "input", "param"))
-log_outputs, log_inputs, log_params = map(_loggers, ("output", "input", "param"))
+log_outputs, log_inputs, log_params = map(_several, (log_output, log_input, log_param))
 
 
 def log_metric(name: str, value: float | bool, *, step: int = 0, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The stores in databases: one layer, of which SQLite and PostgreSQL differ in their connection.
+"""The stores in SQLite and PostgreSQL, which differ in their connection.
 
 The statements of `store`, `run_writer`, `runs` and `tasks` work in both. `database` is the interface of a connection,
 which `sqlite` and `postgres` implement; `tables` has the columns, and `sqlite_file` checks a file before it is used.

@@ -54,7 +54,10 @@ class Statement(NamedTuple):
 
 
 def check_row(row: Row, kinds: Sequence[Any], table: str, url: str) -> None:
-    """Raise `StoreError` for a row that refold did not write: SQLite allows any value in any column."""
+    """Raise `StoreError` for a row that refold did not write.
+
+    SQLite allows any value in any column.
+    """
     if not all(map(isinstance, row, kinds)) or not all(math.isfinite(value) for value in row if type(value) is float):
         raise StoreError(f"{url} has a row in its table of {table} that refold did not write: {str(row[0])[:100]!r}")
 
@@ -98,9 +101,10 @@ class SqlDatabase(Protocol):
     def append(
         self, head: Head, after: Head, lines: Sequence[Line], more: Sequence[Statement], fence: Lease | None
     ) -> bool:
-        """Append lines to a run if its head still is `head`, and return whether it was.
+        """Append lines to a run if its head still is `head`.
 
-        The statements `more` are executed in the same transaction. With a `fence`, the lease's epoch is compared, too.
+        Returns whether it was. The statements `more` are executed in the same transaction. With a `fence`, the lease's
+        epoch is compared, too.
         """
 
     def is_in_place(self) -> bool:

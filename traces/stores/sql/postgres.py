@@ -127,9 +127,9 @@ class PostgresDatabase:
         return self._lock
 
     def _connect(self, end: float) -> None:
-        """Connect to the server, and wait until the moment `end` for one that may be restarting.
+        """Connect to the server.
 
-        Raises `StoreError`.
+        One that may be restarting is waited for until the moment `end`. Raises `StoreError`.
         """
         is_waiting = False
         while True:
@@ -164,7 +164,10 @@ class PostgresDatabase:
         self._connection, self._is_patient = connection, self._access != "read"
 
     def _check_version(self, connection: psycopg.Connection) -> bool:
-        """Return whether the tables are there, in this version; raises `StoreError` for a newer refold's."""
+        """Return whether the tables are there, in this version.
+
+        Raises `StoreError` for a newer refold's.
+        """
         [(mark,)] = connection.execute(
             "SELECT obj_description(to_regclass(%s), 'pg_class')", [f"{self._schema}.heads"]
         ).fetchall()
@@ -199,7 +202,7 @@ class PostgresDatabase:
         return self._connection
 
     def _repeat(self, what: str, work: Callable[[], R]) -> R:
-        """Run work, and after a lost connection run it again on a new one."""
+        """Run work; after a lost connection, run it on a new one."""
         end = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -240,7 +243,7 @@ class PostgresDatabase:
     def append(
         self, head: Head, after: Head, lines: Sequence[Line], more: Sequence[Statement], fence: Lease | None
     ) -> bool:
-        """Append lines to a run in one statement, as far as possible; see `SqlDatabase`."""
+        """Append lines in one statement, if possible; see `SqlDatabase`."""
         guard = advance(head, after, fence)
         quick, counted = (_QUICK, ", (SELECT COUNT(*) FROM quick)") if _is_losable(lines) else ("", "")
         rows = ", ".join(["(?::bigint, ?::bigint, %b::bytea)"] * len(lines))

@@ -53,7 +53,7 @@ class SqliteSession:
 
 
 class SqliteDatabase:
-    """An open database with the tables of a store, or those of a folder's sets alone.
+    """An open database of a store, or of a folder's sets.
 
     Any thread may call its methods. One connection reads and another one writes, so that a page of a list does not wait
     for an append.
@@ -165,7 +165,10 @@ class SqliteDatabase:
 
     @contextmanager
     def _transaction(self) -> Iterator[SqliteSession]:
-        """Start with `BEGIN IMMEDIATE`, because a later upgrade to writing could fail at once."""
+        """Open a transaction that writes.
+
+        It starts with `BEGIN IMMEDIATE`, because a later upgrade to writing could fail at once.
+        """
         self._after_fork()
         with self._lock, self._translated("written"):
             self._writer.execute("BEGIN IMMEDIATE")

@@ -42,7 +42,7 @@ _NETWORK = frozenset(
 
 
 def connect(address: str, timeout: float) -> sqlite3.Connection:
-    """Connect to a file's URI, with limits on what its schema and values can do."""
+    """Connect to a file's URI, with limits on schema and values."""
     connection = sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
     for name, value in _LIMITS:
         connection.setlimit(name, value)
@@ -51,7 +51,7 @@ def connect(address: str, timeout: float) -> sqlite3.Connection:
 
 
 def uri_of(path: Path, mode: str) -> str:
-    """Return the URI of a file, opened in SQLite's mode `rwc` or `ro`."""
+    """Return a file's URI for SQLite's mode `rwc` or `ro`."""
     return f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
 
 
@@ -132,7 +132,10 @@ def check_owner(path: Path, tables: Collection[str], *, is_reading: bool) -> Non
 
 
 def _is_plain(connection: sqlite3.Connection, name: str, kind: str, sql: str) -> bool:
-    """Return whether a table only holds values: it is no view, is not virtual, and computes no column."""
+    """Return whether a table only holds values.
+
+    Such a table is no view, is not virtual, and computes no column.
+    """
     columns = connection.execute(f"PRAGMA table_xinfo({name})").fetchall()
     return kind == "table" and "VIRTUAL" not in sql.upper().partition("(")[0] and not any(each[-1] for each in columns)
 

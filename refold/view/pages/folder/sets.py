@@ -52,9 +52,9 @@ def set_page(folder: Folder, query: Question, after: int | None, limit: int) -> 
 
 @contextmanager
 def _tables(folder: Folder, place: str) -> Iterator[TraceStore]:
-    """Open the tables of the sets in a subfolder, or those of the page's store.
+    """Open the tables of the sets in a subfolder.
 
-    Raises `StoreError` if a value in them is not refold's.
+    Without a subfolder, they are those of the page's store. Raises `StoreError` if a value in them is not refold's.
     """
     store = folder.store if folder.store is not None and not place else open_store(folder.root / place, "read")
     try:
@@ -65,7 +65,7 @@ def _tables(folder: Folder, place: str) -> Iterator[TraceStore]:
 
 
 def _all(folder: Folder) -> Iterator[tuple[str, str, str, list[TaskCount]]]:
-    """Yield the name, the subfolder, the id and the counts of each set.
+    """Yield name, subfolder, id and counts of each set.
 
     A set in a subfolder is also named by that folder, unless the names are the same.
     """
