@@ -43,7 +43,7 @@ def _several(write: Callable[..., None]) -> Callable[..., None]:
     return write_all
 
 
-log_outputs, log_inputs, log_params = map(_several, (log_output, log_input, log_param))
+log_outputs, log_inputs, log_params = _several(log_output), _several(log_input), _several(log_param)
 
 
 def log_metric(name: str, value: float | bool, *, step: int = 0, **options: Any) -> None:
