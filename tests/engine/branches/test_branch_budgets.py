@@ -28,8 +28,7 @@ from refold import (
     perform,
 )
 from refold.engine import Usage
-from refold.engine.run.start.usage import BEAT_SECONDS, used_so_far
-from refold.testing import FakeClock
+from refold.engine.run.start.usage import used_so_far
 
 spent: list[int] = []
 """What each model call has spent, whoever made it."""
@@ -238,34 +237,6 @@ def test_the_account_is_one_over_a_cancellation_and_a_resume(after: int, tmp_pat
     assert sum(spent) == 1000
     assert result.usage.tokens == 1000
     adds_up(result)
-
-
-def test_time_that_a_killed_run_had_explored_counts(tmp_path: Path) -> None:
-    clock = FakeClock()
-
-    async def work(name: str) -> str:
-        clock.advance(10.0)
-        await perform(model, name)
-        return name
-
-    module = Talks([("say", {})] * 3)
-    module.tools = {"say": work}
-    budget = RuntimeBudget(max_runtime_seconds=1000.0)
-    engine = Engine(
-        module, branch=BestOfN(later_is_better, steps=1), traces=tmp_path, clock=clock, budget=budget, max_children=1
-    )
-    result = engine.run("t")
-    assert result.usage.seconds == 30.0
-    path = result.trace.path
-    assert path is not None
-    opened = next(r for r in result.trace.records if r.kind == "branch")
-    for attempt in range(2):
-        cut = b"".join(r.raw + b"\n" for r in result.trace.records if r.seq <= opened.seq)
-        path.write_bytes(cut)
-        clock.advance(500.0)
-        again = engine.resume(path)
-        assert again.status == "completed"
-        assert again.usage.seconds == 30.0 + BEAT_SECONDS, f"{attempt}: it may have worked until its next beat"
 
 
 def test_a_raised_budget_goes_on_with_the_children_that_it_had_cut_off(tmp_path: Path) -> None:

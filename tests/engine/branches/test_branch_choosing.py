@@ -86,15 +86,6 @@ def test_a_strategy_that_does_wrong_fails_the_run_and_is_told(work: Any, told: s
     assert told in result.error.message
 
 
-def test_a_strategy_that_is_not_async_is_told() -> None:
-    class Sync:
-        def choose(self, branch: Branch) -> int:
-            return 0
-
-    result = explore(Sync(), Eats(Decision.branch([eat("a")])))
-    assert "async def choose" in str(result.error)
-
-
 @pytest.mark.parametrize("given", [SelectFirst, 0, "first", lambda branch: 0])
 def test_what_is_no_strategy_is_refused_by_the_engine(given: Any) -> None:
     with pytest.raises(UsageError, match="SelectFirst"):
@@ -160,15 +151,3 @@ def test_no_more_children_are_at_work_than_the_engine_allows(limit: int) -> None
     for strategy in (BestOfN(last_letter), Taking(all_at_once)):
         assert explore(strategy, module, max_children=limit).error is None
     assert most == limit
-
-
-def test_a_branch_that_is_decided_is_no_use_to_a_strategy() -> None:
-    kept: list[Branch] = []
-
-    async def takes_an_old_one(branch: Branch) -> Any:
-        kept.append(branch)
-        return (await kept[0].grow(kept[0].root, candidates=[0], steps=1))[0]
-
-    result = explore(Taking(takes_an_old_one), Eats(*[Decision.branch([eat("a"), eat("b")])] * 2))
-    assert "this branch has been decided; use the branch that choose() was called with" in str(result.error)
-    assert result.steps == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from toys.menu import Eats, Menu, eat, judged, last_letter
-from toys.tree import BUDGET, Place, Tree, assert_family_holds, children, choices, value
+from toys.tree import BUDGET, assert_family_holds, children, choices
 
 from refold import (
     BeamSearch,
@@ -16,7 +16,6 @@ from refold import (
     effect,
     verify,
 )
-from refold.errors import DivergenceError, UsageError
 from refold.traces.file.append_only import FileStore
 
 
@@ -58,48 +57,6 @@ def test_a_code_change_shows_in_the_children_it_concerns(tmp_path: Path) -> None
 
     found = [bool(Engine(Changed(*decisions)).verify(trace)) for trace in (result.trace, *children(result.trace))]
     assert found == [False, False, True]
-
-
-def test_a_branch_child_is_forked_and_not_resumed(tmp_path: Path) -> None:
-    engine = Engine(Tree(), branch=BeamSearch(2, 3, value), traces=tmp_path, budget=BUDGET, seed=1)
-    result = engine.run("go")
-    child = next(c for c in children(result.trace) if c.header["parent"]["run"] != result.run_id)
-    with pytest.raises(UsageError, match="the run of a candidate, which is resumed with its parent"):
-        engine.resume(child)
-
-    def elsewhere(state: Place) -> None:
-        state.salt = 5
-
-    for at, edit in ((0, None), (1, elsewhere)):
-        fork = engine.fork(child, at=at, edit=edit)
-        assert fork.error is None
-        assert fork.status == "completed"
-        assert fork.state.way[: len(child.state(at)["way"])] == child.state(at)["way"]
-        assert_family_holds(engine, fork)
-        again = engine.fork(child, at=at, edit=edit)
-        assert again.state == fork.state
-
-
-def test_children_of_changed_code_keep_the_run_from_going_on_unless_that_is_to_be_ignored(tmp_path: Path) -> None:
-    def engine(dish: str) -> Engine:
-        module = Eats(Decision.branch([eat("a"), eat("b")]), eat(dish))
-        return Engine(module, branch=BestOfN(last_letter), traces=tmp_path, max_children=1)
-
-    result = engine("m").run("t")
-    path, child = result.trace.path, children(result.trace)[1]
-    assert path is not None
-    assert child.path is not None
-    opened = next(r.seq for r in result.trace.records if r.kind == "branch")
-    decided = next(r.seq for r in child.records if r.kind == "decide" and r.step == 1)
-    whole = [r.raw + b"\n" for r in child.records]
-    path.write_bytes(b"".join(r.raw + b"\n" for r in result.trace.records[: opened + 1]))
-    child.path.write_bytes(b"".join(whole[: decided + 1]))
-    with pytest.raises(DivergenceError, match=r"step 1, decide .*of child run .*~0\.1"):
-        engine("n").resume(path)
-    result = engine("n").resume(path, on_divergence="ignore")
-    assert result.error is None
-    assert choices(result.trace)[0]["scores"] == {"0": 109.0, "1": 109.0}
-    assert [c.final_state["eaten"] for c in children(result.trace)] == [["a", "m"], ["b", "m"]]
 
 
 def test_a_child_that_was_not_begun_or_lost_its_file_is_run(tmp_path: Path) -> None:

@@ -168,14 +168,6 @@ def test_the_host_refuses_to_explore_before_anything_is_opened(strategy: Any, tm
     assert sorted(path.name for path in (tmp_path / "host").iterdir()) == ["first", "start"]
 
 
-def test_a_shared_environment_is_shared_where_that_is_allowed(tmp_path: Path) -> None:
-    for kind in ("host", "scratch"):
-        engine = Engine(WRITES, branch=BestOfN(last, steps=1), shared_env=True, max_children=1)
-        result = engine.run(in_environment(kind, tmp_path / kind))
-        assert_family_holds(engine, result)
-        assert result.state.notes[1:] == ["c=2 after a first start", "end=4 after a b c first start"]
-
-
 # secrets
 
 

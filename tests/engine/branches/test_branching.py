@@ -94,24 +94,6 @@ def test_being_asked_depends_on_the_seed_alone() -> None:
     assert proposed(3, 9) != proposed(4, 9)
 
 
-def test_no_more_candidates_are_asked_for_at_a_time_than_children_may_run() -> None:
-    at_work = most = 0
-
-    class Many(Asked):
-        async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]
-            nonlocal at_work, most
-            if candidate is None:
-                return Decision.branch(40) if state.current_step == 0 else Decision.final("x")
-            at_work += 1
-            most = max(at_work, most)
-            await anyio.sleep(0.001)
-            at_work -= 1
-            return eat(str(candidate))
-
-    assert explore(SelectFirst(), Many(), max_children=4).state.eaten == ["0"]
-    assert most == 4
-
-
 def test_a_candidate_that_cannot_be_had_fails_the_run_with_its_error() -> None:
     class Breaks(Asked):
         async def decide(self, state: Menu, candidate: int | None = None) -> Decision:  # type: ignore[override]

@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 import pytest
-from hostile_traces import read_docs, write_docs
 
 from refold import (
     Action,
@@ -128,29 +127,6 @@ def test_a_clock_that_is_set_back_gives_no_time_back(tmp_path: Path) -> None:
     result = engine.resume(tmp_path / "killed.trace.jsonl")
     resumed = next(record for record in result.trace.records if record.kind == "resume")
     assert resumed["seconds"] == pytest.approx(9.0), "4 of the first step, and all but 2 of the second"
-
-
-@pytest.mark.parametrize("usage", [None, {"tokens_in": 3}, "none at all"])
-def test_an_end_that_does_not_tell_its_time_is_resumed(usage: Any, tmp_path: Path) -> None:
-    """The format does not ask for it; what is known by other records counts."""
-    clock = HandClock()
-
-    def ask() -> None:
-        clock.now += 1.0
-
-    engine = Engine(Works(ask, 3), traces=tmp_path, clock=clock, budget=RuntimeBudget(max_steps=1))
-    path = engine.run("t").trace.path
-    assert path is not None
-    docs = read_docs(path)
-    assert docs[-1]["kind"] == "end"
-    if usage == "none at all":
-        del docs[-1]["usage"]
-    else:
-        docs[-1]["usage"] = usage
-    write_docs(path, docs)
-    again = engine.resume(path, budget=RuntimeBudget(max_steps=20))
-    assert again.status == "completed"
-    assert again.usage.seconds == 3.0
 
 
 def test_waiting_in_a_killed_attempt_does_not_count(tmp_path: Path) -> None:

@@ -234,33 +234,12 @@ def test_forks_know_children_by_the_same_labels(tmp_path: Path) -> None:
     assert without_ids(engine.fork(result.trace, 0)) == without_ids(result)
 
 
-def test_another_runs_trace_in_the_place_of_a_sources_child_is_told(tmp_path: Path) -> None:
-    result = Engine(Chief(), traces=tmp_path / "a", seed=1).run("start note:a\nwait\nlook")
-    (child,) = (tmp_path / "a").glob("*.branches/*.trace.jsonl")
-    child.write_bytes(Path(str(result.trace.path)).read_bytes())
-    fork = Engine(Chief(), traces=tmp_path / "b").fork(result.trace, 1)
-    assert fork.error is not None
-    assert (fork.status, fork.error.type) == (RunStatus.failed, "ChildRunError")
-    assert "is of another run" in fork.error.message
-
-
 STORES = {"sqlite": "sqlite:///{}.db", "folder": "{}"}
 
 
 def stores(tmp_path: Path, ways: str) -> list[str | None]:
     """Where a source and its fork are kept; None is memory."""
     return [STORES[kind].format(tmp_path / str(n)) if kind in STORES else None for n, kind in enumerate(ways.split())]
-
-
-@pytest.mark.parametrize("at", [0, 1])
-@pytest.mark.parametrize("ways", ["sqlite folder", "sqlite sqlite", "folder sqlite", "memory folder", "sqlite memory"])
-def test_a_fork_in_another_store_knows_the_children_of_its_source(tmp_path: Path, ways: str, at: int) -> None:
-    """A fork from state 0 reuses the start of the child, which had ended."""
-    homes = stores(tmp_path, ways)
-    task = "start note:a\nwait\nlook"
-    source = Engine(Chief(), traces=homes[0], budget=RuntimeBudget(max_steps=1)).run(task)
-    fork = Engine(Chief(), traces=homes[1]).fork(source.trace, at, reuse_effects=not at, budget=RuntimeBudget())
-    assert without_ids(fork)["said"][1:] == ["completed thought of a ['thought of a']", "completed"]
 
 
 def test_a_resumed_fork_says_that_its_source_is_not_found(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, ask, effect, perform, run_child
-from refold.engine import now, start_child, wait_child
+from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, effect, perform, run_child
+from refold.engine import now, start_child
 from refold.errors import TraceWriteError
 from refold.traces import Trace
 from refold.traces.analysis.locate import branches_folder
@@ -96,75 +96,6 @@ def test_a_strangers_file_at_a_recorded_childs_place_is_refused(tmp_path: Path) 
     assert (refused.error.type, stranger.run_id in refused.error.message) == ("ChildRunError", True)
     child.write_bytes(own)
     assert Engine(Fails(), traces=tmp_path).resume(failed.run_id).final_result == "top of hi!"
-
-
-def renamed_field() -> type[StateSchema]:
-    class Said(StateSchema):
-        spoken: list[str] = []
-
-    return Said
-
-
-def failing_migration() -> type[StateSchema]:
-    class Said(StateSchema):
-        schema_version: int = 2
-        words: list[str] = []
-
-    @Said.migration(1)
-    def add(doc: dict[str, Any]) -> dict[str, Any]:
-        raise KeyError("no such word")
-
-    return Said
-
-
-@pytest.mark.parametrize("background", [False, True])
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [(renamed_field, "no field /words"), (failing_migration, "from schema_version 1 to 2 failed: KeyError")],
-)
-def test_states_that_changed_code_cannot_read_are_no_result_of_a_call(
-    changed: Any, why: str, background: bool, tmp_path: Path
-) -> None:
-    """The tool's result would be an error for good, although the old code can still resume the child."""
-
-    def child(schema: Any) -> AgentModule[Any]:
-        class Asking(AgentModule[schema]):
-            def init_state(self, task: str) -> Any:
-                return schema()
-
-            async def decide(self, state: Any) -> Decision:
-                return Decision.final(f"child {await ask('go on?')}")
-
-            def reduce(self, state: Any, decision: Decision, observation: Observation) -> None:
-                state.metadata["done"] = True
-
-        return Asking()
-
-    def engine(schema: Any) -> Engine[Said]:
-        async def call() -> str:
-            if background:
-                return str((await wait_child(await start_child(child(schema), "hi", name="child"))).final_result)
-            return str((await run_child(child(schema), "hi", name="child")).final_result)
-
-        class Calls(Speaker):
-            tools = {"call": call}
-
-            async def decide(self, state: Said) -> Decision:
-                return Decision.final(state.words[0]) if state.words else Decision.act([Action("call", {})])
-
-            def reduce(self, state: Said, decision: Decision, observation: Observation) -> None:
-                state.words += [str(result.output) for result in observation.results]
-
-            def child_module(self, name: str, task: Any) -> AgentModule[Any]:
-                return child(schema)
-
-        return Engine(Calls(), traces=tmp_path)
-
-    run_id = engine(Said).run("hi").run_id
-    refused = engine(changed()).resume(run_id, "yes", on_divergence="ignore")
-    assert refused.error is not None
-    assert (refused.error.type, why in refused.error.message) == ("ChildRunError", True)
-    assert engine(Said).resume(run_id).final_result == "child yes"
 
 
 def test_the_secrets_of_a_child_are_none_of_its_parents_trace(tmp_path: Path) -> None:

@@ -139,17 +139,6 @@ def test_a_fork_takes_recorded_children_and_a_fork_without_reuse_runs_its_own(tm
     )
 
 
-def test_a_child_can_be_forked_and_not_resumed_by_itself(tmp_path: Path) -> None:
-    result = Engine(Boss(), traces=tmp_path, seed=1).run("note:a note:b")
-    (child,) = children_of(result.trace)
-    engine = Engine(Worker(), traces=tmp_path)
-    with pytest.raises(UsageError, match="a child run, which is resumed with its parent"):
-        engine.resume(child)
-    fork = engine.fork(child, 1)
-    assert fork.final_result == "thought of a thought of b"
-    assert engine.verify(fork.trace) == []
-
-
 def test_with_no_run_around_it_a_child_just_runs() -> None:
     async def main() -> ChildResult:
         return await run_child(Worker(), "note:a", value=last_word)

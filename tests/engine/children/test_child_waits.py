@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from toys.workers import Boss, Worker, children_of, without_ids
 
-from refold import Engine, RunStatus, WaitRequest
+from refold import Engine, RunStatus
 
 folders = pytest.mark.parametrize("kept", ["memory", "disk"])
 
@@ -35,27 +35,6 @@ def test_several_children_ask_and_are_answered_one_by_one(kept: str, tmp_path: P
     assert engine.verify(result.trace) == []
     for child in children_of(result.trace):
         assert Engine(Worker()).verify(child) == []
-
-
-def test_time_spent_waiting_in_a_child_is_not_counted_for_the_run() -> None:
-    now = [0.0]
-
-    class Ticking:
-        def time(self) -> float:
-            return now[0]
-
-        def monotonic(self) -> float:
-            return now[0]
-
-    def slow(request: WaitRequest) -> str:
-        now[0] += 1000.0
-        return "late"
-
-    boss = Boss()
-    result = Engine(boss, on_wait=slow, clock=Ticking()).run("ask:b")
-    assert result.state.said == ["completed: late"]
-    assert result.usage.seconds == 0.0, "the clock goes on in the wait alone"
-    assert boss.seen[0].usage.seconds == 0.0
 
 
 def hand(text: str) -> int:

@@ -479,27 +479,6 @@ def test_verify_names_the_first_step_and_phase_where_the_code_has_changed() -> N
     assert (found.step, found.phase) == (0, "reduce")
 
 
-def test_an_error_without_a_message_is_the_same_live_and_verified() -> None:
-    def fails() -> None:
-        raise AssertionError
-
-    class Fails(AgentModule[Log]):
-        tools = {"fails": fails}
-
-        def init_state(self, task: str, **inputs: Any) -> Log:
-            return Log()
-
-        def decide(self, state: Log) -> Decision:
-            return Decision.final("x") if state.current_step else Decision.act(Action("fails"))
-
-        def reduce(self, state: Log, decision: Decision, observation: Observation) -> None:
-            state.log.extend(r.error for r in observation.results)
-
-    result = Engine(Fails()).run("t")
-    assert result.state.log == ["AssertionError"]
-    assert Engine(Fails()).verify(result.trace) == []
-
-
 def test_a_sync_tool_may_run_an_engine_of_its_own_in_its_thread() -> None:
     inner = scripted([Decision.act(Action("one"))], tools={"one": lambda: 1})
 

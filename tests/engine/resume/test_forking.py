@@ -340,15 +340,6 @@ class Faulty(Walker):
         return await super().decide(state)
 
 
-def test_a_failed_run_is_forked(folder: Path | None) -> None:
-    failed = Engine(Faulty("fail"), traces=folder, seed=7).run("walk")
-    assert failed.status == RunStatus.failed
-    engine, source = walked(folder)
-    fork = verified(engine, engine.fork(failed.trace))
-    linked(fork.trace, failed.trace, 2)
-    assert (fork.status, fork.state) == (RunStatus.completed, source.state)
-
-
 def test_a_waiting_run_is_forked_and_the_fork_asks_for_itself(folder: Path | None) -> None:
     engine = Engine(Faulty("wait"), traces=folder, seed=7)
     waiting = engine.run("walk")
@@ -449,26 +440,6 @@ def test_a_child_run_is_forked(folder: Path | None) -> None:
 
 
 # what a fork is given
-
-
-def test_steps_go_on_and_tokens_are_counted_anew(folder: Path | None) -> None:
-    engine, source = walked(folder, budget=RuntimeBudget(max_steps=50, max_tokens=1000))
-    assert source.usage.tokens == 15 * (STEPS + 1) + STEPS
-    fork = engine.fork(source.trace, 3)
-    assert fork.trace.header["budget"] == source.trace.header["budget"]
-    assert fork.usage.tokens == 15 * 3 + 2
-    small = verified(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_steps=4, max_tokens=1000)))
-    assert (small.stop_reason, small.steps, small.state.current_step) == (StopReason.budget_steps, 1, 4)
-    assert linked(small.trace, source.trace, 3)["edit"] == [{"op": "replace", "path": "/max_steps", "value": 4}]
-    (warning,) = [r["data"] for r in small.trace.records if r.kind == "event"]
-    assert warning == {"what": "steps", "used": 4, "limit": 4}
-    poor = verified(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_tokens=20)))
-    assert (poor.stop_reason, poor.steps, poor.usage.tokens) == (StopReason.budget_tokens, 1, 31)
-    less = verified(engine, engine.fork(source.trace, 3, budget=RuntimeBudget(max_steps=2)))
-    assert (less.stop_reason, less.steps, less.state.max_steps) == (StopReason.budget_steps, 0, 3)
-    more = verified(engine, engine.resume(small.trace, budget=RuntimeBudget(max_steps=30)))
-    assert (more.status, more.steps, more.state.max_steps) == (RunStatus.completed, 3, 30)
-    assert more.trace.header["parent"] == small.trace.header["parent"]
 
 
 def test_the_budget_in_force_is_the_source_s_last(folder: Path | None) -> None:

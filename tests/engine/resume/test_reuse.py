@@ -268,17 +268,6 @@ def answered(lab: Lab, *answers: Any) -> RunResult:
     return lab.lawful(result)
 
 
-def test_answers_to_wait_decisions_are_taken(folder: Path | None) -> None:
-    two = in_turn(Decision.wait(prompt="One?"), Decision.wait(prompt="Two?", schema=YES), tools("work"))
-    lab = Lab(folder, two)
-    lab.source = answered(lab, "first", True)
-    for at in range(4):
-        fork = lab.fork(at)
-        lab.nothing_called(fork)
-    asked = [r["requests"][0]["prompt"] for r in lab.fork(0).trace.records if r.kind == "wait"]
-    assert asked == ["One?", "Two?"]
-
-
 def test_another_question_has_no_answer_yet(folder: Path | None) -> None:
     lab = Lab(folder, in_turn(Decision.wait(prompt="One?"), Decision.wait(prompt="Two?", schema=YES)))
     lab.source = answered(lab, True, True)
@@ -308,19 +297,6 @@ def test_answers_to_asks_are_taken_in_decide_and_in_tools(folder: Path | None) -
     fork = lab.fork()
     lab.nothing_called(fork)
     assert fork.state.entries == [[["1 True", None, None], ["2 me", None, None]]]
-
-
-def test_an_answer_that_was_written_before_the_crash_is_taken(folder: Path | None) -> None:
-    for decide in (in_turn(tools("approve")), in_turn(Decision.wait(prompt="Sure?", schema=YES))):
-        lab = Lab(folder, decide)
-        done = Engine(Logged(decide), traces=folder).resume(lab.source.trace, True)
-        records = list(done.trace.records)
-        at = next(i for i, r in enumerate(records) if r.kind == "input")
-        blobs: dict[str, bytes] = {}
-        cut = Trace.from_bytes(b"".join(r.raw + b"\n" for r in records[: at + 1]), blobs=blobs)
-        fork = lab.fork(0, trace=cut)
-        assert fork.live_from is None
-        assert fork.state == done.state
 
 
 # something else

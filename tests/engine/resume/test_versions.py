@@ -23,8 +23,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.engine import Divergence
-from refold.errors import DivergenceError, StateError, StateValueError, UsageError, WaitAnsweredError
+from refold.errors import DivergenceError, StateError, StateValueError, UsageError
 from refold.testing import fold_with_jsonpatch
 
 # states of three versions
@@ -306,36 +305,6 @@ def test_fork_leaves_the_run_and_goes_on_beside_it(folder: Path | None, phase: s
         assert done.status == RunStatus.completed
 
 
-def test_fork_takes_no_answer_that_does_not_fit(folder: Path | None) -> None:
-    waiting = Engine(Adder(), traces=folder).run("t")
-    engine = Engine(Changed(1, "reduce"), traces=folder)
-    for value, request in ((3, None), ("yes", "other")):
-        with pytest.raises(WaitAnsweredError):
-            engine.resume(waiting.trace, value, request=request, on_divergence="fork")
-    if folder is not None:
-        assert len(list(folder.iterdir())) == 1
-    named = engine.resume(waiting.trace, {waiting.waiting[0].id: "yes"}, on_divergence="fork")
-    assert (named.status, named.state.entries[3]) == (RunStatus.completed, "yes!")
-    unanswered = engine.resume(waiting.trace, on_divergence="fork")
-    assert unanswered.waiting[0].prompt == "Go on?"
-
-
-def test_a_state_that_the_class_no_longer_takes_cannot_be_forked(folder: Path | None) -> None:
-    class Narrow(StateSchema):
-        entries: list[str] = []
-        total: str = ""
-
-    class NarrowAdder(Adder, AgentModule[Narrow]):
-        pass
-
-    waiting = Engine(Adder(), traces=folder).run("t")
-    engine = Engine(NarrowAdder(), traces=folder)
-    for how, error in (("fail", DivergenceError), ("fork", StateValueError), ("ignore", StateValueError)):
-        with pytest.raises(error, match="total"):
-            engine.resume(waiting.trace, "yes", on_divergence=how)  # type: ignore[arg-type]
-    assert folder is None or len(list(folder.iterdir())) == 1
-
-
 class AtMostTwo(StateSchema):
     entries: list[str] = []
     total: int = Field(default=0, le=2)
@@ -455,17 +424,3 @@ def test_a_child_that_diverges_is_named_before_anything_is_written(folder: Path 
     assert explore(module).verify(done.trace) == []
     onwards = explore(Exploring("!")).resume(waiting.trace, answers, on_divergence="ignore")
     assert onwards.run_id == waiting.run_id
-
-
-def test_verify_says_that_states_of_another_version_cannot_run_again(folder: Path | None) -> None:
-    """Nothing to compare is no agreement: a folder of old traces must not go on passing."""
-    source = Engine(Adder(), traces=folder).run("t").trace
-    newer: Engine[Any] = Engine(AdderTwo(), traces=folder)
-    assert newer.verify(source) == [Divergence(0, "schema_version", 1, 2)]
-    assert str(newer.verify(source)[0]) == "step 0, schema_version: recorded 1, now 2"
-    done = newer.resume(source, "yes")
-    assert newer.verify(done.trace) == []
-    for module, version in ((Adder(), 1), (AdderThree(), 3)):
-        assert Engine(module, traces=folder).verify(done.trace) == [Divergence(3, "schema_version", 2, version)]
-    resumed = Engine(AdderThree(), traces=folder).resume(done.trace, on_divergence="fail")
-    assert resumed.error is None

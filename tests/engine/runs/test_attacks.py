@@ -257,20 +257,3 @@ def test_verify_sees_changes_beside_a_redaction_mark() -> None:
         words = "dogs"
 
     assert [d.phase for d in Engine(Other(x=lambda: 1)).verify(trace)] == ["decide"]
-
-
-def test_a_call_that_a_budget_cut_off_is_done_again_under_a_larger_one() -> None:
-    @effect(usage=lambda r: {"tokens_in": 100, "tokens_out": 0}, idempotent=True)
-    async def ask(n: int) -> int:
-        return n
-
-    @effect(idempotent=True)
-    async def talk() -> list[int]:
-        return [await perform(ask, n) for n in range(3)]
-
-    engine = Engine(Calls(talk=talk), budget=RuntimeBudget(max_tokens=150))
-    first = engine.run("t")
-    assert (first.stop_reason, first.steps, first.usage.tokens) == (StopReason.budget_tokens, 0, 200)
-    more = engine.resume(first.trace, budget=RuntimeBudget(max_tokens=1_000))
-    assert (more.status, more.state.seen) == (RunStatus.completed, [[0, 1, 2]])
-    assert more.usage.tokens == 300, "what was asked is not asked again"

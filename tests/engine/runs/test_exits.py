@@ -252,33 +252,3 @@ def test_the_result_is_what_the_trace_holds_when_the_last_step_could_not_be_writ
         finally:
             process.kill()
     assert out == "same\n", errors
-
-
-@pytest.mark.parametrize("signals", ["INT TERM", "INT INT", "TERM INT TERM INT"])
-def test_further_signals_leave_the_clean_up_alone(signals: str) -> None:
-    code = """
-import os, signal, sys, anyio
-from refold.engine.concurrency.signals import run_with_signals
-
-first, *others = [getattr(signal, "SIG" + name) for name in sys.argv[1].split()]
-
-async def work():
-    try:
-        os.kill(os.getpid(), first)
-        await anyio.sleep_forever()
-    finally:
-        with anyio.CancelScope(shield=True):
-            for each in others:
-                await anyio.sleep(0.01)
-                os.kill(os.getpid(), each)
-            await anyio.sleep(0.01)
-            print("cleaned up")
-
-try:
-    run_with_signals(work)
-except BaseException as raised:
-    print(type(raised).__name__)
-"""
-    done = subprocess.run([*warm_python(), "-c", code, signals], capture_output=True, text=True, check=False)
-    raised = "KeyboardInterrupt" if signals.startswith("INT") else "SystemExit"
-    assert (done.stdout.split("\n"), done.stderr) == (["cleaned up", raised, ""], "")

@@ -1,12 +1,11 @@
 """A failed call says why: `result.value` raises its error, and an error of `reduce` names the call."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from refold import Action, AgentModule, Decision, EffectError, Engine, Observation, StateSchema
+from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema
 from refold.cli.app import app
 
 
@@ -57,23 +56,6 @@ def test_value_raises_the_error_of_a_call_that_failed() -> None:
     assert result.error is not None
     assert (result.error.type, result.error.phase) == ("EffectError", "reduce")
     assert result.error.message == "FileNotFoundError: [Errno 2] No such file: 'missing'"
-
-
-def test_value_raises_what_a_replay_raises() -> None:
-    results: list[Any] = []
-
-    class Keeps(Reader):
-        def reduce(self, state: Lines, decision: Decision, observation: Observation) -> None:
-            results.extend(observation.results)
-
-    module = Keeps("ok")
-    trace = Engine(module).run("t").trace
-    assert Engine(module).verify(trace) == []
-    for failed in [each for each in results if not each.ok]:
-        with pytest.raises(EffectError, match="No such file") as raised:
-            _ = failed.value
-        assert raised.value.error_type == "FileNotFoundError"
-    assert len(results) == 4
 
 
 @pytest.mark.parametrize(("names", "more"), [(("missing",), ""), (("missing", "missing"), ", and 1 more failed")])

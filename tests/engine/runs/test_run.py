@@ -178,26 +178,6 @@ def test_sync_hooks_and_tools_run_in_worker_threads_and_reduce_on_the_loop() -> 
     assert all(threads[name] != threads["reduce"] for name in ("tool", "init", "decide"))
 
 
-def test_one_engine_runs_many_tasks_at_once() -> None:
-    engine = Engine(Scripted(Decision.act([Action("shout", {"text": "x"})]), Decision.final("done")))
-    results: list[RunResult] = []
-
-    async def main() -> None:
-        async with anyio.create_task_group() as group:
-            for i in range(50):
-                group.start_soon(one, i)
-
-    async def one(i: int) -> None:
-        results.append(await engine.arun(Task(objective=f"task {i}", inputs={"i": i})))
-
-    anyio.run(main)
-    assert len({r.run_id for r in results}) == 50
-    assert sorted(r.state.seen["inputs"]["i"] for r in results) == list(range(50))
-    for result in results:
-        assert result.state.task == f"task {result.state.seen['inputs']['i']}"
-        result.trace.check()
-
-
 def test_stream_gives_the_records_as_they_are_written() -> None:
     kinds: list[str] = []
 
@@ -386,21 +366,6 @@ def test_inputs_reach_init_state_and_constraints_and_metadata_the_state_and_head
     result = Engine(Needs(Decision.final("x"))).run(Task(objective="t", inputs={"hight": 3, "width": 1}))
     assert result.error is not None
     assert [issue["code"] for issue in result.error.issues] == ["TASK_INPUT_UNKNOWN", "TASK_INPUT_MISSING"]
-
-
-def test_an_act_of_ones_own_gives_its_value_frozen() -> None:
-    class Own(Scripted):
-        def act(self, state: Notes, decision: Decision) -> Any:
-            return {"position": [1, 2]}
-
-        def reduce(self, state: Notes, decision: Decision, observation: Observation) -> None:
-            if observation.value is not None:
-                state.seen["position"] = observation.value["position"]
-
-    module = Own(Decision.act([Action("anything")]), Decision.final("x"))
-    result = Engine(module).run("t")
-    assert result.state.seen["position"] == [1, 2]
-    assert Engine(module).verify(result.trace) == []
 
 
 def test_traces_go_to_a_folder_and_are_found_again_by_run_id(tmp_path: Any) -> None:

@@ -106,25 +106,6 @@ def test_who_waits_for_a_person_keeps_nobody_from_work(few: int) -> None:
     assert result.state.results == [[f"{n}?" for n in range(20)]]
 
 
-def test_threads_that_were_left_behind_take_nobodys_place(few: int) -> None:
-    gate = threading.Event()
-
-    @effect(timeout=0.05)
-    def stuck(n: int) -> None:
-        gate.wait(60)
-
-    def work(n: int) -> int:
-        return n
-
-    try:
-        assert Engine(Many(stuck, 8)).run("t").status == "completed"
-        result = Engine(Many(work, 8)).run("t")
-        assert isinstance(result.state, Count)
-        assert result.state.results == [list(range(8))]
-    finally:
-        gate.set()
-
-
 def test_what_waited_for_its_turn_when_it_was_left_is_not_begun(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[int] = []
     gate, pool, jobs, started = threading.Event(), workers._Pool(), list[Any](), list[Any]()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from refold import Action, AgentModule, Decision, Engine, Observation, StateModel, StateSchema, perform
+from refold import StateModel, StateSchema
 from refold.errors import DefinitionError
 from refold.testing import states
 
@@ -148,38 +148,3 @@ def test_states_are_drawn_for_fields_behind_aliases(names: dict[str, Any]) -> No
         assert made.from_dict(state.to_dict()) == state
 
     drawn()
-
-
-def test_a_run_uses_aliases_in_tools_effects_and_the_state(names: dict[str, Any]) -> None:
-    made = define(names["Boxes"][names["Name"]], StateSchema)
-
-    async def effect(name: str, sizes: Any) -> Any:
-        return [name] * len(sizes)
-
-    def pick(name: str, size: int) -> Any:
-        return name[:size] or None
-
-    effect.__annotations__ = {"name": names["Name"], "sizes": names["Items"][int], "return": names["Names"]}
-    pick.__annotations__ = {"name": names["Name"], "size": names["Natural"], "return": names["Maybe"][names["Name"]]}
-
-    class Picks(AgentModule[made]):  # type: ignore[valid-type]
-        tools = {"pick": pick}
-
-        def init_state(self, task: str) -> Any:
-            return made(f=[])
-
-        async def decide(self, state: Any) -> Decision:
-            if state.current_step:
-                return Decision.final(state.f[0].more[0])
-            found = await perform(effect, "ab", [1, 2])
-            return Decision.act([Action("pick", {"name": found[0], "size": size}) for size in (1, -1)])
-
-        def reduce(self, state: Any, decision: Decision, observation: Observation) -> None:
-            if observation.results:
-                good, bad = observation.results
-                state.f = [names["Box"][names["Name"]](content=good.output)]
-                state.f[0].more.append(str(bad.error)[:15])
-
-    result = Engine(Picks()).run("pick")
-    assert (result.final_result, result.error) == ("argument 'size'", None)
-    assert Engine(Picks()).verify(result.trace) == []

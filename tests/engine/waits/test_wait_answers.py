@@ -10,8 +10,6 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field
 
 from refold import Action, Decision, Engine, RunResult, RunStatus, WaitRequest, ask, ask_sync
@@ -178,33 +176,10 @@ def test_an_answer_that_only_the_type_refuses_is_asked_for_again_with_what_was_w
     assert last.state.seen[0][0]["output"] == 4
 
 
-def test_a_handler_whose_answer_only_the_type_refuses_leaves_the_request_open() -> None:
-    answers = iter([3, 4])
-    engine = Engine(
-        scripted([Decision.act(Action("asks"))], tools={"asks": asks_for_even}), on_wait=lambda _: next(answers)
-    )
-    first = engine.run("t")
-    (event,) = [record for record in first.trace.records if record.kind == "event"]
-    assert (event["name"], event["data"]["problem"]) == ("answer_refused", "Value error, odd")
-    last = verified(engine, engine.resume(first.trace))
-    assert last.state.seen[0][0]["output"] == 4
-
-
 def test_a_schema_is_checked_when_it_is_given() -> None:
     for schema in ({"type": "nothing"}, {"$ref": "https://example.org/x"}, {"minimum": math.nan}, object()):
         with pytest.raises(UsageError):
             Decision.wait(prompt="?", schema=schema)
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3), st.lists, max_leaves=4))
-def test_an_answer_at_once_and_one_after_a_suspension_lead_to_the_same_state(value: Any) -> None:
-    module: Callable[[], Any] = lambda: asking(None, [])  # noqa: E731
-    later = Engine(module(), seed=1)
-    result = later.run("t")
-    while result.waiting:
-        result = later.resume(result.trace, [value])
-    at_once = Engine(module(), seed=1, on_wait=always([value]))
-    assert at_once.run("t").state == result.state
 
 
 # secrets

@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from refold import (
-    UNANSWERED,
     Action,
     AgentModule,
     Decision,
@@ -166,43 +165,6 @@ def test_time_spent_waiting_for_the_handler_does_not_count() -> None:
     assert meter.elapsed == [0.0] * 5
     waited = sum(record["waited"] for record in result.trace.records if record.kind == "input")
     assert waited == 4000
-
-
-def test_time_spent_suspended_does_not_count_nor_what_the_handler_took_to_leave_it_open() -> None:
-    clock, meter = FakeClock(), Seconds()
-
-    def leaves_open(request: WaitRequest) -> Any:
-        clock.advance(1000)
-        return UNANSWERED
-
-    def dig() -> None:
-        clock.advance(2)
-
-    module = scripted([Decision.act(Action("dig")), Decision.wait(prompt="?")], tools={"dig": dig})
-    budget = RuntimeBudget(max_runtime_seconds=5)
-    engine = Engine(module, clock=clock, stop=[meter], on_wait=leaves_open, budget=budget)
-    first = engine.run("t")
-    clock.advance(10_000)
-    second = engine.resume(first.trace)
-    clock.advance(10_000)
-    last = verified(engine, engine.resume(second.trace, "x"))
-    assert (last.status, last.usage.seconds) == (RunStatus.completed, 2.0)
-    assert meter.elapsed[-1] == 2.0
-
-
-def test_an_effects_own_timeout_is_kept() -> None:
-    from refold import effect
-
-    @effect(timeout=0.05)
-    async def asks() -> Any:
-        return await ask("?")
-
-    async def never(request: WaitRequest) -> None:
-        await anyio.sleep_forever()
-
-    engine = Engine(scripted([Decision.act(Action("asks"))], tools={"asks": asks}), on_wait=never)
-    result = verified(engine, engine.run("t"))
-    assert result.state.seen[0][0]["error_type"] == "TimeoutError"
 
 
 def test_stop_criteria_see_the_state_before_and_after_a_wait_and_no_step_in_between() -> None:

@@ -334,19 +334,6 @@ def test_a_request_says_where_it_was_asked_and_shows_the_details() -> None:
     assert first.waiting[0].kind == "ask"
 
 
-def test_the_details_are_part_of_what_is_asked() -> None:
-    ids = set()
-    for amount in (5, 6):
-
-        async def pay(amount: int = amount) -> Any:
-            return await ask("Pay?", details=amount)
-
-        engine = Engine(acting({"pay": pay}), seed=1)
-        result = engine.run("t")
-        ids.add(result.waiting[0].id)
-    assert len(ids) == 2
-
-
 def test_no_asking_in_reduce_nor_outside_of_a_run() -> None:
     raised: list[Exception] = []
 
@@ -553,33 +540,6 @@ def test_a_tool_that_asks_is_entered_again_and_its_effects_are_taken_from_the_jo
     assert sorted(events) == ["x", "y"], "an event is written once"
 
 
-def test_effects_of_threads_after_an_answered_question_are_not_done_again() -> None:
-    """The lanes of threads have the same names whether the question is asked or replayed."""
-    done: list[int] = []
-
-    def note(number: int) -> int:
-        done.append(number)
-        return number
-
-    def tool() -> list[Any]:
-        got: list[Any] = [ask_sync("first?")]
-
-        def work() -> None:
-            got.append(perform_sync(note, 1))
-
-        for _ in range(2):
-            thread = threading.Thread(target=bind(work))
-            thread.start()
-            thread.join()
-        return [*got, ask_sync("second?")]
-
-    engine = Engine(acting({"tool": tool}))
-    first = verified(engine, started(engine))
-    second = verified(engine, continued(engine, first.trace, "a"))
-    assert continued(engine, second.trace, "b").state.notes[0] == [["a", 1, 1, "b"]]
-    assert done == [1, 1]
-
-
 def test_decide_is_entered_again_too_and_its_recorded_decision_is_used_once_it_is_made() -> None:
     entered: list[int] = []
 
@@ -596,32 +556,6 @@ def test_decide_is_entered_again_too_and_its_recorded_decision_is_used_once_it_i
     assert entered == [0, 0]
     last = verified(engine, engine.resume(second.trace, 99, on_divergence="fail"))
     assert last.state.notes[0] == 99
-
-
-def test_a_suspended_thread_ends_though_it_catches_whatever_goes_wrong() -> None:
-    went_on: list[str] = []
-    over = threading.Event()
-
-    def tool() -> Any:
-        try:
-            try:
-                return ask_sync("?")
-            except Exception as error:
-                went_on.append(repr(error))
-                return "nobody said no"
-        finally:
-            over.set()
-
-    def performs_it() -> Any:
-        return perform_sync(tool)
-
-    for tools in ({"tool": tool}, {"performs_it": performs_it}):
-        engine = Engine(acting(tools))
-        over.clear()
-        first = verified(engine, started(engine))
-        assert over.wait(30)
-        assert verified(engine, continued(engine, first.trace, 7)).state.notes[0] == [7]
-    assert went_on == []
 
 
 # what sees waits
