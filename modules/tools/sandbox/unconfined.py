@@ -21,9 +21,7 @@ class UnconfinedSandbox(LocalSandbox):
 
     name = "unconfined"
 
-    def __init__(
-        self, workspace: Workspace | str | Path, limits: Limits | None = None, *, why: str, **_: object
-    ) -> None:
+    def __init__(self, workspace: Workspace | str | Path, limits: Limits | None = None, *, why: str) -> None:
         super().__init__(workspace, limits)
         self.why = why
         warn_once(
