@@ -80,12 +80,18 @@ class Trace:
         self._source = source
         self._size = size
         self._memory = memory
-        if blobs is None and place is not None and path is None:
-            blobs = place.store.blobs(place.run_id)
-        elif blobs is None:
-            blobs = FolderBlobs(path) if path is not None else MemoryBlobs({})
-        self._blobs = blobs
-        self._bases = memory.family.bases if memory is not None else Bases()
+        if blobs is not None:
+            self._blobs = blobs
+
+    @cached_property
+    def _blobs(self) -> Blobs:
+        if self.place is not None and self.path is None:
+            return self.place.store.blobs(self.place.run_id)
+        return FolderBlobs(self.path) if self.path is not None else MemoryBlobs({})
+
+    @cached_property
+    def _bases(self) -> Bases:
+        return self._memory.family.bases if self._memory is not None else Bases()
 
     @classmethod
     def load(cls, path: Path | str | RunRef) -> Self:

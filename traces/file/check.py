@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from ..errors import PatchError, TraceCorruptError, TraceError
-from ..json_patch.apply import collector_at_rest
 from ..json_patch.fold import Fold
+from ..states.fold import collector_at_rest
 from ..step import gather_effects
 from .lines import Lines
 from .record import KINDS, PATCHING, Record

@@ -100,16 +100,20 @@ class Fold:
         if len(self._containers) > _CONTAINERS or (self._owned and len(self._owned) > _OWNED):
             self._owned = None if self._owned is None else {}
             self._containers.clear()
-        tokens, nodes = split_pointer(path), list[Any]()
+        tokens = path.split("/")[1:] if path[:1] in "/" and "~" not in path else split_pointer(path)
+        nodes: list[Any] = []
+        node = self.document
         if self._owned is None and self.writers is None:
-            place = self._containers[path] = look(self.document, tokens), nodes
+            for token in tokens:
+                node = node[token] if type(node) is dict and token in node else look(node, (token,))
+            place = self._containers[path] = node, nodes
             return place
-        node = self.document = self._own(self.document)
+        node = self.document = self._own(node)
         if self.writers is not None:
             self.writers = _node(self.writers, node)
             nodes.append(self.writers)
         for token in tokens:
-            child = look(node, (token,))
+            child = node[token] if type(node) is dict and token in node else look(node, (token,))
             owned = self._own(child)
             if owned is not child:
                 node[token if isinstance(node, dict) else int(token)] = owned

@@ -4,6 +4,8 @@ Only the lines that may carry a patch (`commit`, `resume`, `end`) are parsed. Ev
 first letter of the kind is enough to skip most others.
 """
 
+import contextlib
+import gc
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -36,6 +38,21 @@ class Source(Protocol):
 
     def record_at(self, offset: int, /) -> Record:
         """Return the record that begins at this byte."""
+
+
+@contextlib.contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """Switch the garbage collector off within the block.
+
+    JSON has no cycles, and the collector would take a third of the time to walk the new documents.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def fold_range(fold: Fold, source: Source, start: int, stop: int, commits: int, k: int) -> None:

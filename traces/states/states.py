@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ..errors import TraceCorruptError, TraceError
 from ..file.safe_open import SMALL
-from ..json_patch.apply import collector_at_rest, copy_json
+from ..json_patch.apply import copy_json
 from ..json_patch.fold import Fold
-from .fold import Source, fold_lines, fold_range, patching_lines
+from .fold import Source, collector_at_rest, fold_lines, fold_range, patching_lines
 from .places import Places, SnapshotAt, StaleIndexError
 
 _KEPT = 64
