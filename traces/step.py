@@ -3,26 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from .errors import TraceCorruptError, TraceNotFoundError
 from .file.record import BEAT, Record
 from .json_patch.changed import changed_between
 from .json_patch.operations import Change
 from .notebook_cards import step_card
-
-
-class Documents(Protocol):
-    """The states around each step, as documents: a `History`, for example."""
-
-    def before(self, step: int, /) -> Any:
-        """Return the document before the commit of a step."""
-
-    def after(self, step: int, /) -> Any:
-        """Return the document after the commit of a step."""
-
-    def latest(self) -> Any:
-        """Return the document after all patches."""
+from .states.states import States
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,7 @@ class Step:
         index: int,
         records: Sequence[Record],
         commit: Record | None,
-        history: Documents,
+        states: States,
         lookup: Callable[[str, int, Record], Record],
         value: Callable[[Any], Any],
     ) -> None:
@@ -83,7 +71,7 @@ class Step:
         self.records = records
         """The step's records in the order of the file; the commit is the last one."""
         self._commit = commit
-        self._history = history
+        self._states = states
         self._lookup = lookup
         self._value = value
 
@@ -155,12 +143,12 @@ class Step:
     @property
     def before(self) -> Any:
         """The state before the step, as a document."""
-        return self._history.before(self.index) if self.committed else self._history.latest()
+        return self._states.before(self.index) if self.committed else self._states.latest()
 
     @property
     def state(self) -> Any:
         """The state after the step, as a document."""
-        return self._history.after(self.index) if self.committed else self.before
+        return self._states.after(self.index) if self.committed else self.before
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

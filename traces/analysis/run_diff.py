@@ -7,7 +7,7 @@ matched by their call, and ids and times that were made anew in each run do not 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
@@ -17,7 +17,11 @@ from ..json_patch.apply import escape, same_json
 from ..json_patch.operations import Change, changes_of
 from ..step import Effect, Step
 from .differences import ABSENT, Difference, differences
-from .twins import HeadSide, Twins
+from .twins import Twins
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _SEED = "/seed"
@@ -36,26 +40,6 @@ _RESULT = re.compile(r"/(?:decision(?!/meta(?:/|$))|observation|waits|branches)(
 _USAGE = re.compile(r"/.*/usage(?:/|$)|/state/weight$|/effects/[^/]+/args/reserve$")
 """What model calls have used, and an Agent's counts of it: shown only if nothing else differs."""
 _OUTCOME = re.compile(r"/effects/[^/]*(?:$|/(?:result|error|cancelled|open)(?:/|$))")
-
-
-class EndSide(Protocol):
-    """The part of a trace that a comparison of ends needs."""
-
-    @property
-    def end(self) -> Mapping[str, Any]: ...  # noqa: D102
-
-
-class Side(HeadSide, EndSide, Protocol):
-    """The part of a trace that a comparison needs."""
-
-    @property
-    def steps(self) -> Sequence[Step]: ...  # noqa: D102
-    @property
-    def unfinished(self) -> Step | None: ...  # noqa: D102
-    @property
-    def first_state(self) -> Any: ...  # noqa: D102
-    @property
-    def final_state(self) -> Any: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +102,7 @@ class TraceDiff:
         return "\n".join([f"the traces differ first at {where}:", *[f"  {each}" for each in self.differences]])
 
 
-def diff_traces(left: Side, right: Side) -> TraceDiff:
+def diff_traces(left: "Trace", right: "Trace") -> TraceDiff:
     """Return where two traces first differ, and all differences there.
 
     Ignored are: run ids and parents, idempotency keys, ids and times that were made anew, durations, hashes, attempts,
@@ -145,7 +129,7 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
     return TraceDiff(first.step, first.phase, first.differences, versions, changes, header, ids, found.settings, words)
 
 
-def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
+def diff_phases(left: "Trace", right: "Trace") -> Iterator[PhaseDiff]:
     """Yield every phase in which two traces differ, in order.
 
     Headers are not compared. After the first step that led to different states, each step's changes are compared
@@ -236,7 +220,7 @@ def _brief(value: Any) -> str:
     )
 
 
-def header_differences(left: HeadSide, right: HeadSide) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
+def header_differences(left: "Trace", right: "Trace") -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
     """Return the headers' differences, those of ids, and the twins found."""
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
     ids = tuple(each for each in found if each.path == _SEED or (each.path in _OF_AGENT and _are_ids(each)))
@@ -257,7 +241,7 @@ def _are_ids(found: Difference) -> bool:
 class _Phases:
     """The comparison of two traces, phase by phase."""
 
-    def __init__(self, left: Side, right: Side) -> None:
+    def __init__(self, left: "Trace", right: "Trace") -> None:
         self.left, self.right = left, right
         self.header, self.ids, self.twins = header_differences(left, right)
         self.steps = StepPhases(
@@ -448,7 +432,7 @@ def _changed(step: Step) -> dict[str, Any]:
     return {change.path: change.new for change in changes_of(step.before, step.patch)}
 
 
-def shift_of(left: HeadSide, right: HeadSide) -> int:
+def shift_of(left: "Trace", right: "Trace") -> int:
     """Return how many of its source's steps come before a fork.
 
     The number is negative if `left` is the fork, and 0 if neither is one.
@@ -459,14 +443,14 @@ def shift_of(left: HeadSide, right: HeadSide) -> int:
     return -of_left.get(right.run_id, 0)
 
 
-def descent(trace: HeadSide, source: Callable[[str], HeadSide | None]) -> dict[str, int]:
+def descent(trace: "Trace", source: "Callable[[str], Trace | None]") -> dict[str, int]:
     """Return a run and its sources of forks, nearest first.
 
     Each comes with the number of its step that corresponds to the given run's first step. `source` finds a run by its
     id; the line ends if it returns None.
     """
     found, place = {trace.run_id: 0}, 0
-    at: HeadSide | None = trace
+    at: Trace | None = trace
     while at is not None:
         parent = at.header.get("parent") or {}
         if parent.get("kind") != "fork" or parent["run"] in found:
@@ -477,7 +461,7 @@ def descent(trace: HeadSide, source: Callable[[str], HeadSide | None]) -> dict[s
     return found
 
 
-def _state(side: Side, k: int, phase: str, before: int = 0) -> Any:
+def _state(side: "Trace", k: int, phase: str, before: int = 0) -> Any:
     """Return the state after step `k`, or after the last step.
 
     For init, return the state before step `before`. Returns None if there is no such state.
@@ -492,7 +476,7 @@ def _state(side: Side, k: int, phase: str, before: int = 0) -> Any:
     return step.state if step is not None else side.first_state
 
 
-def _step(side: Side, k: int) -> Step | None:
+def _step(side: "Trace", k: int) -> Step | None:
     if 0 <= k < len(side.steps):
         return side.steps[k]
     return side.unfinished if k == len(side.steps) else None
@@ -502,7 +486,7 @@ def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record}
 
 
-def end_of(side: EndSide) -> dict[str, Any]:
+def end_of(side: "Trace") -> dict[str, Any]:
     """Return the members of a run's end that can be compared."""
     end = _members(side.end, _END)
     if "task_result" in end:
