@@ -37,7 +37,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode.app.env": (f"{_HERE}.app_env",),
     "dreadnode.capabilities": (f"{_REFOLD}.modules.capabilities",),
     "dreadnode.core": (),
-    "dreadnode.core.conditions": (f"{_AGENT}.conditions",),
+    "dreadnode.core.conditions": (f"{_AGENT}.hooks.conditions",),
     "dreadnode.core.context": (f"{_AGENT}.tools",),
     "dreadnode.core.hook": (f"{_AGENT}.hooks", _AGENT),
     "dreadnode.core.scorers": (f"{_AGENT}.scorers",),
