@@ -233,23 +233,23 @@ class _Replay:
         sources = [] if store is None else sources_of(store, trace)
         earlier = earlier_usage(store, trace) if store is not None and sources else NOTHING
         before = await self._scored(trace, row, recorded, self.folder, sources, earlier)
-        told = self._kept.get(recorded.key) or await self._replayed(recorded, trace, row)
-        if told.kind == "same":
-            return before, replace(before, cost=0.0, tokens=0, unpriced=0, seconds=0.0), told
-        new = trace_of(self._new, told.run_id)
-        if told.kind == "failed" or new is None:
-            return before, _lost(recorded, told), told
-        sources = [*sources, trace] if told.kind == "forked" else []
-        return before, await self._scored(new, row, recorded, self.out, sources), told
+        replayed = self._kept.get(recorded.key) or await self._replayed(recorded, trace, row)
+        if replayed.kind == "same":
+            return before, replace(before, cost=0.0, tokens=0, unpriced=0, seconds=0.0), replayed
+        new = trace_of(self._new, replayed.run_id)
+        if replayed.kind == "failed" or new is None:
+            return before, _lost(recorded, replayed), replayed
+        sources = [*sources, trace] if replayed.kind == "forked" else []
+        return before, await self._scored(new, row, recorded, self.out, sources), replayed
 
     async def _replayed(self, recorded: Sample, trace: Trace, row: Row) -> Replayed:
         try:
-            told = await self._run(recorded, trace, row)
+            replayed = await self._run(recorded, trace, row)
         except RefoldError as error:
             return Replayed(recorded.key, "failed", error=f"{type(error).__name__}: {message_of(error)}")
         with writing(self.out / FORKS), (self.out / FORKS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told.to_dict()) + "\n")
-        return told
+            file.write(json.dumps(replayed.to_dict()) + "\n")
+        return replayed
 
     async def _run(self, recorded: Sample, trace: Trace, row: Row) -> Replayed:
         differ = await self.engine.averify(trace)
@@ -376,9 +376,9 @@ def _calls_of(part: str) -> list[str]:
     return [name] if name else ["generate"] if kind == "model" else [kind]
 
 
-def _lost(recorded: Sample, told: Replayed) -> Sample:
+def _lost(recorded: Sample, replayed: Replayed) -> Sample:
     return Sample(
-        recorded.id, recorded.repeat, recorded.key, None, "errored", error=told.error, columns=recorded.columns
+        recorded.id, recorded.repeat, recorded.key, None, "errored", error=replayed.error, columns=recorded.columns
     )
 
 

@@ -41,14 +41,14 @@ def write_about(folder: Path, about: Mapping[str, Any], dataset: Dataset) -> Non
         if changed or not common:
             why = f"{', '.join(map(repr, changed[:5]))} changed" if changed else "none of them is among these rows"
             raise EvaluationError(f"{folder} holds an evaluation of other tasks ({why}); use another folder")
-    _write(folder / ROWS, "".join(_line(row.to_dict()) for row in dataset))
-    _write(folder / ABOUT, json.dumps({"format": FORMAT, **about, "digest": dataset.digest}, indent=1) + "\n")
+    write_file(folder / ROWS, "".join(_line(row.to_dict()) for row in dataset))
+    write_file(folder / ABOUT, json.dumps({"format": FORMAT, **about, "digest": dataset.digest}, indent=1) + "\n")
 
 
 def write_samples(folder: Path, samples: Iterable[Sample], changes: Iterable[ScoreChange]) -> None:
     """Write the samples with their scores, and the scores that changed."""
-    _write(folder / SAMPLES, "".join(_line(sample.to_dict()) for sample in samples))
-    _write(folder / "changes.jsonl", "".join(_line(each.to_dict()) for each in changes))
+    write_file(folder / SAMPLES, "".join(_line(sample.to_dict()) for sample in samples))
+    write_file(folder / "changes.jsonl", "".join(_line(each.to_dict()) for each in changes))
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _line(document: Mapping[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Replace a file atomically: no reader sees half of it."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):

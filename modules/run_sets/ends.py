@@ -90,7 +90,7 @@ def status_of(result: RunResult[Any], retry_on: Collection[str] = ()) -> str:
 def is_of_machine(error: RunFailure | None, retry_on: Collection[str] = ()) -> bool:
     """Return whether the error of a run's end is the machine's fault.
 
-    It is told by what the error is, not by its name alone. An HTTP status counts more than a client's class.
+    What the error is decides, not its name alone. An HTTP status counts more than a client's class.
     """
     if error is None:
         return False

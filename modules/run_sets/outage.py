@@ -30,7 +30,7 @@ async def through_outage(ask: Callable[[], R], has_time: Callable[[], bool] = la
     `has_time` returns False.
     """
     end = time.monotonic() + OUTAGE_SECONDS
-    is_told = False
+    is_logged = False
     while True:
         try:
             with anyio.CancelScope(shield=True):
@@ -38,7 +38,7 @@ async def through_outage(ask: Callable[[], R], has_time: Callable[[], bool] = la
         except StoreError as error:
             if time.monotonic() > end or not has_time():
                 raise
-            if not is_told:
+            if not is_logged:
                 log.warning("%s; asking again for %d seconds", error, OUTAGE_SECONDS)
-            is_told = True
+            is_logged = True
         await anyio.sleep(PAUSE_SECONDS)

@@ -247,8 +247,8 @@ class Worker:
         if row is not None and (DIED in result or (lease.attempts > 1 and result.get(RELEASED) != lease.epoch - 1)):
             return await self._alone(lease)
         if lease.attempts > self.plan.limits.attempts:
-            told = f"the machine failed {lease.attempts - 1} times"
-            return await self._finish(lease, ERRORED, await self._figures(lease, told))
+            reason = f"the machine failed {lease.attempts - 1} times"
+            return await self._finish(lease, ERRORED, await self._figures(lease, reason))
         async with self._only:  # another task may run alone
             self._busy += 1
         try:
@@ -360,19 +360,21 @@ class Worker:
         return RunGate(self.limiter, budget, out_of_money, self.plan.assumed_price, before)
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
-        told = str(error) if isinstance(error, _NotAgainError) else error_line(error)
+        reason = str(error) if isinstance(error, _NotAgainError) else error_line(error)
         if isinstance(error, DivergenceError):
-            told += "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
-        figures = await self._figures(lease, told)
+            reason += (
+                "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
+            )
+        figures = await self._figures(lease, reason)
         if not raised_by_machine(error, self.plan.retry_on):
             if not isinstance(error, RefoldError):
-                log.warning("task %s of set %s: %s", lease.key, lease.set_id, told, exc_info=error)
+                log.warning("task %s of set %s: %s", lease.key, lease.set_id, reason, exc_info=error)
             return await self._finish(lease, FAILED, figures)
         if lease.attempts < self.plan.limits.attempts:
             return await self._again(lease, figures)
         await self._finish(lease, ERRORED, figures)
 
-    async def _figures(self, lease: Lease, told: str | None = None) -> Figures:
+    async def _figures(self, lease: Lease, reason: str | None = None) -> Figures:
         """Return the figures of a failed or cut-off task.
 
         They include the usage of its runs.
@@ -380,9 +382,9 @@ class Worker:
         result = {"code": self.plan.code}
         trace = None if lease.run_id is None else await self._ask(partial(_trace, self._store, lease.run_id))
         if trace is None:
-            return Figures(error=told, result=result)
+            return Figures(error=reason, result=result)
         used = await self._ask(lambda: earlier_usage(self._store, trace) + used_so_far(trace))
-        return usage_figures(used, told, result)
+        return usage_figures(used, reason, result)
 
     async def _again(self, lease: Lease, figures: Figures) -> None:
         """Release a task after a pause, for a retry."""

@@ -4,7 +4,6 @@ A study can be resumed, and prunes hopeless trials early.
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ import anyio
 from ...tasks.files.regular_file import read_regular
 from ...traces.errors import ExtraMissingError, UsageError
 from ..evaluation import Dataset, EvalResult, Evaluation, Fields
-from ..evaluation.folder import alone, writing
+from ..evaluation.folder import alone, write_file, writing
 from ..evaluation.scorers import as_scorers, success_criteria
 
 TRIALS = "trials.jsonl"
@@ -325,9 +324,9 @@ class Study:
         now = json.loads(json.dumps(self._about))
         differ = [name for name in now if earlier.get(name) != now[name]]
         if differ:
-            told = "; ".join(f"{name}: {_brief(earlier.get(name))}, now {_brief(now[name])}" for name in differ)
+            changes = "; ".join(f"{name}: {_brief(earlier.get(name))}, now {_brief(now[name])}" for name in differ)
             raise UsageError(
-                f"{self.folder} holds another study, whose scores cannot be compared with this one's ({told}); use "
+                f"{self.folder} holds another study, whose scores cannot be compared with this one's ({changes}); use "
                 "another folder for this one"
             )
 
@@ -345,14 +344,7 @@ class Study:
         return {each.number: each for each in trials}
 
     def _write(self, trials: Mapping[int, Trial]) -> None:
-        path = self.folder / TRIALS
-        part = path.with_name(f".{TRIALS}.{os.getpid()}.part")
-        with writing(path):
-            try:
-                part.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in trials.values()), "utf-8")
-                part.replace(path)
-            finally:
-                part.unlink(missing_ok=True)
+        write_file(self.folder / TRIALS, "".join(json.dumps(each.to_dict()) + "\n" for each in trials.values()))
 
 
 def _distributions(space: Mapping[str, Any]) -> dict[str, Any]:

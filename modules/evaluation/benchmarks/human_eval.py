@@ -74,8 +74,10 @@ def human_eval(
             )
         started = f"started {token}\n"
         if started not in ended.output:
-            said = ended.output.strip()[-500:] or f"it ended with {ended.returncode}"
-            raise EvaluationError(f"the sandbox {sandbox} did not start Python, so the program was not checked: {said}")
+            output = ended.output.strip()[-500:] or f"it ended with {ended.returncode}"
+            raise EvaluationError(
+                f"the sandbox {sandbox} did not start Python, so the program was not checked: {output}"
+            )
         if ended.ok and ended.output.rstrip().endswith(f"ended {token}"):
             return Score(1.0, True, "passed")
         last = (ended.output.replace(started, "").strip().splitlines() or ["it ended early"])[-1]

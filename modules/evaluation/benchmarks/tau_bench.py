@@ -73,9 +73,9 @@ def tau_bench(data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], 
         if _digest(state["data"] if "data" in state else replayed(calls)) != _digest(reference):
             return Score(0.0, False, "the database is not as the reference leaves it")
         messages = [str(arguments.get("content", "")) for called, arguments in calls if called == RESPOND]
-        said = [text.lower().replace(",", "") for text in messages or [answer or ""]]
-        missing = [each for each in target["outputs"] if not any(str(each).lower() in text for text in said)]
-        return Score(float(not missing), not missing, f"not said: {missing}" if missing else "")
+        texts = [text.lower().replace(",", "") for text in messages or [answer or ""]]
+        missing = [each for each in target["outputs"] if not any(str(each).lower() in text for text in texts)]
+        return Score(float(not missing), not missing, f"missing outputs: {missing}" if missing else "")
 
     return Scorer(score, name=name)
 

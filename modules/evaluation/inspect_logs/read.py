@@ -42,8 +42,8 @@ def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Datas
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
     given = document["input"]
     if isinstance(given, list):
-        said = [(str(each.get("role")), _content(each.get("content"))) for each in given]
-        given = said[0][1] if len(said) == 1 else "\n\n".join(f"{role}: {text}" for role, text in said)
+        parts = [(str(each.get("role")), _content(each.get("content"))) for each in given]
+        given = parts[0][1] if len(parts) == 1 else "\n\n".join(f"{role}: {text}" for role, text in parts)
     if choices := document.get("choices"):
         listed = (f"{_letter(place)}) {choice}" for place, choice in enumerate(choices))
         given = "\n".join([given, "", *listed])

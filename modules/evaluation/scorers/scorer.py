@@ -156,5 +156,5 @@ def _named(name: str, given: Any) -> Scorer:
 
 def _is_trajectory(parameter: inspect.Parameter) -> bool:
     """Return whether a parameter is annotated as a Trajectory."""
-    said = getattr(parameter.annotation, "__name__", parameter.annotation)
-    return isinstance(said, str) and said.strip("'\"").rpartition(".")[2] == "Trajectory"
+    name = getattr(parameter.annotation, "__name__", parameter.annotation)
+    return isinstance(name, str) and name.strip("'\"").rpartition(".")[2] == "Trajectory"

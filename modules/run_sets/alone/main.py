@@ -21,8 +21,8 @@ def main() -> None:
     The descriptor in the arguments gets a byte when the process is ready, and one when the task has ended. Without the
     first process, this one is killed: the task's run can be resumed.
     """
-    tells = int(sys.argv[1])
-    os.set_inheritable(tells, False)
+    status_pipe = int(sys.argv[1])
+    os.set_inheritable(status_pipe, False)
     sys.path[:] = pickle.load(sys.stdin.buffer)
     plan, lease = pickle.load(sys.stdin.buffer)
     store = open_store(plan.where)
@@ -34,8 +34,8 @@ def main() -> None:
 
     threading.Thread(target=listen, name="life of the first process", daemon=True).start()
     with suppress(BrokenPipeError):  # the first process has died
-        os.write(tells, READY)
+        os.write(status_pipe, READY)
         anyio.run(worker.run_one, lease)
-        os.write(tells, ENDED)
+        os.write(status_pipe, ENDED)
         store.close()
     os._exit(0)  # a thread that a task has left must not keep the process

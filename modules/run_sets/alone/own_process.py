@@ -42,32 +42,32 @@ async def run_alone(plan: SetPlan, lease: Lease) -> Alone | int:
         work = pickle.dumps(sys.path) + pickle.dumps((plan, lease))
     except Exception:  # noqa: BLE001 - whatever an object raises that cannot be sent
         return Alone.NOT_SENT
-    told, tells = os.pipe()
+    readable, writable = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(tells)],
+            [sys.executable, "-c", _PROGRAM, str(writable)],
             stdin=subprocess.PIPE,
-            pass_fds=[tells],
+            pass_fds=[writable],
             start_new_session=True,  # a terminal sends Ctrl-C to the whole group; this process decides
         )
     finally:
-        os.close(tells)
-    with open(told, "rb") as pipe:
+        os.close(writable)
+    with open(readable, "rb") as pipe:
         try:
-            said = await to_thread.run_sync(_watched, process, work, pipe, abandon_on_cancel=True)
+            reported = await to_thread.run_sync(_watched, process, work, pipe, abandon_on_cancel=True)
         finally:
             process.kill()
             with anyio.CancelScope(shield=True):
                 code = await to_thread.run_sync(process.wait)
             if process.stdin is not None:
                 process.stdin.close()
-    if ENDED in said:
+    if ENDED in reported:
         return Alone.ENDED
-    return code if READY in said else Alone.NOT_SENT
+    return code if READY in reported else Alone.NOT_SENT
 
 
 def _watched(process: "subprocess.Popen[bytes]", work: bytes, pipe: Any) -> bytes:
-    """Send the work, and return what the process has said.
+    """Send the work, and return what the process has reported.
 
     Its input stays open: it ends when this process dies.
     """
@@ -78,8 +78,8 @@ def _watched(process: "subprocess.Popen[bytes]", work: bytes, pipe: Any) -> byte
     except OSError:  # it has ended already
         pass
     process.wait()
-    said: bytes = pipe.read(2)
-    return said
+    reported: bytes = pipe.read(2)
+    return reported
 
 
 def describe_exit(code: int | None) -> str:

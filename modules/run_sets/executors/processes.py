@@ -161,13 +161,13 @@ class _Process:
     def _read(self) -> None:
         try:
             while self._pipe.poll():
-                said: Any = self._pipe.recv()
-                if said == _READY:
+                message: Any = self._pipe.recv()
+                if message == _READY:
                     self.was_ready = True
-                elif said == _ENDED:
+                elif message == _ENDED:
                     self.has_ended_tasks = True
                 else:
-                    self.problem = str(said)
+                    self.problem = str(message)
         except (EOFError, OSError):
             return
 
@@ -199,14 +199,14 @@ def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
         def listen() -> None:
             while True:
                 try:
-                    said = pipe.recv()
+                    message = pipe.recv()
                 except (EOFError, OSError):  # the first process has died
-                    said = _CUT
+                    message = _CUT
                 try:
-                    anyio.from_thread.run_sync(stop.cut if said == _CUT else stop.drain, token=token)
+                    anyio.from_thread.run_sync(stop.cut if message == _CUT else stop.drain, token=token)
                 except RuntimeError:  # the loop has ended
                     return
-                if said == _CUT:
+                if message == _CUT:
                     return
 
         threading.Thread(target=listen, name="stop of the set", daemon=True).start()

@@ -136,7 +136,7 @@ class Slot:
         self._number = number
         self._share = share
         self._stop: Stop | None = None
-        self._said: str | None = None
+        self._request: str | None = None
         threading.Thread(target=_leave_with_parent, name="raylet's death", daemon=True).start()
 
     async def work(self) -> None:
@@ -154,14 +154,14 @@ class Slot:
         finally:
             store.close()
 
-    async def stop(self, said: str) -> None:
+    async def stop(self, request: str) -> None:
         """Stop the worker: "drain" or "cut"."""
-        self._said = said
+        self._request = request
         self._obey()
 
     def _obey(self) -> None:
-        if self._stop is not None and self._said is not None:
-            (self._stop.cut if self._said == "cut" else self._stop.drain)()
+        if self._stop is not None and self._request is not None:
+            (self._stop.cut if self._request == "cut" else self._stop.drain)()
 
 
 def _leave_with_parent() -> None:
@@ -231,8 +231,8 @@ def _outcome(ray: Any, ref: Any) -> None:
         ray.get(ref)
     except ray.exceptions.RayTaskError as error:
         cause = first_error(error.cause) if error.cause is not None else error
-        told = f"{type(cause).__name__}: {cause}" if cause is not error else cause
-        raise ExternalError(f"a slot on the Ray cluster could not work: {told}") from error
+        reason = f"{type(cause).__name__}: {cause}" if cause is not error else cause
+        raise ExternalError(f"a slot on the Ray cluster could not work: {reason}") from error
     except ray.exceptions.RayActorError as error:
         raise ExternalError(f"a slot on the Ray cluster was lost and could not be restarted: {error}") from error
 
