@@ -31,8 +31,13 @@ async def work(task: str, step: int) -> int:
     return step
 
 
+@effect(idempotent=True)
+def none() -> None:
+    pass
+
+
 class Solver(AgentModule[StateSchema]):
-    tools = {"none": lambda: None}
+    tools = {"none": none}
 
     def init_state(self, task):
         return StateSchema()

@@ -22,10 +22,10 @@ def agent_of(**options: Any) -> Agent:
     asked = [0]
 
     def brain(messages: Sequence[Any], params: Any) -> Any:
-        asked[0] += 1
         usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost_usd": 0.5}
         if messages[-1].role == "user":
             return {"calls": [{"look": {"x": "a"}}], "usage": usage}
+        asked[0] += 1
         return {"text": str(asked[0]), "usage": usage}
 
     return Agent(name="a", model=FunctionGenerator(brain), tools=[look], **options)
@@ -38,9 +38,9 @@ def sampled(agent: Agent, n: int, **options: Any) -> Samples:
 def test_the_best_of_several_runs_is_one_call(tmp_path: Path) -> None:
     agent = agent_of(engine={"traces": tmp_path})
     found = sampled(agent, 4, reward=lambda trajectory: float(trajectory.answer or 0))
-    assert (len(found), sorted(each or 0 for each in found.rewards)) == (4, [5.0, 6.0, 7.0, 8.0])
+    assert (len(found), sorted(each or 0 for each in found.rewards)) == (4, [1.0, 2.0, 3.0, 4.0])
     assert found.best is not None
-    assert found.best.answer == "8"
+    assert found.best.answer == "4"
     assert found.trace is not None
     assert found.trace.end["usage"]["cost"] == 4.0
     assert len({each.trace.run_id for each in found}) == 4
@@ -65,7 +65,7 @@ def test_a_group_of_forks_has_one_beginning() -> None:
         return int(trajectory.answer or 0)
 
     found = anyio.run(lambda: agent.sample_forks(source, 3, at=1, reward=reward))
-    assert sorted(each or 0 for each in found.rewards) == [3, 4, 5]  # one request each: the first turn is the source's
+    assert sorted(each or 0 for each in found.rewards) == [2, 3, 4]  # one request each: the first turn is the source's
     assert found.group == f"{source.run_id}@1"
     assert all((each.trace.parent or {})["run"] == source.run_id for each in found)
 
