@@ -16,7 +16,7 @@ Model = Annotated[
     option(
         "The model, such as openai/gpt-4o or ollama_chat/qwen3, and its parameters (,temperature=0.2); scripted:FILE "
         "plays a script of answers.",
-        *("--model", "-m"), envvar="REFOLD_MODEL", panel=_AGENT,
+        "--model", "-m", envvar="REFOLD_MODEL", panel=_AGENT,
     ),
 ]  # fmt: skip
 ApiBase = Annotated[
@@ -31,7 +31,7 @@ Tools = Annotated[
     list[str] | None,
     option(
         "A tool: a function, a Tool, a Toolset or its class. Repeatable.",
-        *("--tool", "-t"), metavar="MODULE:NAME", panel=_TOOLS,
+        "--tool", "-t", metavar="MODULE:NAME", panel=_TOOLS,
     ),
 ]  # fmt: skip
 Standard = Annotated[

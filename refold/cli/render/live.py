@@ -50,9 +50,7 @@ class StatusLine:
         """Show the status, with `more` at its end."""
         self._more = more
         if self._live is None and self._progress.budget:
-            self._live = Live(
-                get_renderable=self.renderable, console=self._out, transient=True, refresh_per_second=8
-            )  # fmt: skip
+            self._live = Live(get_renderable=self.renderable, console=self._out, transient=True, refresh_per_second=8)
             self._live.start(refresh=True)
 
     def hide(self) -> None:
