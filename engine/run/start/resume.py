@@ -134,7 +134,7 @@ class _Preparation:
             divergences, fork_at = await _divergences(trace, self.module, self._learn)
             if divergences:
                 raise DivergenceError(divergences, fork_at=fork_at)
-        if not (self.child or self.options.without_files):
+        if not self.options.without_files:
             refuse_lost_files(trace, since_resume=True)
         now = self.clock.time()
         answers, again, fates = self._answers(value, request, expired)

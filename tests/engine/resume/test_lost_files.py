@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from refold import Action, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, Task, ask
+from refold import Action, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, Task, ask, run_child
 from refold.cli.app import app
 from refold.errors import TaskError
 from refold.tasks import EnvSpec, current_environment
@@ -167,6 +167,22 @@ def test_what_is_not_gone_is_not_told(tmp_path: Path) -> None:
     waiting = host.run(scratch(tmp_path / "source", "host"))
     assert host.resume(waiting.trace, "yes").final_result == "new.txt, old.txt", "a folder of the user stays"
     assert waiting.waiting
+
+
+def test_a_child_run_goes_on_without_its_files_only_when_its_parent_is_told_to(tmp_path: Path) -> None:
+    class Parent(Writer):
+        async def decide(self, state: Pages) -> Decision:  # type: ignore[override]
+            result = await run_child(Writer(("write", "new.txt")), scratch(tmp_path / "source"))
+            if result.error is not None:
+                raise RuntimeError(str(result.error))
+            return Decision.final(str(result.final_result))
+
+    engine = Engine(Parent(), traces=tmp_path / "runs")
+    waiting = engine.run("x")
+    failed = engine.resume(waiting.trace, "yes")
+    assert failed.error is not None
+    assert "had changed files that are gone with its scratch environment: new.txt" in str(failed.error)
+    assert engine.resume(failed.trace, without_files=True).final_result == "old.txt"
 
 
 def test_the_command_line_goes_on_when_told_to(tmp_path: Path) -> None:
