@@ -332,7 +332,7 @@ class EvalResult:
         return cls(samples, name, Path(folder), digest=digest, traces=traces)
 
     def failure_lines(self) -> list[str]:
-        """Return the most frequent error of failed runs, and the command that shows it.
+        """Return the most frequent error, and the command that shows it.
 
         The result is empty if no run failed.
         """
