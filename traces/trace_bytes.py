@@ -1,4 +1,4 @@
-"""The bytes of a trace, and the file or memory that holds them."""
+"""A trace's bytes, and the file or memory that holds them."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from .file.record import Record
 
 
 class TraceBytes:
-    """The bytes of a trace as they were read, and where they are: `Trace.file`.
+    """A trace's bytes, and where they are: `Trace.file`.
 
     Args:
         lines: The complete lines.

@@ -29,7 +29,7 @@ def large(write_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def is_piecewise(trace: Trace) -> bool:
-    return isinstance(trace._lines.data, FileBytes)
+    return isinstance(trace.file.data, FileBytes)
 
 
 def test_the_bytes_answer_as_bytes_do(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_trace_holds_one_descriptor_and_gives_it_back(large: Path) -> None:
 
 def test_a_descriptor_that_was_closed_is_not_used(large: Path, tmp_path: Path) -> None:
     trace = Trace.load(large)
-    data = trace._lines.data
+    data = trace.file.data
     assert isinstance(data, FileBytes)
     number = data._fd
     other = os.open(tmp_path, os.O_RDONLY)

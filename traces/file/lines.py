@@ -4,7 +4,7 @@ import json
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -60,16 +60,7 @@ class Lines:
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
         """Yield a range's complete lines in blocks, with offsets."""
-        length = _PIECE
-        while start < stop:
-            piece = self.data[start : min(start + length, stop)]
-            if (end := piece.rfind(b"\n") + 1) > 0:
-                yield start, piece if end == len(piece) else piece[:end]
-                start, length = start + end, _PIECE
-            elif length < stop - start:
-                length *= 4
-            else:
-                return
+        return line_blocks(lambda first, last: self.data[first:last], start, stop, _PIECE)
 
     def raws(self) -> Iterator[bytes]:
         """Yield each line without its newline, faster than `raw` returns them."""
@@ -172,6 +163,23 @@ class Lines:
         raw = self.data[start : self.end - 1]
         previous = self.data[start - HASH_LENGTH - 3 : start - 3] if start else b""
         return len(raw) > TAIL_LENGTH and raw[-HASH_LENGTH - 2 : -2] == line_hash(previous, raw).encode()
+
+
+def line_blocks(read: Callable[[int, int], bytes], start: int, stop: int, length: int) -> Iterator[tuple[int, bytes]]:
+    """Yield a range's complete lines in blocks, with offsets.
+
+    A block has about `length` bytes. For a longer line, the reads grow, so that it is not read again and again.
+    """
+    piece = length
+    while start < stop:
+        data = read(start, min(stop, start + piece))
+        if end := data.rfind(b"\n") + 1:
+            yield start, data if end == len(data) else data[:end]
+            start, piece = start + end, length
+        elif len(data) < piece:
+            return  # the range ends within a line
+        else:
+            piece *= 4
 
 
 def _named_twice(raw: bytes, doc: Any) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import NotATraceError, RecordError, TraceCorruptError, TraceError
 from ..file.file_bytes import FileBytes
-from ..file.lines import START, begins_a_trace
+from ..file.lines import START, begins_a_trace, line_blocks
 from ..file.record import AFTER_HASH, HASH_LENGTH, Record
 from ..file.safe_open import open_file, read_at, written_size
 from .wanted import check_wanted
@@ -84,19 +84,11 @@ class TraceFile:
 
         A block has about the size of a chunk.
         """
-        length = CHUNK
-        while start < stop:
-            check_wanted()
-            data = self.read(start, min(stop, start + length))
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield start, data[:end]
-                start += end
-                length = CHUNK
-            elif len(data) < length:
-                return  # the file ends here, or within a line
-            else:
-                length *= 4
+        return line_blocks(self._wanted, start, stop, CHUNK)
+
+    def _wanted(self, start: int, stop: int) -> bytes:
+        check_wanted()
+        return self.read(start, stop)
 
     def record_at(self, offset: int) -> Record:
         """Return the record that begins at this byte, or raise `TraceCorruptError`."""
